@@ -1,0 +1,5 @@
+"""``python -m mtformer``: the same as the command ``mtformer``."""
+
+from mtformer.cli import main
+
+main()

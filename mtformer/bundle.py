@@ -1,0 +1,131 @@
+"""The model bundle: one safetensors file with all that translating needs, and no pickle.
+
+Beside the weights it holds the tokenizer's bytes as tensors and, in the file's metadata, the resolved config, the
+validation scores and where the model came from.
+"""
+
+import json
+import platform
+import struct
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mtformer.config import Config
+from mtformer.errors import UserError
+from mtformer.files import write_atomically
+from mtformer.model.transformer import Transformer
+from mtformer.text.tokenizer import Tokenizer
+
+FORMAT = "mtformer-bundle-1"
+
+_WEIGHT = "model."
+_TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A trained model and all that belongs to it.
+
+    Attributes:
+        model: the Transformer, in evaluation mode, on the CPU.
+        tokenizer: the one that it was trained with.
+        config: the resolved config that it was trained by.
+        scores: of the validation that chose it, such as ``bleu`` and ``loss``, and the ``step`` it was at.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+    config: Config
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
+    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights."""
+    return Transformer(
+        config.model,
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        joint=tokenizer.joint,
+        max_length=config.data.max_length,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of all that a result depends on."""
+    packages = ("mtformer", "torch", "sentencepiece", "sacrebleu")
+    return {"python": platform.python_version()} | {package: version(package) for package in packages}
+
+
+def save_bundle(path: Path, bundle: Bundle) -> None:
+    """Write ``bundle`` to ``path``, atomically."""
+    tensors = {_WEIGHT + name: tensor for name, tensor in weights(bundle.model).items()}
+    for name, model in zip(_TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
+        if model is not None:
+            tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
+    metadata = {
+        "format": FORMAT,
+        "config": bundle.config.model_dump_json(),
+        "scores": json.dumps(bundle.scores),
+    }
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+
+
+def load_bundle(path: Path) -> Bundle:
+    """Read a bundle.
+
+    Raises:
+        UserError: the file is missing, cut off, or not a bundle.
+    """
+    metadata, tensors = _read(path)
+    try:
+        config = Config.model_validate_json(metadata["config"])
+        scores: dict[str, float] = json.loads(metadata["scores"])
+        tokenizer_bytes = [bytes(tensors.pop(name).numpy()) for name in _TOKENIZERS if name in tensors]
+        tokenizer = Tokenizer(*tokenizer_bytes)
+        model = build_model(config, tokenizer)
+        load_weights(model, {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()})
+    except (KeyError, TypeError, ValueError, ValidationError, RuntimeError) as error:
+        raise UserError(f"{path}: this bundle is damaged: {str(error).splitlines()[0]}") from error
+    return Bundle(model.eval(), tokenizer, config, scores)
+
+
+def weights(model: torch.nn.Module) -> dict[str, Tensor]:
+    """Return each parameter once, under its first name, however many places share it."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+def load_weights(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy what :func:`weights` returned into ``model``.
+
+    Raises:
+        ValueError: names or shapes differ from the model's.
+    """
+    parameters = dict(model.named_parameters())
+    if parameters.keys() != tensors.keys():
+        raise ValueError(f"the weights differ from the model's in {sorted(parameters.keys() ^ tensors.keys())[:3]}")
+    for name, parameter in parameters.items():
+        if parameter.shape != tensors[name].shape:
+            raise ValueError(f"{name} is of shape {tuple(tensors[name].shape)}, not {tuple(parameter.shape)}")
+        parameter.data.copy_(tensors[name])
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    if not path.is_file():
+        raise UserError(f"there is no model at {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, Any] = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (SafetensorError, OSError, struct.error) as error:
+        raise UserError(f"{path}: this is not an intact safetensors file: {error}") from None
+    if metadata.get("format") != FORMAT:
+        raise UserError(f"{path}: this safetensors file is not a model bundle of mtformer")
+    return metadata, tensors

@@ -1,0 +1,138 @@
+"""The command line: parse, call one function, print. Heavy imports happen inside the commands."""
+
+import logging
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtformer.errors import MtformerError, UserError
+
+app = typer.Typer(
+    name="mtformer",
+    help="Train a Transformer to translate, translate with it, and say how good it is.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+class Format(StrEnum):
+    """How ``translate`` prints."""
+
+    text = "text"
+    tsv = "tsv"
+    json = "json"
+
+
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model", help="A model bundle or a run's folder; else $MTFORMER_MODEL, else the newest run under runs/."
+    ),
+]
+BeamOption = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1 is greedy search.")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Read what comes before the command; :func:`main` looks for ``--debug`` itself."""
+
+
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help="The config file.")],
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on.")] = False,
+) -> None:
+    """Train a model. Run again, it goes on where it stopped."""
+    from mtformer.config import load_config
+    from mtformer.training.run import run_folder
+    from mtformer.training.run import train as train_run
+
+    loaded = load_config(config, overrides or [])
+    try:
+        bundle = train_run(loaded, fresh=fresh)
+    except KeyboardInterrupt:
+        print(f"stopped; {run_folder(loaded)} keeps what was learned: the same command goes on", file=sys.stderr)
+        raise
+    print(bundle)
+
+
+@app.command()
+def translate(
+    text: Annotated[str | None, typer.Argument(help="The text; without it, --input or standard input is read.")] = None,
+    model: ModelOption = None,
+    input: Annotated[Path | None, typer.Option(help="A text file, one sentence a line; - is standard input.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Where to write; - is standard output.")] = None,
+    beam_size: BeamOption = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each line.")] = 1,
+    format: Annotated[Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.")] = Format.text,
+    device: DeviceOption = "auto",
+) -> None:
+    """Translate a text, a file, or what comes in through a pipe, line by line."""
+    from mtformer.commands import find_model, open_translator, translate_stream
+    from mtformer.text.lines import open_output, read_lines
+
+    if text is not None and input is not None:
+        raise UserError("give a text or --input, not both")
+    translator = open_translator(find_model(model), device, beam_size, length_penalty, n_best)
+    lines = iter(text.split("\n")) if text is not None else read_lines(input or Path("-"))
+    with open_output(output) as file:
+        translate_stream(translator, lines, file, n_best=n_best, format=format.value)
+
+
+@app.command(name="eval")
+def evaluate(
+    model: ModelOption = None,
+    src: Annotated[Path | None, typer.Option(help="Source text; the run's test set without it.")] = None,
+    ref: Annotated[Path | None, typer.Option(help="Its reference translation.")] = None,
+    beam_size: BeamOption = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the translations there, one a line.")] = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Score a model on a test set: BLEU, chrF and TER, with sacreBLEU's signatures."""
+    from mtformer.commands import evaluate_model, find_model
+
+    evaluate_model(
+        find_model(model),
+        src=src,
+        ref=ref,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        as_json=json,
+        output=output,
+        device=device,
+    )
+
+
+def main() -> None:
+    """Run the command line; turn errors into sentences and exit statuses (0, 1, 2, and 130 for Ctrl-C)."""
+    debug = "--debug" in sys.argv
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        app()
+    except (KeyboardInterrupt, EOFError):
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush fails silently too
+        sys.exit(1)
+    except Exception as error:
+        if debug:
+            raise
+        unexpected = "" if isinstance(error, MtformerError) else f"unexpected {type(error).__name__}: "
+        hint = "" if isinstance(error, MtformerError) else " (mtformer --debug … shows where)"
+        print(f"mtformer: {unexpected}{error}{hint}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UserError) else 1)

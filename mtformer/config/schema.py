@@ -1,0 +1,307 @@
+"""The config: every key, its type, its limits and its default.
+
+The docstring under a field is its documentation; the config table in the README is made from it. A field whose default
+is ``None`` is filled in by :mod:`mtformer.config.sizing` or by the hardware when a run starts, and the number that was
+chosen is written to the ``config.yaml`` of the run.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512, "dropout": 0.2},
+    "small": {"n_encoder_layers": 3, "n_decoder_layers": 3, "d_model": 256, "n_heads": 4, "d_ff": 1024, "dropout": 0.2},
+    # Vaswani et al. 2017, table 3, rows "base" and "big".
+    "base": {
+        "n_encoder_layers": 6,
+        "n_decoder_layers": 6,
+        "d_model": 512,
+        "n_heads": 8,
+        "d_ff": 2048,
+        "dropout": 0.1,
+        "norm": "post",
+    },
+    "big": {
+        "n_encoder_layers": 6,
+        "n_decoder_layers": 6,
+        "d_model": 1024,
+        "n_heads": 16,
+        "d_ff": 4096,
+        "dropout": 0.3,
+        "norm": "post",
+    },
+}
+
+
+def _resolve(path: Path, info: ValidationInfo) -> Path:
+    """Make ``path`` absolute from the config file's folder and require the file, when a config file is being read."""
+    base = (info.context or {}).get("base")
+    if base is None:  # a config from a bundle: its files may be on another machine
+        return path
+    path = (base / path.expanduser()).resolve()
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return path
+
+
+InputPath = Annotated[Path, AfterValidator(_resolve)]
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
+Probability = Annotated[float, Field(ge=0, lt=1)]
+PositiveInt = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """What all sections share: unknown keys are errors, and a config does not change once it is made."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class TextFiles(Section):
+    """A pair of text files, line n of one being the translation of line n of the other; plain or ``.gz``."""
+
+    src: InputPath
+    """The text in the source language."""
+    tgt: InputPath
+    """The text in the target language."""
+
+
+class TsvFile(Section):
+    """One file with a pair on each line: source, tab, target; further columns are ignored; plain or ``.gz``."""
+
+    tsv: InputPath
+    """The file."""
+
+
+class JsonlFile(Section):
+    """One file with a JSON object on each line; plain or ``.gz``."""
+
+    jsonl: InputPath
+    """The file."""
+    src_key: str | None = None
+    """The key that holds the source text; the source language's code when not given."""
+    tgt_key: str | None = None
+    """The key that holds the target text; the target language's code when not given."""
+
+
+class HubDataset(Section):
+    """A data set of the Hugging Face hub, or a folder in its form, read through the ``datasets`` library."""
+
+    hf: str
+    """The data set's id, such as ``bentrevett/multi30k``."""
+    config: str | None = None
+    """The data set's configuration, where it has several."""
+    split: str
+    """The split to read, such as ``train``."""
+    src_column: str | None = None
+    """The column of the source text; the source language's code when not given."""
+    tgt_column: str | None = None
+    """The column of the target text; the target language's code when not given."""
+
+
+SOURCE_KINDS: dict[str, type[Section]] = {
+    "src/tgt": TextFiles,
+    "tsv": TsvFile,
+    "jsonl": JsonlFile,
+    "hf": HubDataset,
+}
+
+
+def _source_kind(value: Any) -> str | None:
+    """Tell the kind of a source from the key that only this kind has."""
+    keys = set(value) if isinstance(value, dict) else set(type(value).model_fields)
+    if keys & {"src", "tgt"}:
+        return "src/tgt"
+    return next((kind for kind in ("tsv", "jsonl", "hf") if kind in keys), None)
+
+
+Source = Annotated[
+    Annotated[TextFiles, Tag("src/tgt")]
+    | Annotated[TsvFile, Tag("tsv")]
+    | Annotated[JsonlFile, Tag("jsonl")]
+    | Annotated[HubDataset, Tag("hf")],
+    Discriminator(_source_kind),
+]
+
+
+class DataConfig(Section):
+    """The languages and the texts."""
+
+    src_lang: Language
+    """The source language, as in `en`."""
+    tgt_lang: Language
+    """The target language, as in `de`."""
+    train: list[Source] = Field(min_length=1)
+    """The sources to train on, one or more."""
+    valid: list[Source] = Field(min_length=1)
+    """The sources that choose the best model."""
+    test: list[Source] = []
+    """The sources that `mtformer eval` scores."""
+    max_length: int = Field(default=256, ge=8, le=4096)
+    """The most pieces (with EOS) a side of a training pair may have; longer pairs are dropped and counted."""
+    max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
+    """Pairs with a side this many times longer than the other are dropped and counted."""
+
+
+class TokenizerConfig(Section):
+    """SentencePiece (Kudo and Richardson 2018)."""
+
+    type: Literal["unigram", "bpe"] = "unigram"
+    """The algorithm."""
+    vocab_size: int | None = Field(default=None, ge=300, le=256_000)
+    """The number of pieces, for each tokenizer; chosen by the size of the data when not given."""
+    joint: bool = True
+    """One tokenizer for both languages, or one for each."""
+    character_coverage: float | None = Field(default=None, ge=0.9, le=1)
+    """The share of characters that get a piece, the others becoming bytes; chosen by language when not given."""
+
+
+class ModelConfig(Section):
+    """The Transformer. Keys beside ``preset`` change single values of it."""
+
+    preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
+    """Named sizes; `base` and `big` are the paper's; `auto` goes by the size of the data."""
+    d_model: PositiveInt = 256
+    """The width of embeddings and layers."""
+    n_heads: PositiveInt = 4
+    """Attention heads; must divide `d_model`."""
+    d_ff: PositiveInt = 1024
+    """The width inside the feed-forward layers."""
+    n_encoder_layers: PositiveInt = 3
+    """Layers of the encoder."""
+    n_decoder_layers: PositiveInt = 3
+    """Layers of the decoder."""
+    dropout: Probability = 0.2
+    """Dropout of sub-layer outputs and of embeddings, as in the paper."""
+    norm: Literal["pre", "post"] = "pre"
+    """LayerNorm before each sub-layer, or after its residual sum as in the paper."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """The position encoding."""
+    tie_embeddings: bool = True
+    """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {**PRESETS.get(str(given.get("preset")), {}), **given}
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "ModelConfig":
+        if self.d_model % self.n_heads:
+            raise ValueError(f"n_heads = {self.n_heads} does not divide d_model = {self.d_model}")
+        if self.d_model % 2:
+            raise ValueError(f"d_model = {self.d_model} is odd; the position encoding needs an even width")
+        return self
+
+
+class TrainingConfig(Section):
+    """The optimization and its limits. A run ends at the first limit that it reaches."""
+
+    max_steps: PositiveInt | None = None
+    """Stop after this many optimizer updates."""
+    max_epochs: PositiveInt | None = None
+    """Stop after this many passes over the training data; chosen by its size if no limit is given."""
+    max_minutes: PositiveFloat | None = None
+    """Stop after this many minutes of training; the schedule falls in time with it."""
+    max_tokens: int | None = Field(default=None, ge=64)
+    """The token budget of a batch: rows times the longest side, padding included; chosen by the size of the data."""
+    grad_accum_steps: PositiveInt = 1
+    """Batches per optimizer update."""
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    """AdamW, or the paper's Adam (no weight decay)."""
+    learning_rate: PositiveFloat | None = None
+    """The peak; the paper's for post-norm, (4000 · `d_model`)^-½, and 1.5 times that for pre-norm when not given."""
+    schedule: Literal["linear", "cosine", "inverse_sqrt"] = "linear"
+    """How the learning rate falls: to zero at the first limit, or as in the paper."""
+    warmup_steps: int | None = Field(default=None, ge=0)
+    """Steps in which the learning rate rises to its peak; chosen by the size of the data."""
+    weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
+    """Weight decay of AdamW, on matrices only."""
+    label_smoothing: Probability = 0.1
+    """The share of probability spread over the whole vocabulary."""
+    max_grad_norm: PositiveFloat = 1.0
+    """Gradients of a larger norm are scaled down to it."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """`bf16` computes matrix products in bfloat16; `auto` does where the processor has instructions for it."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train; `auto` takes a GPU when there is one."""
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    """The seed of everything random."""
+    log_every: PositiveInt = 50
+    """Steps between lines in `metrics.jsonl`."""
+    validate_every: PositiveInt | None = None
+    """Steps between validations; an epoch when not given, but 100 to 1,000 steps."""
+    checkpoint_every: PositiveInt | None = None
+    """Steps between checkpoints; those of the validations when not given."""
+    keep_last: PositiveInt = 2
+    """Checkpoints kept."""
+    early_stopping_metric: Literal["bleu", "loss"] = "bleu"
+    """What makes a model the best one."""
+    early_stopping_patience: PositiveInt | None = 10
+    """Stop after this many validations without a better model; `null`: never."""
+
+
+class SearchConfig(Section):
+    """How translations are searched for."""
+
+    beam_size: int = Field(default=4, ge=1, le=256)
+    """Hypotheses kept at each step; 1 is greedy search."""
+    length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
+    """The exponent alpha of Wu et al. 2016; larger means longer translations."""
+    max_length_factor: PositiveFloat = 2.0
+    """A translation is ended after this many pieces per source piece …"""
+    max_length_offset: PositiveInt = 20
+    """… plus this many."""
+    batch_tokens: int = Field(default=4096, ge=1)
+    """The token budget of a batch of sentences."""
+
+
+class EvalConfig(Section):
+    """Scores."""
+
+    bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
+    """sacreBLEU's tokenization; `auto`: `zh` for Chinese, `char` for Japanese, Korean and Thai, else `13a`."""
+    n_samples: int = Field(default=3, ge=0)
+    """Sample translations printed at each validation."""
+
+
+class RunConfig(Section):
+    """Where the run is kept: ``dir/name``."""
+
+    dir: Path = Path("runs")
+    """The folder of all runs, relative to the current folder."""
+    name: str | None = Field(default=None, pattern=r"^[^/\\\s][^/\\]*$")
+    """The run's own folder in it; the config file's name when not given."""
+
+
+class Config(Section):
+    """A whole config."""
+
+    data: DataConfig
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    search: SearchConfig = SearchConfig()
+    eval: EvalConfig = EvalConfig()
+    run: RunConfig = RunConfig()
+    provenance: dict[str, dict[str, str]] = {}
+    """Versions and fingerprints of the data, written by `train`."""
+
+    @model_validator(mode="after")
+    def _base_needs_joint_vocabulary(self) -> "Config":
+        if self.data.src_lang == self.data.tgt_lang:
+            raise ValueError(f"data.src_lang and data.tgt_lang are both {self.data.src_lang}")
+        return self

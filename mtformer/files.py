@@ -1,0 +1,61 @@
+"""Writing files so that a crash, a full disk or a ``kill -9`` leaves the old file or the new one, never half of one."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from mtformer.errors import MtformerError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` write the file at a temporary path beside ``path``, and rename it to ``path`` once it is on disk.
+
+    Raises:
+        MtformerError: it could not be written; what was at ``path`` before is still there.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    except Exception as error:
+        temporary.unlink(missing_ok=True)
+        raise _cannot_write(path, error) from error
+
+
+def write_folder_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """The same for a folder of files, which ``write`` fills; a folder that is at ``path`` already is replaced."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        write(temporary)
+        for file in temporary.iterdir():
+            sync(file)
+        sync(temporary)
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.replace(path)
+        sync(path.parent)
+    except Exception as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise _cannot_write(path, error) from error
+
+
+def sync(path: Path) -> None:
+    """Wait until the file or folder is on disk, so that a rename cannot overtake its contents."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _cannot_write(path: Path, error: Exception) -> Exception:
+    """Tell a failure of the disk from one of the program, which stays as it is."""
+    # safetensors wraps the operating system's error in one of its own.
+    is_disk = isinstance(error, OSError) or "SafetensorError" in type(error).__name__
+    reason = getattr(error, "strerror", None) or error
+    return MtformerError(f"cannot write {path}: {reason}") if is_disk else error

@@ -1,0 +1,56 @@
+"""sacreBLEU scores, each with the signature that says which one it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric
+
+_CHARACTER_LANGUAGES = ("ja", "ko", "th")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A corpus score.
+
+    Attributes:
+        name: such as ``BLEU``.
+        value: on sacreBLEU's scale of 0 to 100; for TER lower is better and 100 can be passed.
+        signature: sacreBLEU's recipe of the score.
+    """
+
+    name: str
+    value: float
+    signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {"name": self.name, "score": round(self.value, 2), "signature": self.signature}
+
+
+def bleu_tokenize(choice: str, tgt_lang: str) -> str:
+    """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language."""
+    if choice != "auto":
+        return choice
+    language = tgt_lang.split("-")[0].split("_")[0]
+    if language == "zh":
+        return "zh"
+    return "char" if language in _CHARACTER_LANGUAGES else "13a"
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Score:
+    """BLEU (Papineni et al. 2002), case counted."""
+    return _score(BLEU(tokenize=tokenize), hypotheses, references)
+
+
+def all_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> list[Score]:
+    """BLEU, chrF (Popović 2015) and TER (Snover et al. 2006)."""
+    return [bleu(hypotheses, references, tokenize)] + [
+        _score(metric, hypotheses, references) for metric in (CHRF(), TER())
+    ]
+
+
+def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score(result.name, result.score, str(metric.get_signature()))

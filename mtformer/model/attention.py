@@ -1,0 +1,101 @@
+"""Attention (section 3.2 of the paper) and its masks. Legend of shapes: see :mod:`mtformer.model`."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
+    """Return (T, T): position t may attend to positions up to t, so that it cannot see what it is to predict."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """Return softmax(q·kᵀ/√Dh), the weights of equation 1.
+
+    Args:
+        q: (B, H, T, Dh) queries.
+        k: (B, H, S, Dh) keys.
+        mask: broadcast to (B, H, T, S), True = may attend.
+
+    Returns:
+        (B, H, T, S), each row summing to 1.
+    """
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(dim=-1)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh."""
+
+    def __init__(self, *, d_model: int, n_heads: int) -> None:
+        """Raises ValueError if ``n_heads`` does not divide ``d_model``."""
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads ({n_heads}) does not divide d_model ({d_model})")
+        self.d_model = d_model
+        self.n_heads = n_heads
+        self.qkv_proj = nn.Linear(d_model, 3 * d_model)  # W^Q, W^K and W^V of all heads, one below the other
+        self.out_proj = nn.Linear(d_model, d_model)  # W^O
+
+    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh): self-attention in one product."""
+        q, k, v = self.qkv_proj(x).chunk(3, dim=-1)
+        return self._split_heads(q), self._split_heads(k), self._split_heads(v)
+
+    def project_q(self, x: Tensor) -> Tensor:
+        """Project (B, T, D) to queries (B, H, T, Dh)."""
+        d = self.d_model
+        return self._split_heads(F.linear(x, self.qkv_proj.weight[:d], self.qkv_proj.bias[:d]))
+
+    def project_kv(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Project (B, S, D) to keys and values, each (B, H, S, Dh)."""
+        d = self.d_model
+        k, v = F.linear(memory, self.qkv_proj.weight[d:], self.qkv_proj.bias[d:]).chunk(2, dim=-1)
+        return self._split_heads(k), self._split_heads(v)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
+        """Attend with projected heads and bring them back together.
+
+        Args:
+            q: (B, H, T, Dh).
+            k: (B, H, S, Dh).
+            v: (B, H, S, Dh).
+            mask: broadcast to (B, H, T, S), True = may attend.
+            causal: apply :func:`causal_mask` without building it; instead of ``mask``.
+
+        Returns:
+            (B, T, D).
+        """
+        if q.dtype == torch.bfloat16 and q.device.type == "cpu" and torch.is_grad_enabled():
+            # torch's fused attention spends a fifth of a training step here: its backward is not vectorized.
+            mask = causal_mask(q.size(2), q.device) if causal else mask
+            heads = attention_weights(q, k, mask) @ v
+        else:
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        return self.out_proj(heads.transpose(1, 2).flatten(2))  # (B, H, T, Dh) → (B, T, D)
+
+    def forward(
+        self, query: Tensor, memory: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Let each position of ``query`` attend to ``memory``.
+
+        Args:
+            query: (B, T, D).
+            memory: (B, S, D); the same tensor as ``query`` in self-attention.
+            mask: broadcast to (B, H, T, S), True = may attend.
+            need_weights: also return the weights of each head.
+
+        Returns:
+            (B, T, D), and (B, H, T, S) or None.
+        """
+        q, k, v = self.project_qkv(query) if query is memory else (self.project_q(query), *self.project_kv(memory))
+        weights = attention_weights(q, k, mask) if need_weights else None
+        return self.attend(q, k, v, mask), weights
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, Dh)

@@ -1,0 +1,134 @@
+"""Encoder and decoder layers (sections 3.1 and 3.3 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mtformer.model.attention import MultiHeadAttention
+from mtformer.model.dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """The position-wise network of equation 2: max(0, x·W1 + b1)·W2 + b2."""
+
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        return self.linear2(self.linear1(x).relu())
+
+
+class Residual(nn.Module):
+    """The wrapping of each sub-layer: dropout, residual sum and LayerNorm.
+
+    Post-norm is the paper's LayerNorm(x + Sublayer(x)); pre-norm is x + Sublayer(LayerNorm(x)) (Xiong et al. 2020).
+    """
+
+    def __init__(self, *, d_model: int, dropout: float, norm_first: bool) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = Dropout(dropout)
+        self.norm_first = norm_first
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        if self.norm_first:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, *, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
+        self.residuals = nn.ModuleList(
+            Residual(d_model=d_model, dropout=dropout, norm_first=norm_first) for _ in range(2)
+        )
+
+    def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
+        """Map (B, S, D) to (B, S, D); ``src_mask`` broadcasts to (B, H, S, S)."""
+        x = self.residuals[0](x, lambda y: self.self_attention(y, y, src_mask)[0])
+        return self.residuals[1](x, self.feed_forward)
+
+
+@dataclass
+class LayerCache:
+    """What a decoder layer keeps between decoding steps, so that each step computes one position only.
+
+    Attributes:
+        memory_k, memory_v: (N, H, S, Dh), the memory's keys and values, which never change.
+        self_k, self_v: (N, H, t, Dh), those of the t positions decoded so far; None before the first.
+    """
+
+    memory_k: Tensor
+    memory_v: Tensor
+    self_k: Tensor | None = None
+    self_v: Tensor | None = None
+
+    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the keys and values (N, H, 1, Dh) of a new position and return those of all."""
+        if self.self_k is not None and self.self_v is not None:
+            k, v = torch.cat([self.self_k, k], dim=2), torch.cat([self.self_v, v], dim=2)
+        self.self_k, self.self_v = k, v
+        return k, v
+
+    def select(self, rows: Tensor) -> "LayerCache":
+        """Return the cache of the given rows, which may repeat and leave out."""
+        tensors = (self.memory_k, self.memory_v, self.self_k, self.self_v)
+        return LayerCache(*(tensor if tensor is None else tensor[rows] for tensor in tensors))
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the memory, and feed-forward."""
+
+    def __init__(self, *, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
+        self.cross_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
+        self.residuals = nn.ModuleList(
+            Residual(d_model=d_model, dropout=dropout, norm_first=norm_first) for _ in range(3)
+        )
+
+    def forward(self, x: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:
+        """Map (B, T, D) to (B, T, D), all positions at once, each seeing only itself and those before it.
+
+        Args:
+            x: (B, T, D).
+            memory: (B, S, D), the encoder's output.
+            src_mask: broadcast to (B, H, T, S), True = may attend.
+        """
+
+        def attend_to_self(y: Tensor) -> Tensor:
+            return self.self_attention.attend(*self.self_attention.project_qkv(y), causal=True)
+
+        x = self.residuals[0](x, attend_to_self)
+        x = self.residuals[1](x, lambda y: self.cross_attention(y, memory, src_mask)[0])
+        return self.residuals[2](x, self.feed_forward)
+
+    def start_cache(self, memory: Tensor) -> LayerCache:
+        """Compute from the memory (N, S, D) what no decoding step needs to compute again."""
+        return LayerCache(*self.cross_attention.project_kv(memory))
+
+    def step(self, x: Tensor, cache: LayerCache, src_mask: Tensor | None) -> Tensor:
+        """Map one new position (N, 1, D) to (N, 1, D), adding it to ``cache``."""
+
+        def attend_to_self(y: Tensor) -> Tensor:
+            q, k, v = self.self_attention.project_qkv(y)
+            return self.self_attention.attend(q, *cache.extend(k, v))
+
+        def attend_to_memory(y: Tensor) -> Tensor:
+            q = self.cross_attention.project_q(y)
+            return self.cross_attention.attend(q, cache.memory_k, cache.memory_v, src_mask)
+
+        x = self.residuals[0](x, attend_to_self)
+        x = self.residuals[1](x, attend_to_memory)
+        return self.residuals[2](x, self.feed_forward)

@@ -1,0 +1,46 @@
+"""Position encodings (section 3.5 of the paper)."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
+    """Return (n_positions, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same angle."""
+    position = torch.arange(n_positions, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
+    rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000.0) / d_model))  # (D / 2)
+    table = torch.empty(n_positions, d_model)
+    table[:, 0::2] = torch.sin(position * rate)
+    table[:, 1::2] = torch.cos(position * rate)
+    return table
+
+
+class SinusoidalPositions(nn.Module):
+    """The paper's sinusoids; any position has an encoding, so the table grows when a longer text comes."""
+
+    table: Tensor
+
+    def __init__(self, *, d_model: int, n_positions: int = 512) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoidal_table(n_positions, d_model), persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
+        if start + length > len(self.table):
+            table = sinusoidal_table(2 * (start + length), self.table.size(1))
+            self.table = table.to(self.table)
+        return self.table[start : start + length]
+
+
+class LearnedPositions(nn.Module):
+    """A learned vector for each position (section 3.5 of the paper, after Gehring et al. 2017)."""
+
+    def __init__(self, *, d_model: int, n_positions: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(n_positions, d_model))
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Return (length, D); positions past the last learned one share its vector."""
+        positions = torch.arange(start, start + length, device=self.weight.device)
+        return self.weight[positions.clamp(max=len(self.weight) - 1)]

@@ -1,0 +1,145 @@
+"""The encoder-decoder Transformer (figure 1 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from mtformer.config import ModelConfig
+from mtformer.model.dropout import Dropout
+from mtformer.model.layers import DecoderLayer, EncoderLayer, LayerCache
+from mtformer.model.positions import LearnedPositions, SinusoidalPositions
+
+
+@dataclass
+class DecoderCache:
+    """The decoder's state between steps, for N rows (sentences, or sentences times beams).
+
+    Attributes:
+        layers: one cache per decoder layer.
+        src_mask: (N, 1, 1, S), True at real source pieces.
+        length: the number of positions decoded so far.
+    """
+
+    layers: list[LayerCache]
+    src_mask: Tensor
+    length: int = 0
+
+    def select(self, rows: Tensor) -> "DecoderCache":
+        """Return the state of the given rows, which may repeat and leave out."""
+        return DecoderCache([layer.select(rows) for layer in self.layers], self.src_mask[rows], self.length)
+
+
+class Transformer(nn.Module):
+    """Encoder, decoder, and embeddings that they share with the output projection (section 3.4)."""
+
+    def __init__(
+        self, config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, joint: bool, max_length: int
+    ) -> None:
+        """Build the model with fresh weights.
+
+        Args:
+            config: the sizes.
+            src_vocab_size: pieces of the source language.
+            tgt_vocab_size: pieces of the target language.
+            joint: whether both languages have the same pieces; then tied embeddings are tied three ways.
+            max_length: positions that learned position encodings are made for.
+        """
+        super().__init__()
+        d_model, norm_first = config.d_model, config.norm == "pre"
+        self.d_model = d_model
+        self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
+        tied = config.tie_embeddings
+        self.src_embedding = self.tgt_embedding if tied and joint else nn.Embedding(src_vocab_size, d_model)
+        self.output = nn.Linear(d_model, tgt_vocab_size, bias=False)
+        if tied:
+            self.output.weight = self.tgt_embedding.weight
+        if config.positions == "learned":
+            self.src_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
+            self.tgt_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
+        else:
+            self.src_positions = self.tgt_positions = SinusoidalPositions(d_model=d_model)
+        self.dropout = Dropout(config.dropout)
+        sizes = {
+            "d_model": d_model,
+            "n_heads": config.n_heads,
+            "d_ff": config.d_ff,
+            "dropout": config.dropout,
+            "norm_first": norm_first,
+        }
+        self.encoder_layers = nn.ModuleList(EncoderLayer(**sizes) for _ in range(config.n_encoder_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(**sizes) for _ in range(config.n_decoder_layers))
+        # With post-norm, as in the paper, each layer ends in a LayerNorm; with pre-norm the stacks need one of their own.
+        self.encoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        self._init_weights()
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
+        """Predict every target piece from those before it (teacher forcing).
+
+        Args:
+            src: (B, S) ids.
+            src_mask: (B, S), True at real pieces.
+            tgt_in: (B, T) ids, shifted right: BOS first.
+
+        Returns:
+            (B, T, D), the decoder's output; :meth:`project` turns it into logits.
+        """
+        return self.decode(tgt_in, self.encode(src, src_mask), src_mask)
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        """Turn source ids (B, S) into the memory (B, S, D)."""
+        x = self._embed(src, self.src_embedding, self.src_positions, 0)
+        mask = src_mask[:, None, None, :]  # (B, 1, 1, S): for all heads and queries
+        for layer in self.encoder_layers:
+            x = layer(x, mask)
+        return self.encoder_norm(x)
+
+    def decode(self, tgt_in: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
+        """Turn target ids (B, T) and the memory (B, S, D) into the decoder's output (B, T, D)."""
+        x = self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, 0)
+        mask = src_mask[:, None, None, :]
+        for layer in self.decoder_layers:
+            x = layer(x, memory, mask)
+        return self.decoder_norm(x)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Turn the decoder's output (…, D) into logits (…, V)."""
+        return self.output(hidden)
+
+    def start_cache(self, memory: Tensor, src_mask: Tensor) -> DecoderCache:
+        """Prepare step-by-step decoding from the memory (N, S, D) and the source's mask (N, S)."""
+        return DecoderCache([layer.start_cache(memory) for layer in self.decoder_layers], src_mask[:, None, None, :])
+
+    def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
+        """Decode one more position.
+
+        Args:
+            tokens: (N,) the ids chosen last; BOS at first.
+            cache: the state, which is brought up to date.
+
+        Returns:
+            (N, V), the logits of the next id: what :meth:`forward` and :meth:`project` give for this position.
+        """
+        x = self._embed(tokens[:, None], self.tgt_embedding, self.tgt_positions, cache.length)
+        for layer, layer_cache in zip(self.decoder_layers, cache.layers, strict=True):
+            x = layer.step(x, layer_cache, cache.src_mask)
+        cache.length += 1
+        return self.project(self.decoder_norm(x)[:, 0])
+
+    def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
+        x = embedding(ids) * math.sqrt(self.d_model)
+        return self.dropout(x + positions(start, ids.size(1)))
+
+    def _init_weights(self) -> None:
+        """Glorot and Bengio 2010 for projections; embeddings such that √D times them has unit variance."""
+        for name, parameter in self.named_parameters():
+            if "embedding" in name or "positions" in name or name == "output.weight":
+                nn.init.normal_(parameter, std=self.d_model**-0.5)
+            elif name.endswith("qkv_proj.weight"):
+                for matrix in parameter.chunk(3):  # W^Q, W^K and W^V are three matrices, and drawn as such
+                    nn.init.xavier_uniform_(matrix)
+            elif parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)

@@ -1,0 +1,61 @@
+"""A progress bar on a terminal, a line every so often elsewhere."""
+
+import logging
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class Progress:
+    """Shows how far a long piece of work is, on stderr.
+
+    Use it as a context manager and call :meth:`advance`.
+    """
+
+    def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
+        """Say ``what`` is done, how many ``unit``\\ s it has (None: not known) and how many are done already."""
+        self._what, self._unit = what, unit
+        self._on_terminal = sys.stderr.isatty()
+        self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
+        self._done, self._total, self._initial = initial, total, initial
+        self._started = self._last_line = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count ``n`` more as done, with a short ``note`` to show beside."""
+        self._done += n
+        if note:
+            self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(n)
+        if not self._on_terminal and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            log.info("%s: %s", self._what, self._line(note))
+
+    def _line(self, note: str) -> str:
+        rate = (self._done - self._initial) / (time.monotonic() - self._started)
+        if self._total is None:
+            return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
+        left = (self._total - self._done) / rate if rate else float("inf")
+        return f"{self._done:,} of {self._total:,} {self._unit}, {_clock(left)} left {note}".rstrip()
+
+
+def _clock(seconds: float) -> str:
+    if seconds == float("inf"):
+        return "?"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

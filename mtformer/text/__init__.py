@@ -1,0 +1,1 @@
+"""Sentence pairs in, integer batches out."""

@@ -1,0 +1,85 @@
+"""Cleaned and encoded sentence pairs, kept compactly: millions of them fit in memory."""
+
+import itertools
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import Tokenizer
+
+_CHUNK = 10_000  # pairs encoded at once
+
+
+class Ragged:
+    """A growing list of rows of integers of different lengths, in two flat arrays."""
+
+    def __init__(self) -> None:
+        self._values = array("i")
+        self._ends = array("q", [0])
+
+    def append(self, row: Sequence[int]) -> None:
+        """Add a row."""
+        self._values.extend(row)
+        self._ends.append(len(self._values))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        start, end = self._ends[index], self._ends[index + 1]
+        return np.frombuffer(self._values, dtype=np.int32, count=end - start, offset=4 * start)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The length of each row."""
+        return np.diff(np.frombuffer(self._ends, dtype=np.int64))
+
+
+class Corpus:
+    """Encoded pairs: ``src[i]`` and ``tgt[i]`` are the ids of pair i, each ended by EOS.
+
+    Attributes:
+        dropped: how many pairs were left out, by reason.
+    """
+
+    def __init__(self) -> None:
+        self.src = Ragged()
+        self.tgt = Ragged()
+        self.dropped: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+def encode_corpus(
+    pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_length: int, max_ratio: float
+) -> Corpus:
+    """Encode ``pairs`` and leave out those that nothing can be learned from, counting them by reason."""
+    corpus = Corpus()
+    stream = iter(pairs)
+    while chunk := list(itertools.islice(stream, _CHUNK)):
+        src_rows = tokenizer.encode_src([pair.src for pair in chunk])
+        tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk])
+        for src, tgt in zip(src_rows, tgt_rows, strict=True):
+            reason = reason_to_drop(len(src), len(tgt), max_length=max_length, max_ratio=max_ratio)
+            if reason:
+                corpus.dropped[reason] += 1
+            else:
+                corpus.src.append(src)
+                corpus.tgt.append(tgt)
+    return corpus
+
+
+def reason_to_drop(src_length: int, tgt_length: int, *, max_length: int, max_ratio: float) -> str | None:
+    """Say why a pair with so many pieces a side, EOS included, is not fit for training; None if it is fit."""
+    shorter, longer = sorted((src_length, tgt_length))
+    if shorter <= 1:
+        return "a side is empty"
+    if longer > max_length:
+        return f"longer than {max_length} pieces (data.max_length)"
+    if longer > max_ratio * shorter:
+        return f"one side over {max_ratio:g} times the other (data.max_ratio)"
+    return None

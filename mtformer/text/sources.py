@@ -1,0 +1,130 @@
+"""Sentence pairs from wherever the config says: text files, tsv, jsonl, data sets of the hub."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mtformer.config import HubDataset, JsonlFile, Source, TextFiles, TsvFile
+from mtformer.errors import UserError
+from mtformer.text.lines import read_lines
+
+
+class SentencePair(NamedTuple):
+    """A text and its translation."""
+
+    src: str
+    tgt: str
+
+
+def read_pairs(sources: Iterable[Source], src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+    """Yield the pairs of all ``sources`` in order, as they stand there.
+
+    Raises:
+        UserError: a source that cannot be read or whose two sides do not have equally many lines.
+    """
+    for source in sources:
+        match source:
+            case TextFiles():
+                yield from _from_text_files(source)
+            case TsvFile():
+                yield from _from_tsv(source.tsv)
+            case JsonlFile():
+                yield from _from_jsonl(source.jsonl, source.src_key or src_lang, source.tgt_key or tgt_lang)
+            case HubDataset():
+                yield from _from_hub(source, src_lang, tgt_lang)
+
+
+def fingerprint(pairs: Iterable[SentencePair]) -> str:
+    """Return a digest that changes when any pair, or their order, does."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update(f"{pair.src}\n{pair.tgt}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _from_text_files(source: TextFiles) -> Iterator[SentencePair]:
+    missing = object()
+    lines = itertools.zip_longest(read_lines(source.src), read_lines(source.tgt), fillvalue=missing)
+    for src, tgt in lines:
+        if src is missing or tgt is missing:
+            raise UserError(_unequal_message(source))
+        yield SentencePair(str(src), str(tgt))
+
+
+def _unequal_message(source: TextFiles) -> str:
+    src_lengths = np.array([len(line) for line in read_lines(source.src)], dtype=np.float64)
+    tgt_lengths = np.array([len(line) for line in read_lines(source.tgt)], dtype=np.float64)
+    message = (
+        f"{source.src} has {len(src_lengths):,} lines, {source.tgt} has {len(tgt_lengths):,}: "
+        "they are not translations line by line"
+    )
+    if not len(src_lengths) or not len(tgt_lengths):
+        return message
+    return f"{message}; they seem to shift against each other near line {_shift_point(src_lengths, tgt_lengths):,}"
+
+
+def _shift_point(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> int:
+    """Guess from line lengths the line (from 1) after which the longer text has its surplus lines.
+
+    Lines that translate each other have lengths of similar ratio. With the surplus lines taken out at line k, the lines
+    before k are compared as they stand and those after it shifted; the k where this fits best is where they stand.
+    """
+    longer, shorter = sorted((np.log1p(src_lengths), np.log1p(tgt_lengths)), key=len, reverse=True)
+    surplus, n = len(longer) - len(shorter), len(shorter)
+    longer, shorter = longer - np.median(longer), shorter - np.median(shorter)
+    unshifted = np.abs(longer[:n] - shorter)
+    shifted = np.abs(longer[surplus:] - shorter)
+    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of shifting after k lines, less a constant
+    return int(np.argmin(cost)) + 1
+
+
+def _from_tsv(path: Path) -> Iterator[SentencePair]:
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) < 2:
+            raise UserError(f"{path}:{number}: there is no tab in this line: {line[:80]!r}")
+        yield SentencePair(columns[0], columns[1])
+
+
+def _from_jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[SentencePair]:
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise UserError(f"{path}:{number}: this line is not JSON: {line[:80]!r}") from None
+        yield _pair_of_row(row, src_key, tgt_key, f"{path}:{number}")
+
+
+def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+    import datasets  # imported here: it takes seconds, and most runs read files
+
+    try:
+        rows = datasets.load_dataset(source.hf, source.config, split=source.split)
+    except Exception as error:  # the library raises many kinds, and all mean that this source cannot be had
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(f"cannot load the data set {source.hf} (split {source.split}): {reason}") from error
+    src_key, tgt_key = source.src_column or src_lang, source.tgt_column or tgt_lang
+    for number, row in enumerate(rows):
+        yield _pair_of_row(row, src_key, tgt_key, f"{source.hf}, split {source.split}, row {number}")
+
+
+def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePair:
+    """Take a pair from a row, in which it may stand below ``translation`` as in the hub's data sets for translation."""
+    if isinstance(row, dict) and isinstance(row.get("translation"), dict):
+        row = row["translation"]
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: this is not an object with the keys {src_key!r} and {tgt_key!r}")
+    for key in (src_key, tgt_key):
+        if not isinstance(row.get(key), str):
+            found = ", ".join(map(str, row)) or "none"
+            raise UserError(f"{where}: there is no text under {key!r}; the keys are: {found}")
+    return SentencePair(_one_line(row[src_key]), _one_line(row[tgt_key]))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", " ").replace("\n", " ")

@@ -1,0 +1,33 @@
+"""Which device to use, and in which precision."""
+
+import torch
+
+from mtformer.errors import UserError
+
+
+def pick_device(choice: str) -> torch.device:
+    """Resolve ``auto`` to a GPU where there is one.
+
+    Raises:
+        UserError: a GPU is asked for and there is none.
+    """
+    if choice == "cuda" and not torch.cuda.is_available():
+        raise UserError("device cuda: torch finds no GPU here; use cpu or auto")
+    if choice == "auto":
+        choice = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(choice)
+
+
+def pick_precision(choice: str, device: torch.device) -> str:
+    """Resolve ``auto`` to ``bf16`` where the processor multiplies bfloat16 matrices faster than float32 ones."""
+    if choice != "auto":
+        return choice
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    capabilities = torch.cpu.get_capabilities()
+    return "bf16" if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else "fp32"
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """Compute matrix products in bfloat16 inside, if ``precision`` says so."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")

@@ -1,0 +1,317 @@
+"""The loop: batches, updates, validations, checkpoints, and when to stop."""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mtformer.bundle import Bundle, save_bundle
+from mtformer.config import Config
+from mtformer.errors import MtformerError
+from mtformer.model.transformer import Transformer
+from mtformer.progress import Progress
+from mtformer.text.batching import Batch, epoch_batches, make_batch
+from mtformer.text.corpus import Corpus
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.training.checkpoint import load_newest_checkpoint, save_checkpoint
+from mtformer.training.hardware import autocast
+from mtformer.training.interrupt import Interrupt
+from mtformer.training.loss import summed_loss
+from mtformer.training.optimizer import learning_rate, make_optimizer
+from mtformer.training.validation import Validation, Validator
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class TrainState:
+    """Where training stands; with weights, optimizer and random state, all that going on needs.
+
+    Attributes:
+        step: updates done.
+        epoch: passes over the data done.
+        batch: batches of the present epoch done.
+        seconds: time spent training, validations included, over all starts of the run.
+        best: the validation metric of the best model so far, higher is better.
+        best_step: the step it was reached at.
+        stale: validations since then.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int = 0
+    stale: int = 0
+
+
+class Trainer:
+    """Trains a model on a corpus, in a run's folder."""
+
+    def __init__(
+        self,
+        config: Config,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        corpus: Corpus,
+        validator: Validator,
+        run_folder: Path,
+    ) -> None:
+        """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
+
+        Args:
+            config: the run's.
+            model: on the device that it is to be trained on.
+            tokenizer: goes into the bundle.
+            corpus: the training pairs.
+            validator: scores the model.
+            run_folder: checkpoints, metrics and the bundle go there.
+        """
+        self.config = config
+        self.settings = config.training
+        self.model = model
+        self.tokenizer = tokenizer
+        self.corpus = corpus
+        self.validator = validator
+        self.run_folder = run_folder
+        self.device = next(model.parameters()).device
+        self.optimizer = make_optimizer(model, config.training)
+        self.state = TrainState()
+        self._steps_per_epoch = 0
+        self._saved_step = -1
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Where the checkpoints are."""
+        return self.run_folder / "checkpoints"
+
+    def resume(self) -> bool:
+        """Go to the newest intact checkpoint, if there is one, and say whether there was."""
+        saved = load_newest_checkpoint(self.checkpoint_folder, self.model, self.optimizer)
+        if saved is None:
+            return False
+        self.state = TrainState(**saved)
+        self._saved_step = self.state.step
+        return True
+
+    def fit(self) -> str:
+        """Train until a limit is reached, early stopping strikes or the user interrupts; return which, in words.
+
+        Raises:
+            MtformerError: a loss or gradient that is not finite, before the weights are touched; a full disk.
+            KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
+        """
+        reason = self._limit_reached()
+        if reason:
+            return reason
+        started, seconds_before = time.monotonic(), self.state.seconds
+        running = RunningLoss(started)
+        with Interrupt() as interrupt, Progress("training", self._total_steps(), self.state.step, "step") as progress:
+            for batches in self._steps():
+                loss, n_tokens, rate = self._update(batches)
+                self.state.seconds = seconds_before + time.monotonic() - started
+                running.add(loss, n_tokens)
+                progress.advance(note=running.note())
+                if self.state.step % self.settings.log_every == 0:
+                    self._log({"loss": running.mean(), "lr": rate, "tokens_per_second": running.tokens_per_second()})
+                    running = RunningLoss(time.monotonic())
+                reason = self._limit_reached()
+                if reason or self.state.step % self._validate_every() == 0:
+                    self._validate()
+                    self.state.seconds = seconds_before + time.monotonic() - started
+                    reason = reason or self._out_of_patience()
+                    running = RunningLoss(time.monotonic())
+                if interrupt.requested or reason or self.state.step % self._checkpoint_every() == 0:
+                    self._save()
+                if interrupt.requested:
+                    raise KeyboardInterrupt
+                if reason:
+                    return reason
+        raise AssertionError("the epochs do not end by themselves")
+
+    def _steps(self) -> Iterator[list[Batch]]:
+        """Yield the batches of each update, from where the state stands and over all epochs to come."""
+        settings = self.settings
+        while True:
+            plan = self._plan(self.state.epoch)
+            self._steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
+            rest = islice(plan, self.state.batch, None)
+            while group := list(islice(rest, settings.grad_accum_steps)):
+                batches = [make_batch(self.corpus, indices).to(self.device) for indices in group]
+                self.state.batch += len(group)
+                if self.state.batch >= len(plan):
+                    self.state.epoch, self.state.batch = self.state.epoch + 1, 0
+                yield batches
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        assert self.settings.max_tokens is not None
+        return epoch_batches(self.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
+
+    def _update(self, batches: Sequence[Batch]) -> tuple[float, int, float]:
+        """Do one update on the batches together; return loss (summed), target pieces and learning rate."""
+        self.model.train()
+        n_tokens = sum(batch.n_tokens for batch in batches)
+        total = 0.0
+        for batch in batches:
+            with autocast(self.device, self.settings.precision):
+                loss = summed_loss(self.model, batch, self.settings.label_smoothing)
+            total += loss.item()
+            if not math.isfinite(total):
+                self._refuse("the loss", batch)
+            (loss / n_tokens).backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
+        if not math.isfinite(norm.item()):
+            self._refuse("the gradient", batches[-1])
+        rate = self._learning_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.state.step += 1
+        return total, n_tokens, rate
+
+    def _refuse(self, what: str, batch: Batch) -> None:
+        raise MtformerError(
+            f"{what} of step {self.state.step + 1} is not a finite number, so the weights were left as they are. "
+            f"The batch holds the training pairs {', '.join(map(str, sorted(batch.indices)[:8]))}, … "
+            "(counted from 0, without the dropped ones). "
+            "A smaller training.learning_rate or more training.warmup_steps usually help; "
+            "the last checkpoint is intact."
+        )
+
+    def _learning_rate(self) -> float:
+        settings = self.settings
+        assert settings.learning_rate is not None
+        assert settings.warmup_steps is not None
+        return learning_rate(
+            self.state.step + 1,
+            self._progress(),
+            schedule=settings.schedule,
+            peak=settings.learning_rate,
+            warmup_steps=settings.warmup_steps,
+        )
+
+    def _progress(self) -> float:
+        """How much of the run is over, from 0 to 1, by the limit that will be reached first."""
+        settings, state = self.settings, self.state
+        epochs = state.step / self._steps_per_epoch if self._steps_per_epoch else 0.0
+        return max(
+            state.step / settings.max_steps if settings.max_steps else 0.0,
+            epochs / settings.max_epochs if settings.max_epochs else 0.0,
+            state.seconds / 60 / settings.max_minutes if settings.max_minutes else 0.0,
+        )
+
+    def _limit_reached(self) -> str:
+        settings, state = self.settings, self.state
+        if settings.max_steps and state.step >= settings.max_steps:
+            return f"training.max_steps = {settings.max_steps}"
+        if settings.max_epochs and state.epoch >= settings.max_epochs:
+            return f"training.max_epochs = {settings.max_epochs}"
+        if settings.max_minutes and state.seconds >= 60 * settings.max_minutes:
+            return f"training.max_minutes = {settings.max_minutes:g}"
+        return self._out_of_patience()
+
+    def _out_of_patience(self) -> str:
+        patience = self.settings.early_stopping_patience
+        if patience and self.state.stale >= patience:
+            return f"{self.state.stale} validations without a better model (training.early_stopping_patience)"
+        return ""
+
+    def _total_steps(self) -> int | None:
+        settings = self.settings
+        steps = [settings.max_steps] if settings.max_steps else []
+        if settings.max_epochs:
+            steps.append(settings.max_epochs * math.ceil(len(self._plan(0)) / settings.grad_accum_steps))
+        return min(steps, default=None)
+
+    def _validate_every(self) -> int:
+        return self.settings.validate_every or min(max(self._steps_per_epoch, 100), 1_000)
+
+    def _checkpoint_every(self) -> int:
+        return self.settings.checkpoint_every or self._validate_every()
+
+    def _validate(self) -> None:
+        """Score the model and, if it is the best so far, write it to the bundle."""
+        result = self.validator.validate(self.model)
+        state = self.state
+        value = result.bleu if self.settings.early_stopping_metric == "bleu" else -result.loss
+        better = state.best is None or value > state.best
+        if better:
+            state.best, state.best_step, state.stale = value, state.step, 0
+        else:
+            state.stale += 1
+        self._log({"valid_loss": result.loss, "valid_perplexity": result.perplexity, "valid_bleu": result.bleu})
+        self._report(result, better)
+        if better:
+            scores = {"bleu": result.bleu, "loss": result.loss, "step": float(state.step)}
+            bundle = Bundle(self.model, self.tokenizer, self.config, scores)
+            save_bundle(self.run_folder / "model.safetensors", bundle)
+
+    def _report(self, result: Validation, better: bool) -> None:
+        log.info(
+            "step %d, epoch %.1f, %.1f min: loss %.3f, perplexity %.2f, BLEU %.2f%s",
+            self.state.step,
+            self.state.step / max(1, self._steps_per_epoch),
+            self.state.seconds / 60,
+            result.loss,
+            result.perplexity,
+            result.bleu,
+            " (best)" if better else f" (best {abs(self.state.best or 0):.2f} at step {self.state.best_step})",
+        )
+        for sample in result.samples:
+            log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
+
+    def _save(self) -> None:
+        if self.state.step != self._saved_step:
+            save_checkpoint(
+                self.checkpoint_folder,
+                self.state.step,
+                self.model,
+                self.optimizer,
+                asdict(self.state),
+                self.settings.keep_last,
+            )
+            self._saved_step = self.state.step
+
+    def _log(self, values: dict[str, Any]) -> None:
+        """Add a line to ``metrics.jsonl``."""
+        line = {"step": self.state.step, "epoch": self.state.epoch, "seconds": round(self.state.seconds, 1)} | values
+        try:
+            with (self.run_folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise MtformerError(f"cannot write {self.run_folder / 'metrics.jsonl'}: {error.strerror}") from error
+
+
+class RunningLoss:
+    """Loss and speed since the last line in the log."""
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+        self._loss = 0.0
+        self._n_tokens = 0
+
+    def add(self, loss: float, n_tokens: int) -> None:
+        """Count an update with its summed loss."""
+        self._loss += loss
+        self._n_tokens += n_tokens
+
+    def mean(self) -> float:
+        """The loss per target piece, in nats."""
+        return self._loss / max(1, self._n_tokens)
+
+    def tokens_per_second(self) -> float:
+        """Target pieces, padding not counted."""
+        return self._n_tokens / max(1e-9, time.monotonic() - self._started)
+
+    def note(self) -> str:
+        """What the progress bar shows."""
+        return f"loss {self.mean():.3f}, {self.tokens_per_second():,.0f} tokens/s"

@@ -1,0 +1,86 @@
+"""How good the model is now: loss and perplexity by teacher forcing, BLEU by greedy search."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mtformer.config import Config
+from mtformer.metrics import bleu, bleu_tokenize
+from mtformer.model.transformer import Transformer
+from mtformer.text.batching import fill_batches, make_batch
+from mtformer.text.corpus import encode_corpus
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.training.hardware import autocast
+from mtformer.training.loss import summed_loss
+from mtformer.translator import Translator
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Scores of a model.
+
+    Attributes:
+        loss: cross entropy per target piece, in nats, without label smoothing.
+        bleu: of greedy translations, on the scale of 0 to 100.
+        samples: (source, reference, hypothesis) of some sentences.
+    """
+
+    loss: float
+    bleu: float
+    samples: list[tuple[str, str, str]]
+
+    @property
+    def perplexity(self) -> float:
+        """The exponential of the loss: between how many pieces the model is undecided, so to speak."""
+        return math.exp(min(self.loss, 700.0))
+
+
+class Validator:
+    """Scores models on the validation pairs, every one of which counts."""
+
+    def __init__(self, config: Config, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
+        """Encode ``pairs``; those with an empty side count for BLEU only."""
+        self._config = config
+        self._tokenizer = tokenizer
+        self._pairs = pairs
+        self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
+        self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang)
+        every = max(1, len(pairs) // max(1, config.eval.n_samples))
+        self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
+
+    def validate(self, model: Transformer) -> Validation:
+        """Score ``model``, which is left in evaluation mode."""
+        model.eval()
+        device = next(model.parameters()).device
+        with autocast(device, self._config.training.precision):
+            loss = self._loss(model)
+            hypotheses = self._translate(model)
+        references = [pair.tgt for pair in self._pairs]
+        samples = [(self._pairs[i].src, references[i], hypotheses[i]) for i in self._sample_places]
+        return Validation(loss, bleu(hypotheses, references, self._tokenize).value, samples)
+
+    @torch.inference_mode()
+    def _loss(self, model: Transformer) -> float:
+        corpus = self._corpus
+        lengths = [max(pair) for pair in zip(corpus.src.lengths.tolist(), corpus.tgt.lengths.tolist(), strict=True)]
+        order = sorted(range(len(corpus)), key=lambda i: lengths[i])
+        total, n_tokens = 0.0, 0
+        for indices in fill_batches(order, lengths, self._config.training.max_tokens or 1):
+            batch = make_batch(corpus, indices).to(next(model.parameters()).device)
+            total += summed_loss(model, batch, label_smoothing=0.0).item()
+            n_tokens += batch.n_tokens
+        return total / max(1, n_tokens)
+
+    def _translate(self, model: Transformer) -> list[str]:
+        translator = Translator(
+            model,
+            self._tokenizer,
+            self._config.search.model_copy(update={"beam_size": 1}),
+            tgt_lang=self._config.data.tgt_lang,
+            max_length=self._config.data.max_length,
+        )
+        translations = translator.translate([pair.src for pair in self._pairs])
+        return [best.text for (best, *_) in translations]

@@ -1,0 +1,144 @@
+"""Strings to strings: split what is too long, sort by length, batch, search, restore the order."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mtformer.config import SearchConfig
+from mtformer.model.transformer import Transformer
+from mtformer.search import Hypothesis, TransformerDecoder, beam_search, greedy_search
+from mtformer.text.batching import fill_batches, pad
+from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
+
+log = logging.getLogger(__name__)
+
+_SENTENCE_ENDS = tuple(".!?。！？;；")
+_UNSPACED_LANGUAGES = ("zh", "ja", "th")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One of the translations of a text.
+
+    Attributes:
+        text: detokenized, on one line.
+        score: the length-penalized log probability that translations are ranked by.
+        log_prob: the log probability itself.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+
+
+class Translator:
+    """A model with its tokenizer and its way of searching."""
+
+    def __init__(
+        self, model: Transformer, tokenizer: Tokenizer, search: SearchConfig, *, tgt_lang: str, max_length: int
+    ) -> None:
+        """Wrap a model, which is used as it is: put it in evaluation mode before translating.
+
+        Args:
+            model: on the device that it is to run on.
+            tokenizer: the one that the model was trained with.
+            search: beam size, length penalty and limits.
+            tgt_lang: decides whether the parts of a split text are joined by a space.
+            max_length: the most pieces, EOS included, that the model is given at once; longer texts are split.
+        """
+        self.model = model
+        self.tokenizer = tokenizer
+        self.search = search
+        self.max_length = max_length
+        self._joiner = "" if tgt_lang.split("-")[0] in _UNSPACED_LANGUAGES else " "
+        self._device = next(model.parameters()).device
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        n_best: int = 1,
+        first_line: int = 1,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> list[list[Translation]]:
+        """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
+
+        A text without words has the empty text as its one translation. A text that is too long is split at sentence
+        ends or else at words, with a warning, and its parts' translations are joined.
+
+        Args:
+            texts: one line each.
+            n_best: at most the beam size.
+            first_line: the number of the first text, for warnings.
+            on_progress: called with the number of texts each time some more are done.
+        """
+        if n_best > self.search.beam_size:
+            raise ValueError(f"n_best = {n_best} is more than beam_size = {self.search.beam_size}")
+        parts: list[list[int]] = []  # the ids of all parts of all texts
+        parts_of: list[range] = []  # the places in it of each text's parts
+        for number, ids in enumerate(self.tokenizer.encode_src(texts), first_line):
+            own = self._split(ids) if len(ids) > 1 else []
+            if len(own) > 1:
+                log.warning("line %d has %d pieces; translated in %d parts", number, len(ids), len(own))
+            parts_of.append(range(len(parts), len(parts) + len(own)))
+            parts.extend(own)
+        found = self._search_all(parts, on_progress)
+        return [self._join([found[i][:n_best] for i in places]) for places in parts_of]
+
+    def _split(self, ids: list[int]) -> list[list[int]]:
+        """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
+        parts: list[list[int]] = []
+        rest, most = ids[:-1], self.max_length - 1
+        while len(rest) > most:
+            cut = self._best_cut(rest[: most + 1])
+            parts.append([*rest[:cut], EOS_ID])
+            rest = rest[cut:]
+        return [*parts, [*rest, EOS_ID]]
+
+    def _best_cut(self, ids: list[int]) -> int:
+        """Return how many of ``ids`` make the first part: up to the last sentence end, or else word end."""
+        pieces = self.tokenizer.src_pieces(ids)
+        places = range(len(pieces) - 1, len(pieces) // 2, -1)
+        sentence_end = next((i for i in places if pieces[i - 1].endswith(_SENTENCE_ENDS)), None)
+        word_start = next((i for i in places if pieces[i].startswith("▁")), None)
+        return sentence_end or word_start or len(pieces) - 1
+
+    @torch.inference_mode()
+    def _search_all(
+        self, parts: Sequence[list[int]], on_progress: Callable[[int], object] | None
+    ) -> list[list[Hypothesis]]:
+        found: list[list[Hypothesis]] = [[] for _ in parts]
+        lengths = [len(ids) for ids in parts]
+        order = sorted(range(len(parts)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
+        for batch in fill_batches(order, lengths, self.search.batch_tokens):
+            src = pad([parts[i] for i in batch]).to(self._device)
+            limits = [
+                int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch
+            ]
+            decoder = TransformerDecoder(self.model, src, src != PAD_ID)
+            for i, hypotheses in zip(batch, self._search(decoder, limits), strict=True):
+                found[i] = hypotheses
+            if on_progress is not None:
+                on_progress(len(batch))
+        return found
+
+    def _search(self, decoder: TransformerDecoder, limits: list[int]) -> list[list[Hypothesis]]:
+        alpha, beam_size = self.search.length_penalty, self.search.beam_size
+        if beam_size == 1:
+            return [[best] for best in greedy_search(decoder, limits, alpha=alpha, device=self._device)]
+        return beam_search(decoder, limits, beam_size=beam_size, alpha=alpha, device=self._device)
+
+    def _join(self, parts: list[list[Hypothesis]]) -> list[Translation]:
+        """Join the r-th best hypotheses of a text's parts into its r-th best translation."""
+        if not parts:
+            return [Translation("", 0.0, 0.0)]
+        translations = []
+        for rank in range(min(len(hypotheses) for hypotheses in parts)):
+            chosen = [hypotheses[rank] for hypotheses in parts]
+            text = self._joiner.join(self.tokenizer.decode(hypothesis.ids) for hypothesis in chosen)
+            score = sum(hypothesis.score for hypothesis in chosen)
+            log_prob = sum(hypothesis.log_prob for hypothesis in chosen)
+            translations.append(Translation(text, score, log_prob))
+        return translations
