@@ -20,7 +20,7 @@ class Progress:
     """
 
     def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
-        """Say ``what`` is done, how many ``unit``\\ s it has (None: not known) and how many are done already."""
+        """Say ``what`` is done, how many of ``unit`` it has (None: not known) and how many are done already."""
         self._what, self._unit = what, unit
         self._on_terminal = sys.stderr.isatty()
         self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)

@@ -114,9 +114,7 @@ class Translator:
         order = sorted(range(len(parts)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         for batch in fill_batches(order, lengths, self.search.batch_tokens):
             src = pad([parts[i] for i in batch]).to(self._device)
-            limits = [
-                int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch
-            ]
+            limits = [int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch]
             decoder = TransformerDecoder(self.model, src, src != PAD_ID)
             for i, hypotheses in zip(batch, self._search(decoder, limits), strict=True):
                 found[i] = hypotheses

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from mtformer.config.schema import SOURCE_KINDS, Config, Section
@@ -183,34 +183,36 @@ def _allowed(details: ErrorDetails) -> str:
             return details["msg"]
 
 
-def _section_at(loc: Sequence[str | int]) -> type[BaseModel] | None:
+def _section_at(loc: Sequence[str | int]) -> type[Section] | None:
     """Find the section of the schema that pydantic's location ``loc`` leads to."""
-    section: type[BaseModel] | None = Config
+    section: type[Section] | None = Config
     for part in loc:
-        if isinstance(part, int):
-            continue
-        if section is None:
-            section = SOURCE_KINDS.get(part)
-        else:
-            annotation = section.model_fields[part].annotation if part in section.model_fields else None
-            is_section = isinstance(annotation, type) and issubclass(annotation, Section)
-            section = annotation if is_section else None
+        if isinstance(part, str):
+            section = _subsections(section).get(part) if section else SOURCE_KINDS.get(part)
     return section
 
 
-def _suggestion(key: str, section: type[BaseModel] | None) -> str:
+def _subsections(section: type[Section]) -> dict[str, type[Section]]:
+    """Return the keys of ``section`` that hold sections of their own."""
+    annotations = {name: field.annotation for name, field in section.model_fields.items()}
+    return {
+        name: annotation
+        for name, annotation in annotations.items()
+        if isinstance(annotation, type) and issubclass(annotation, Section)
+    }
+
+
+def _suggestion(key: str, section: type[Section] | None) -> str:
     """Name the valid key nearest to ``key``: in its own section, or else in another."""
     if section is None:
         return ""
     close = difflib.get_close_matches(key, section.model_fields, n=1, cutoff=0.6)
     if close:
         return f"; did you mean `{close[0]}`?"
-    for name, field in Config.model_fields.items():
-        annotation = field.annotation
-        if isinstance(annotation, type) and issubclass(annotation, Section):
-            close = difflib.get_close_matches(key, annotation.model_fields, n=1, cutoff=0.8)
-            if close:
-                return f"; did you mean `{name}.{close[0]}`?"
+    for name, other in _subsections(Config).items():
+        close = difflib.get_close_matches(key, other.model_fields, n=1, cutoff=0.8)
+        if close:
+            return f"; did you mean `{name}.{close[0]}`?"
     return "; there are " + ", ".join(section.model_fields)
 
 

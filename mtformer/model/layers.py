@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from mtformer.config import ModelConfig
 from mtformer.model.attention import MultiHeadAttention
 from mtformer.model.dropout import Dropout
 
@@ -29,11 +30,11 @@ class Residual(nn.Module):
     Post-norm is the paper's LayerNorm(x + Sublayer(x)); pre-norm is x + Sublayer(LayerNorm(x)) (Xiong et al. 2020).
     """
 
-    def __init__(self, *, d_model: int, dropout: float, norm_first: bool) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.dropout = Dropout(dropout)
-        self.norm_first = norm_first
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.norm_first = config.norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
@@ -45,13 +46,11 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, *, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
-        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
-        self.residuals = nn.ModuleList(
-            Residual(d_model=d_model, dropout=dropout, norm_first=norm_first) for _ in range(2)
-        )
+        self.self_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
+        self.feed_forward = FeedForward(d_model=config.d_model, d_ff=config.d_ff)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
         """Map (B, S, D) to (B, S, D); ``src_mask`` broadcasts to (B, H, S, S)."""
@@ -82,21 +81,20 @@ class LayerCache:
 
     def select(self, rows: Tensor) -> "LayerCache":
         """Return the cache of the given rows, which may repeat and leave out."""
-        tensors = (self.memory_k, self.memory_v, self.self_k, self.self_v)
-        return LayerCache(*(tensor if tensor is None else tensor[rows] for tensor in tensors))
+        self_k = None if self.self_k is None else self.self_k[rows]
+        self_v = None if self.self_v is None else self.self_v[rows]
+        return LayerCache(self.memory_k[rows], self.memory_v[rows], self_k, self_v)
 
 
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the memory, and feed-forward."""
 
-    def __init__(self, *, d_model: int, n_heads: int, d_ff: int, dropout: float, norm_first: bool) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
-        self.cross_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads)
-        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
-        self.residuals = nn.ModuleList(
-            Residual(d_model=d_model, dropout=dropout, norm_first=norm_first) for _ in range(3)
-        )
+        self.self_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
+        self.cross_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
+        self.feed_forward = FeedForward(d_model=config.d_model, d_ff=config.d_ff)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:
         """Map (B, T, D) to (B, T, D), all positions at once, each seeing only itself and those before it.

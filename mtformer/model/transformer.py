@@ -1,7 +1,9 @@
 """The encoder-decoder Transformer (figure 1 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -46,8 +48,7 @@ class Transformer(nn.Module):
             max_length: positions that learned position encodings are made for.
         """
         super().__init__()
-        d_model, norm_first = config.d_model, config.norm == "pre"
-        self.d_model = d_model
+        self.d_model = d_model = config.d_model
         self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
         tied = config.tie_embeddings
         self.src_embedding = self.tgt_embedding if tied and joint else nn.Embedding(src_vocab_size, d_model)
@@ -60,18 +61,11 @@ class Transformer(nn.Module):
         else:
             self.src_positions = self.tgt_positions = SinusoidalPositions(d_model=d_model)
         self.dropout = Dropout(config.dropout)
-        sizes = {
-            "d_model": d_model,
-            "n_heads": config.n_heads,
-            "d_ff": config.d_ff,
-            "dropout": config.dropout,
-            "norm_first": norm_first,
-        }
-        self.encoder_layers = nn.ModuleList(EncoderLayer(**sizes) for _ in range(config.n_encoder_layers))
-        self.decoder_layers = nn.ModuleList(DecoderLayer(**sizes) for _ in range(config.n_decoder_layers))
-        # With post-norm, as in the paper, each layer ends in a LayerNorm; with pre-norm the stacks need one of their own.
-        self.encoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(d_model) if norm_first else nn.Identity()
+        self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        # With post-norm, as in the paper, each layer ends in a LayerNorm; pre-norm needs one for each stack.
+        self.encoder_norm = nn.LayerNorm(d_model) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model) if config.norm == "pre" else nn.Identity()
         self._init_weights()
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
@@ -109,7 +103,8 @@ class Transformer(nn.Module):
 
     def start_cache(self, memory: Tensor, src_mask: Tensor) -> DecoderCache:
         """Prepare step-by-step decoding from the memory (N, S, D) and the source's mask (N, S)."""
-        return DecoderCache([layer.start_cache(memory) for layer in self.decoder_layers], src_mask[:, None, None, :])
+        layers = [layer.start_cache(memory) for layer in self._decoder_stack]
+        return DecoderCache(layers, src_mask[:, None, None, :])
 
     def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
         """Decode one more position.
@@ -122,10 +117,14 @@ class Transformer(nn.Module):
             (N, V), the logits of the next id: what :meth:`forward` and :meth:`project` give for this position.
         """
         x = self._embed(tokens[:, None], self.tgt_embedding, self.tgt_positions, cache.length)
-        for layer, layer_cache in zip(self.decoder_layers, cache.layers, strict=True):
+        for layer, layer_cache in zip(self._decoder_stack, cache.layers, strict=True):
             x = layer.step(x, layer_cache, cache.src_mask)
         cache.length += 1
         return self.project(self.decoder_norm(x)[:, 0])
+
+    @property
+    def _decoder_stack(self) -> Iterable[DecoderLayer]:
+        return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not tell what it holds
 
     def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)

@@ -46,8 +46,8 @@ class Batch:
         """Return the batch with its tensors on ``device``."""
         if device.type == "cpu":
             return self
-        tensors = (self.src, self.src_mask, self.tgt_in, self.tgt_out)
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in tensors), indices=self.indices)
+        src, src_mask = self.src.to(device), self.src_mask.to(device)
+        return Batch(src, src_mask, self.tgt_in.to(device), self.tgt_out.to(device), self.indices)
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
@@ -63,7 +63,7 @@ def make_batch(corpus: Corpus, indices: Sequence[int]) -> Batch:
     src = pad([corpus.src[i] for i in indices])
     tgt_out = pad([corpus.tgt[i] for i in indices])
     bos = torch.full((len(indices), 1), BOS_ID)
-    # The last column is EOS or padding in every row; the EOS of a shorter row stays as an input whose output is padding.
+    # The last column is EOS or padding in every row; where EOS stays as an input, the output is padding and not scored.
     tgt_in = torch.cat([bos, tgt_out[:, :-1]], dim=1)
     return Batch(src, src != PAD_ID, tgt_in, tgt_out, list(indices))
 

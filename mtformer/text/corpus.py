@@ -54,9 +54,7 @@ class Corpus:
         return len(self.src)
 
 
-def encode_corpus(
-    pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_length: int, max_ratio: float
-) -> Corpus:
+def encode_corpus(pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_length: int, max_ratio: float) -> Corpus:
     """Encode ``pairs`` and leave out those that nothing can be learned from, counting them by reason."""
     corpus = Corpus()
     stream = iter(pairs)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 from mtformer.errors import UserError
 
@@ -45,9 +45,9 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
         with output:
             yield output
         return
+    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        opened = gzip.open(path, "wt", encoding="utf-8", newline="\n") if path.suffix == ".gz" else None
-        file = opened or path.open("w", encoding="utf-8", newline="\n")
+        file = cast(IO[str], opener(path, "wt", encoding="utf-8", newline="\n"))
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
     with file:

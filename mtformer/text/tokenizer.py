@@ -86,6 +86,11 @@ def train_tokenizer(
     """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` pieces.
 
     Args:
+        pairs: the text; all of it up to a size, beyond that a random sample.
+        config: the algorithm and the sizes.
+        src_lang: decides, with ``tgt_lang``, how many characters get a piece where ``config`` leaves it open.
+        tgt_lang: the target language.
+        seed: draws the sample.
         adjust: take the nearest size that the text supports, instead of raising.
 
     Raises:

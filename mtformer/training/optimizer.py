@@ -14,14 +14,13 @@ def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Opti
     """Make the optimizer; weight decay pulls on matrices, not on biases and LayerNorms."""
     matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
-    settings = {"lr": 0.0, "betas": _BETAS, "eps": _EPS, "fused": True}
     if config.optimizer == "adam":
-        return torch.optim.Adam(matrices + vectors, **settings)
+        return torch.optim.Adam(matrices + vectors, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
     groups = [
         {"params": matrices, "weight_decay": config.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, **settings)
+    return torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
 
 
 def learning_rate(step: int, progress: float, *, schedule: str, peak: float, warmup_steps: int) -> float:

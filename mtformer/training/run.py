@@ -3,6 +3,7 @@
 import logging
 import shutil
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -73,9 +74,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     vocab_size = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
     config = config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": vocab_size})})
     _require_same_run(folder, config)
-    corpus = encode_corpus(
-        _read(config, data.train), tokenizer, max_length=data.max_length, max_ratio=data.max_ratio
-    )
+    corpus = encode_corpus(_read(config, data.train), tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
     _report_corpus(corpus, n_pairs)
     _save_beginning(folder, config, tokenizer)
 
@@ -135,13 +134,13 @@ def _load_tokenizer(folder: Path) -> Tokenizer | None:
 
 
 def _save_beginning(folder: Path, config: Config, tokenizer: Tokenizer) -> None:
-    """Write what is known before the first step: the tokenizer, then the config, whose presence tells they are whole."""
+    """Write what is known before the first step: the tokenizer and the config."""
     models = (tokenizer.src_model, tokenizer.tgt_model)
     names = (_JOINT_TOKENIZER,) if tokenizer.joint else _SEPARATE_TOKENIZERS
     for name, model in zip(names, models, strict=False):
         assert model is not None
-        write_atomically(folder / name, lambda path, model=model: path.write_bytes(model))
-    write_atomically(folder / "config.yaml", lambda path: path.write_text(dump_config(config), encoding="utf-8"))
+        write_atomically(folder / name, partial(Path.write_bytes, data=model))
+    write_atomically(folder / "config.yaml", partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
 
 
 def _require_same_run(folder: Path, config: Config) -> None:

@@ -1,0 +1,111 @@
+"""What tests share: a small language to learn, a config for it, and a model that has learned it."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two test processes share two cores
+
+import numpy as np
+import pytest
+import yaml
+
+ENGLISH = ["the red house", "a small dog", "my old friend", "this green car", "every good book", "her new garden"]
+GERMAN = [
+    "das rote Haus",
+    "ein kleiner Hund",
+    "mein alter Freund",
+    "dieses grüne Auto",
+    "jedes gute Buch",
+    "ihr neuer Garten",
+]
+ENGLISH_VERBS = ["sees", "likes", "finds", "needs"]
+GERMAN_VERBS = ["sieht", "mag", "findet", "braucht"]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A folder with parallel text and a config that trains on it in seconds."""
+
+    folder: Path
+    config: Path
+
+    def mtformer(self, *args: str | Path, stdin: str | bytes = "", env: dict[str, str] | None = None) -> "Result":
+        """Run the command line in the folder, as a user would."""
+        command = [sys.executable, "-m", "mtformer", *map(str, args)]
+        raw = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            command, cwd=self.folder, input=raw, capture_output=True, env=os.environ | (env or {}), timeout=300
+        )
+        return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def sentence_pairs(n: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Draw ``n`` sentences such as "the red house needs my old friend." with their German translations."""
+    random = np.random.default_rng(seed)
+    pairs = []
+    for _ in range(n):
+        s, v, o = random.integers(len(ENGLISH)), random.integers(len(ENGLISH_VERBS)), random.integers(len(ENGLISH))
+        pairs.append((f"{ENGLISH[s]} {ENGLISH_VERBS[v]} {ENGLISH[o]}.", f"{GERMAN[s]} {GERMAN_VERBS[v]} {GERMAN[o]}."))
+    return pairs
+
+
+def write_pairs(folder: Path, name: str, pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Write ``name``.en and ``name``.de and return the source for a config."""
+    for side, language in enumerate(("en", "de")):
+        text = "".join(pair[side] + "\n" for pair in pairs)
+        (folder / f"{name}.{language}").write_text(text, encoding="utf-8")
+    return {"src": f"{name}.en", "tgt": f"{name}.de"}
+
+
+def make_project(folder: Path, n_pairs: int = 400, **training: object) -> Project:
+    """Write parallel text and a config into ``folder``; ``training`` sets keys of that section."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {
+        "data": {
+            "src_lang": "en",
+            "tgt_lang": "de",
+            "train": [write_pairs(folder, "train", sentence_pairs(n_pairs, seed=1))],
+            "valid": [write_pairs(folder, "valid", sentence_pairs(20, seed=2))],
+            "test": [write_pairs(folder, "test", sentence_pairs(20, seed=3))],
+        },
+        "tokenizer": {"vocab_size": 320},
+        "model": {
+            "d_model": 32,
+            "n_heads": 2,
+            "d_ff": 64,
+            "n_encoder_layers": 1,
+            "n_decoder_layers": 1,
+            "dropout": 0.0,
+        },
+        "training": {"max_steps": 20, "max_tokens": 512, "warmup_steps": 10, "precision": "fp32", **training},
+    }
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return Project(folder, path)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A fresh project of which nothing has been trained."""
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose model, ``runs/config/model.safetensors``, has learned its language. Only for reading."""
+    project = make_project(tmp_path_factory.mktemp("trained"), max_steps=300, learning_rate=0.01, validate_every=100)
+    result = project.mtformer("train", project.config)
+    assert result.status == 0, result.stderr
+    return project
