@@ -28,6 +28,14 @@ class Format(StrEnum):
     json = "json"
 
 
+class Device(StrEnum):
+    """Where to compute; ``auto`` takes a GPU when there is one."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
 ModelOption = Annotated[
     Path | None,
     typer.Option(
@@ -35,14 +43,14 @@ ModelOption = Annotated[
     ),
 ]
 BeamOption = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1 is greedy search.")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+DeviceOption = Annotated[Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.")]
 
 
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Read what comes before the command; :func:`main` looks for ``--debug`` itself."""
+    """Declare ``--debug`` for the help; :func:`main` looks for it itself."""
 
 
 @app.command()
@@ -77,14 +85,16 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Translations of each line.")] = 1,
     format: Annotated[Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.")] = Format.text,
-    device: DeviceOption = "auto",
+    device: DeviceOption = Device.auto,
 ) -> None:
     """Translate a text, a file, or what comes in through a pipe, line by line."""
     from mtformer.commands import find_model, open_translator, translate_stream
-    from mtformer.text.lines import open_output, read_lines
+    from mtformer.text.lines import is_utf8, open_output, read_lines
 
     if text is not None and input is not None:
         raise UserError("give a text or --input, not both")
+    if text is not None and not is_utf8(text):
+        raise UserError("the text is not UTF-8")
     translator = open_translator(find_model(model), device, beam_size, length_penalty, n_best)
     lines = iter(text.split("\n")) if text is not None else read_lines(input or Path("-"))
     with open_output(output) as file:
@@ -100,7 +110,7 @@ def evaluate(
     length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write the translations there, one a line.")] = None,
-    device: DeviceOption = "auto",
+    device: DeviceOption = Device.auto,
 ) -> None:
     """Score a model on a test set: BLEU, chrF and TER, with sacreBLEU's signatures."""
     from mtformer.commands import evaluate_model, find_model
@@ -120,10 +130,10 @@ def evaluate(
 def main() -> None:
     """Run the command line; turn errors into sentences and exit statuses (0, 1, 2, and 130 for Ctrl-C)."""
     debug = "--debug" in sys.argv
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("mtformer").setLevel(logging.INFO)
     try:
-        app()
+        app(args=[arg for arg in sys.argv[1:] if arg != "--debug"])  # wherever it stands
     except (KeyboardInterrupt, EOFError):
         sys.exit(130)
     except BrokenPipeError:

@@ -11,11 +11,11 @@ from typing import IO
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
+from mtformer.hardware import pick_device
 from mtformer.metrics import Score, all_scores, bleu_tokenize
 from mtformer.progress import Progress
 from mtformer.text.lines import open_output, read_lines
-from mtformer.text.sources import read_pairs
-from mtformer.training.hardware import pick_device
+from mtformer.text.sources import ParallelText
 from mtformer.translator import Translation, Translator
 
 BUNDLE_NAME = "model.safetensors"
@@ -72,7 +72,7 @@ def translate_stream(
     translator: Translator, lines: Iterator[str], output: IO[str], *, n_best: int, format: str
 ) -> None:
     """Translate ``lines`` as they come and write them to ``output`` in order, one or ``n_best`` results a line."""
-    at_once = 1 if sys.stdin.isatty() else _LINES_AT_ONCE
+    at_once = 1 if sys.stdin.isatty() else _LINES_AT_ONCE  # who types a line waits for its translation
     number = 1
     with Progress("translating", unit="line") as progress:
         while texts := list(islice(lines, at_once)):
@@ -127,7 +127,10 @@ def _test_set(bundle: Bundle, path: Path, src: Path | None, ref: Path | None) ->
         if len(sources) != len(references):
             raise UserError(f"{src} has {len(sources):,} lines, {ref} has {len(references):,}")
     elif data.test:
-        pairs = list(read_pairs(data.test, data.src_lang, data.tgt_lang))
+        try:
+            pairs = list(ParallelText(data.test, data.src_lang, data.tgt_lang))
+        except UserError as error:
+            raise UserError(f"the test set that {path} names: {error}; or give --src and --ref") from None
         sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     else:
         raise UserError(f"{path} names no test set (data.test): give --src and --ref")

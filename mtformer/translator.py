@@ -1,10 +1,11 @@
 """Strings to strings: split what is too long, sort by length, batch, search, restore the order."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from mtformer.config import SearchConfig
 from mtformer.model.transformer import Transformer
@@ -72,20 +73,28 @@ class Translator:
             texts: one line each.
             n_best: at most the beam size.
             first_line: the number of the first text, for warnings.
-            on_progress: called with the number of texts each time some more are done.
+            on_progress: called with a number of texts each time that many more are done.
+
+        Raises:
+            ValueError: ``n_best`` is more than the beam size.
         """
         if n_best > self.search.beam_size:
             raise ValueError(f"n_best = {n_best} is more than beam_size = {self.search.beam_size}")
-        parts: list[list[int]] = []  # the ids of all parts of all texts
-        parts_of: list[range] = []  # the places in it of each text's parts
-        for number, ids in enumerate(self.tokenizer.encode_src(texts), first_line):
-            own = self._split(ids) if len(ids) > 1 else []
-            if len(own) > 1:
-                log.warning("line %d has %d pieces; translated in %d parts", number, len(ids), len(own))
-            parts_of.append(range(len(parts), len(parts) + len(own)))
-            parts.extend(own)
-        found = self._search_all(parts, on_progress)
-        return [self._join([found[i][:n_best] for i in places]) for places in parts_of]
+        report = on_progress or (lambda n_texts: None)
+        parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
+        for number, parts in enumerate(parts_of, first_line):
+            if len(parts) > 1:
+                n_pieces = sum(len(part) - 1 for part in parts)
+                log.warning("line %d has %d pieces; translated in %d parts", number, n_pieces, len(parts))
+        places = [(text, part) for text, parts in enumerate(parts_of) for part in range(len(parts))]
+        found: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in parts_of]
+        report(sum(not parts for parts in parts_of))
+        for batch, results in self._search_all([parts_of[text][part] for text, part in places]):
+            for place, hypotheses in zip(batch, results, strict=True):
+                text, part = places[place]
+                found[text][part] = hypotheses[:n_best]
+            report(sum(places[place][1] == 0 for place in batch))  # a text counts with its first part
+        return [self._join(parts) for parts in found]
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
@@ -105,24 +114,19 @@ class Translator:
         word_start = next((i for i in places if pieces[i].startswith("▁")), None)
         return sentence_end or word_start or len(pieces) - 1
 
-    @torch.inference_mode()
-    def _search_all(
-        self, parts: Sequence[list[int]], on_progress: Callable[[int], object] | None
-    ) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in parts]
+    def _search_all(self, parts: Sequence[list[int]]) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """Yield, batch by batch, the places in ``parts`` of its rows and what was found for each."""
         lengths = [len(ids) for ids in parts]
         order = sorted(range(len(parts)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         for batch in fill_batches(order, lengths, self.search.batch_tokens):
             src = pad([parts[i] for i in batch]).to(self._device)
             limits = [int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch]
-            decoder = TransformerDecoder(self.model, src, src != PAD_ID)
-            for i, hypotheses in zip(batch, self._search(decoder, limits), strict=True):
-                found[i] = hypotheses
-            if on_progress is not None:
-                on_progress(len(batch))
-        return found
+            yield batch, self._search(src, limits)
 
-    def _search(self, decoder: TransformerDecoder, limits: list[int]) -> list[list[Hypothesis]]:
+    @torch.inference_mode()
+    def _search(self, src: Tensor, limits: list[int]) -> list[list[Hypothesis]]:
+        """Translate the sources (B, S), padded on the right, in at most ``limits`` pieces each."""
+        decoder = TransformerDecoder(self.model, src, src != PAD_ID)
         alpha, beam_size = self.search.length_penalty, self.search.beam_size
         if beam_size == 1:
             return [[best] for best in greedy_search(decoder, limits, alpha=alpha, device=self._device)]

@@ -50,7 +50,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     except ValidationError as error:
         problems += [_explain(details, str(path), lines) for details in error.errors()]
     if problems:
-        raise UserError("\n".join(dict.fromkeys(problems)))
+        raise UserError("\n".join(_with_heading(list(dict.fromkeys(problems)))))
     return config
 
 
@@ -59,6 +59,10 @@ def dump_config(config: Config) -> str:
     values = config.model_dump(mode="json", exclude_defaults=False)
     values["model"].pop("preset")  # its values stand beside it
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+
+
+def _with_heading(problems: list[str]) -> list[str]:
+    return problems if len(problems) == 1 else [f"the config has {len(problems)} problems:", *problems]
 
 
 def _parse_yaml(text: str, name: str, lines: Lines) -> tuple[Any, list[str]]:

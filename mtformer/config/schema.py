@@ -301,7 +301,7 @@ class Config(Section):
     """Versions and fingerprints of the data, written by `train`."""
 
     @model_validator(mode="after")
-    def _base_needs_joint_vocabulary(self) -> "Config":
+    def _languages_differ(self) -> "Config":
         if self.data.src_lang == self.data.tgt_lang:
             raise ValueError(f"data.src_lang and data.tgt_lang are both {self.data.src_lang}")
         return self

@@ -26,7 +26,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.p)
-        n_dropped = round(256 * self.p)  # of the 256 values of a byte
+        n_dropped = min(round(256 * self.p), 255)  # of the 256 values of a byte
         seed = int(torch.randint(2**62, ()))
         random_bytes = np.random.Generator(np.random.SFC64(seed)).bytes(x.numel())
         keep = torch.from_numpy(np.frombuffer(random_bytes, dtype=np.uint8) >= n_dropped).view(x.shape)

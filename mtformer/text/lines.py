@@ -37,6 +37,11 @@ def read_lines(path: Path) -> Iterator[str]:
         raise UserError(f"cannot read {name}: {error.strerror or error}") from None
 
 
+def is_utf8(argument: str) -> bool:
+    """Tell whether an argument of the command line was UTF-8; Python keeps bytes that were not as lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open ``path`` for writing UTF-8 lines, compressed if it ends in ``.gz``; None and ``-`` are standard output."""

@@ -3,7 +3,8 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,30 +22,51 @@ class SentencePair(NamedTuple):
     tgt: str
 
 
-def read_pairs(sources: Iterable[Source], src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
-    """Yield the pairs of all ``sources`` in order, as they stand there.
+@dataclass(frozen=True)
+class ParallelText:
+    """The pairs of several sources in order, as they stand there; read anew, one by one, each time it is iterated.
 
-    Raises:
-        UserError: a source that cannot be read or whose two sides do not have equally many lines.
+    Iterating raises UserError for a source that cannot be read or whose two sides do not have equally many lines.
     """
-    for source in sources:
-        match source:
-            case TextFiles():
-                yield from _from_text_files(source)
-            case TsvFile():
-                yield from _from_tsv(source.tsv)
-            case JsonlFile():
-                yield from _from_jsonl(source.jsonl, source.src_key or src_lang, source.tgt_key or tgt_lang)
-            case HubDataset():
-                yield from _from_hub(source, src_lang, tgt_lang)
+
+    sources: Sequence[Source]
+    src_lang: str
+    tgt_lang: str
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        for source in self.sources:
+            match source:
+                case TextFiles():
+                    yield from _from_text_files(source)
+                case TsvFile():
+                    yield from _from_tsv(source.tsv)
+                case JsonlFile():
+                    src_key, tgt_key = source.src_key or self.src_lang, source.tgt_key or self.tgt_lang
+                    yield from _from_jsonl(source.jsonl, src_key, tgt_key)
+                case HubDataset():
+                    yield from _from_hub(source, self.src_lang, self.tgt_lang)
 
 
-def fingerprint(pairs: Iterable[SentencePair]) -> str:
-    """Return a digest that changes when any pair, or their order, does."""
+class Fingerprint(NamedTuple):
+    """What tells one text from another.
+
+    Attributes:
+        n_pairs: the number of pairs.
+        digest: changes when any pair, or their order, does.
+    """
+
+    n_pairs: int
+    digest: str
+
+
+def fingerprint(pairs: Iterable[SentencePair]) -> Fingerprint:
+    """Read ``pairs`` through, count them and take their digest."""
     digest = hashlib.sha256()
+    n_pairs = 0
     for pair in pairs:
+        n_pairs += 1
         digest.update(f"{pair.src}\n{pair.tgt}\n".encode())
-    return digest.hexdigest()[:16]
+    return Fingerprint(n_pairs, digest.hexdigest()[:16])
 
 
 def _from_text_files(source: TextFiles) -> Iterator[SentencePair]:

@@ -4,7 +4,8 @@ import io
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_random_generator_seed
 
@@ -86,7 +87,7 @@ def train_tokenizer(
     """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` pieces.
 
     Args:
-        pairs: the text; all of it up to a size, beyond that a random sample.
+        pairs: the text, which is iterated more than once; beyond two million texts a random sample is taken.
         config: the algorithm and the sizes.
         src_lang: decides, with ``tgt_lang``, how many characters get a piece where ``config`` leaves it open.
         tgt_lang: the target language.
@@ -97,23 +98,32 @@ def train_tokenizer(
         UserError: the text does not support a vocabulary of this size; the message says which it does.
     """
     set_random_generator_seed(seed)
-    texts = [(normalize(pair.src), normalize(pair.tgt)) for pair in pairs]
     if config.joint:
-        return Tokenizer(_train([text for pair in texts for text in pair], config, (src_lang, tgt_lang), adjust))
+        return Tokenizer(_train(_Side(pairs, ("src", "tgt")), config, (src_lang, tgt_lang), adjust))
     return Tokenizer(
-        _train([src for src, _ in texts], config, (src_lang,), adjust),
-        _train([tgt for _, tgt in texts], config, (tgt_lang,), adjust),
+        _train(_Side(pairs, ("src",)), config, (src_lang,), adjust),
+        _train(_Side(pairs, ("tgt",)), config, (tgt_lang,), adjust),
     )
 
 
-def _train(texts: list[str], config: TokenizerConfig, languages: tuple[str, ...], adjust: bool) -> bytes:
+class _Side(NamedTuple):
+    """The texts of one side of the pairs, or of both, made anew at each iteration: they may not fit in memory."""
+
+    pairs: Iterable[SentencePair]
+    sides: tuple[str, ...]
+
+    def texts(self) -> Iterator[str]:
+        return (normalize(getattr(pair, side)) for pair in self.pairs for side in self.sides)
+
+
+def _train(side: _Side, config: TokenizerConfig, languages: tuple[str, ...], adjust: bool) -> bytes:
     try:
-        return _train_model(texts, config, languages, config.vocab_size)
+        return _train_model(side.texts(), config, languages, config.vocab_size)
     except RuntimeError as error:
         most, least = _limits(str(error))
     nearest = most if most is not None else least
     if nearest is not None and adjust:
-        return _train_model(texts, config, languages, nearest)
+        return _train_model(side.texts(), config, languages, nearest)
     given = f"tokenizer.vocab_size = {config.vocab_size}"
     if most is not None:
         raise UserError(f"{given} is more than the training text supports; it supports up to {most}")
@@ -126,11 +136,11 @@ def _train(texts: list[str], config: TokenizerConfig, languages: tuple[str, ...]
 
 
 def _train_model(
-    texts: list[str], config: TokenizerConfig, languages: tuple[str, ...], vocab_size: int | None
+    texts: Iterator[str], config: TokenizerConfig, languages: tuple[str, ...], vocab_size: int | None
 ) -> bytes:
     model = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
+        sentence_iterator=texts,
         model_writer=model,
         model_type=config.type,
         vocab_size=vocab_size,

@@ -2,20 +2,20 @@
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from mtformer.bundle import build_model, versions
-from mtformer.config import Config, Source, dump_config, load_config, sized_to_data
+from mtformer.config import Config, dump_config, load_config, sized_to_data
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
+from mtformer.hardware import pick_device, pick_precision
 from mtformer.text.corpus import Corpus, encode_corpus
-from mtformer.text.sources import SentencePair, fingerprint, read_pairs
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
-from mtformer.training.hardware import pick_device, pick_precision
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 
@@ -26,65 +26,47 @@ _SEPARATE_TOKENIZERS = ("tokenizer.src.model", "tokenizer.tgt.model")
 _FIXED_SECTIONS = ("data", "tokenizer", "model")  # what a run cannot change under way
 
 
+def run_folder(config: Config) -> Path:
+    """Return the folder of the run."""
+    return config.run.dir.expanduser() / (config.run.name or "run")
+
+
 def train(config: Config, *, fresh: bool = False) -> Path:
     """Train a model by ``config`` and return its bundle's path; a run that is there already goes on.
 
     Args:
         config: as loaded, with what the data decides left open.
-        fresh: start over; what the run left behind before is removed once the data has been read.
+        fresh: start over; what the run left behind before is removed once all that the config names has been read.
 
     Raises:
-        UserError: the data cannot be used, or the run was made by a config that does not agree with this one.
+        UserError: the data cannot be used, or the run was begun by a config that does not agree with this one.
         MtformerError: training failed; the checkpoints stay.
     """
-    folder = run_folder(config)
-    data = config.data
-    n_pairs, train_digest = _count(_read(config, data.train))
-    if not n_pairs:
-        raise UserError("the training sources hold no sentence pairs")
-    valid_pairs = list(_read(config, data.valid))
-    if not valid_pairs:
-        raise UserError("the validation sources hold no sentence pairs")
-    wants_vocab_size = config.tokenizer.vocab_size is not None
-    config = sized_to_data(config, n_pairs)
-    device = pick_device(config.training.device)
-    precision = pick_precision(config.training.precision, device)
-    config = config.model_copy(
-        update={
-            "training": config.training.model_copy(update={"precision": precision}),
-            "provenance": {
-                "versions": versions(),
-                "fingerprints": {"train": train_digest, "valid": fingerprint(valid_pairs)},
-            },
-        }
-    )
+    folder, data = run_folder(config), config.data
+    train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
+    adjust = config.tokenizer.vocab_size is None
+    config = _resolve(config, train_pairs, valid_pairs)
+    tokenizer = None if fresh else _load_tokenizer(folder)
+    if tokenizer is None:
+        log.info("training the tokenizer")
+        languages = (data.src_lang, data.tgt_lang)
+        tokenizer = train_tokenizer(train_pairs, config.tokenizer, *languages, seed=config.training.seed, adjust=adjust)
+    config = _with_vocab_size(config, tokenizer)
+    corpus = encode_corpus(train_pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
+    _report(corpus)
     if fresh:
         _clear(folder)
-    tokenizer = _load_tokenizer(folder)
-    if tokenizer is None:
-        log.info("training the tokenizer on %s pairs", f"{n_pairs:,}")
-        tokenizer = train_tokenizer(
-            _read(config, data.train),
-            config.tokenizer,
-            data.src_lang,
-            data.tgt_lang,
-            seed=config.training.seed,
-            adjust=not wants_vocab_size,
-        )
-    vocab_size = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
-    config = config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": vocab_size})})
     _require_same_run(folder, config)
-    corpus = encode_corpus(_read(config, data.train), tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
-    _report_corpus(corpus, n_pairs)
     _save_beginning(folder, config, tokenizer)
 
     torch.manual_seed(config.training.seed)
+    device = pick_device(config.training.device)
     model = build_model(config, tokenizer).to(device)
+    n_parameters = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    n_pieces = f"{config.tokenizer.vocab_size:,}"
+    log.info("%.1f million parameters, %s pieces, %s on %s", n_parameters, n_pieces, config.training.precision, device)
     trainer = Trainer(config, model, tokenizer, corpus, Validator(config, tokenizer, valid_pairs), folder)
-    n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    log.info(
-        "%.1f million parameters, %s pieces, on %s in %s", n_parameters / 1e6, f"{vocab_size:,}", device, precision
-    )
     if trainer.resume():
         log.info("going on from step %d", trainer.state.step)
     reason = trainer.fit()
@@ -92,36 +74,34 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     return folder / "model.safetensors"
 
 
-def run_folder(config: Config) -> Path:
-    """Return the folder of the run."""
-    return config.run.dir.expanduser() / (config.run.name or "run")
+def _resolve(config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair]) -> Config:
+    """Fill in what the data and the hardware decide, and note versions and fingerprints."""
+    train_text, valid_text = fingerprint(train_pairs), fingerprint(valid_pairs)
+    for name, text in (("training", train_text), ("validation", valid_text)):
+        if not text.n_pairs:
+            raise UserError(f"the {name} sources hold no sentence pairs")
+    config = sized_to_data(config, train_text.n_pairs)
+    precision = pick_precision(config.training.precision, pick_device(config.training.device))
+    provenance = {
+        "versions": versions(),
+        "fingerprints": {"train": train_text.digest, "valid": valid_text.digest},
+    }
+    training = config.training.model_copy(update={"precision": precision})
+    return config.model_copy(update={"training": training, "provenance": provenance})
 
 
-def _read(config: Config, sources: Iterable[Source]) -> Iterator[SentencePair]:
-    return read_pairs(sources, config.data.src_lang, config.data.tgt_lang)
+def _with_vocab_size(config: Config, tokenizer: Tokenizer) -> Config:
+    vocab_size = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
+    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update={"vocab_size": vocab_size})})
 
 
-def _count(pairs: Iterable[SentencePair]) -> tuple[int, str]:
-    """Count ``pairs`` and take their fingerprint in one reading."""
-    n_pairs = 0
-
-    def counted() -> Iterator[SentencePair]:
-        nonlocal n_pairs
-        for pair in pairs:
-            n_pairs += 1
-            yield pair
-
-    digest = fingerprint(counted())
-    return n_pairs, digest
-
-
-def _report_corpus(corpus: Corpus, n_pairs: int) -> None:
-    dropped = sum(corpus.dropped.values())
-    log.info("%s training pairs, %s dropped", f"{len(corpus):,}", f"{dropped:,}")
+def _report(corpus: Corpus) -> None:
+    n_dropped = sum(corpus.dropped.values())
+    log.info("%s training pairs, %s dropped", f"{len(corpus):,}", f"{n_dropped:,}")
     for reason, count in corpus.dropped.most_common():
         log.info("    %s: %s", f"{count:,}", reason)
     if not len(corpus):
-        raise UserError(f"all {n_pairs:,} training pairs were dropped: {', '.join(corpus.dropped)}")
+        raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
 
 
 def _load_tokenizer(folder: Path) -> Tokenizer | None:
@@ -157,12 +137,14 @@ def _require_same_run(folder: Path, config: Config) -> None:
             for key in new
             if key not in ("preset", "test") and old[key] != new[key]
         ]
-    old_prints, new_prints = begun.provenance.get("fingerprints", {}), config.provenance["fingerprints"]
-    differences += [f"the text of data.{split} has changed" for split in new_prints if old_prints != new_prints]
+    old_text, new_text = begun.provenance.get("fingerprints", {}), config.provenance["fingerprints"]
+    differences += [
+        f"the text of data.{split} has changed" for split in new_text if old_text.get(split) != new_text[split]
+    ]
     if differences:
         raise UserError(
             f"{folder} holds a run that was begun otherwise: {'; '.join(differences)}. "
-            "Give it another name (--set run.name=…) or start over (--fresh)"
+            "Give the new one another name (--set run.name=…) or start over (--fresh)"
         )
 
 

@@ -15,13 +15,13 @@ import torch
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import Config
 from mtformer.errors import MtformerError
+from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
 from mtformer.text.batching import Batch, epoch_batches, make_batch
 from mtformer.text.corpus import Corpus
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import load_newest_checkpoint, save_checkpoint
-from mtformer.training.hardware import autocast
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import learning_rate, make_optimizer

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 
 from mtformer.config import Config
+from mtformer.hardware import autocast
 from mtformer.metrics import bleu, bleu_tokenize
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import fill_batches, make_batch
 from mtformer.text.corpus import encode_corpus
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.hardware import autocast
 from mtformer.training.loss import summed_loss
 from mtformer.translator import Translator
 
@@ -42,7 +42,7 @@ class Validator:
     """Scores models on the validation pairs, every one of which counts."""
 
     def __init__(self, config: Config, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
-        """Encode ``pairs``; those with an empty side count for BLEU only."""
+        """Encode ``pairs``; those with an empty or too long side count for BLEU only."""
         self._config = config
         self._tokenizer = tokenizer
         self._pairs = pairs
