@@ -1,0 +1,146 @@
+"""Multi-head attention against ``nn.MultiheadAttention``, whose masks are inverted: True = may not attend."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mtformer.model.attention import MultiHeadAttention, attention_weights, causal_mask
+
+B, T, S, D, H = 3, 4, 6, 16, 4
+TORCH_NAMES = {
+    "qkv_proj.weight": "in_proj_weight",
+    "qkv_proj.bias": "in_proj_bias",
+    "out_proj.weight": "out_proj.weight",
+    "out_proj.bias": "out_proj.bias",
+}
+
+
+def attention_pair() -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
+    """Return our attention and torch's with the same random weights."""
+    ours = MultiHeadAttention(d_model=D, n_heads=H)
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    reference = nn.MultiheadAttention(D, H, batch_first=True)
+    reference.load_state_dict({TORCH_NAMES[name]: tensor for name, tensor in ours.state_dict().items()})
+    return ours, reference
+
+
+def padding(*lengths: int) -> Tensor:
+    """Return (B, S), True at the first ``lengths[b]`` places of row b."""
+    return torch.arange(S) < torch.tensor(lengths)[:, None]
+
+
+def assert_same(ours: Tensor | None, expected: Tensor | None) -> None:
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def test_attention_weights_are_the_softmax_of_scaled_products_computed_by_hand() -> None:
+    q = torch.tensor([[[[2.0, 0.0, 0.0, 2.0]]]])  # (B, H, T, Dh) = (1, 1, 1, 4)
+    k = torch.tensor([[[[1.0, 0.0, 0.0, 0.0], [0.0, 5.0, 5.0, 0.0], [1.0, 0.0, 0.0, 1.0]]]])
+    e = math.e  # the scores are (2, 0, 4) / √4
+    expected = torch.tensor([e, 1.0, e**2]) / (e + 1 + e**2)
+    assert_same(attention_weights(q, k, None).flatten(), expected)
+    masked = attention_weights(q, k, torch.tensor([True, True, False])).flatten()
+    assert_same(masked, torch.tensor([e, 1.0, 0.0]) / (e + 1))
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("kind", ["self", "cross"])
+def test_multi_head_attention_equals_torch_with_its_weights_and_all_gradients(kind: str, padded: bool) -> None:
+    ours, reference = attention_pair()
+    mask = padding(6, 1, 4) if padded else padding(6, 6, 6)
+    if kind == "self":
+        own_inputs = [torch.randn(B, S, D, requires_grad=True)]
+    else:
+        own_inputs = [torch.randn(B, T, D, requires_grad=True), torch.randn(B, S, D, requires_grad=True)]
+    inputs = [x.detach().clone().requires_grad_() for x in own_inputs]
+
+    out, weights = ours(own_inputs[0], own_inputs[-1], mask[:, None, None, :] if padded else None, need_weights=True)
+    expected, expected_weights = reference(
+        inputs[0],
+        inputs[-1],
+        inputs[-1],
+        key_padding_mask=~mask if padded else None,
+        average_attn_weights=False,
+    )
+    assert_same(out, expected)
+    assert_same(weights, expected_weights)
+
+    upstream = torch.randn_like(out)
+    out.backward(upstream)
+    expected.backward(upstream)
+    for own, x in zip(own_inputs, inputs, strict=True):
+        assert_same(own.grad, x.grad)
+    expected_gradients = dict(reference.named_parameters())
+    for name, parameter in ours.named_parameters():
+        assert_same(parameter.grad, expected_gradients[TORCH_NAMES[name]].grad)
+
+
+def test_causal_attention_equals_torch_with_its_causal_mask() -> None:
+    ours, reference = attention_pair()
+    x = torch.randn(B, S, D)
+    forbidden = torch.ones(S, S, dtype=torch.bool).triu(1)
+    expected, expected_weights = reference(x, x, x, attn_mask=forbidden, average_attn_weights=False)
+    assert_same(ours.attend(*ours.project_qkv(x), causal=True), expected)
+    out, weights = ours(x, x, causal_mask(S), need_weights=True)
+    assert_same(out, expected)
+    assert_same(weights, expected_weights)
+
+
+def test_weights_sum_to_one_and_are_zero_at_masked_places_in_every_head() -> None:
+    ours, _ = attention_pair()
+    mask = padding(6, 1, 4)
+    _, weights = ours(torch.randn(B, T, D), torch.randn(B, S, D), mask[:, None, None, :], need_weights=True)
+    assert weights is not None and weights.shape == (B, H, T, S)
+    assert_same(weights.sum(dim=-1), torch.ones(B, H, T))
+    allowed = mask[:, None, None, :].expand_as(weights)
+    assert (weights[~allowed] == 0).all()
+    assert (weights[allowed] > 0).all()
+    assert not torch.allclose(weights[:, 0], weights[:, 1])
+
+
+def test_weights_come_only_when_asked_for_and_do_not_change_the_output() -> None:
+    ours, _ = attention_pair()
+    query, memory = torch.randn(B, T, D), torch.randn(B, S, D)
+    mask = padding(6, 1, 4)[:, None, None, :]
+    silent, nothing = ours(query, memory, mask)
+    asked, _ = ours(query, memory, mask, need_weights=True)
+    assert nothing is None
+    assert torch.equal(silent, asked)
+
+
+@pytest.mark.parametrize("masking", ["none", "padding", "causal"])
+def test_bfloat16_training_on_a_cpu_agrees_with_torchs_fused_attention(masking: str) -> None:
+    ours, _ = attention_pair()
+    x = torch.randn(B, S, D)
+    mask = padding(6, 1, 4)[:, None, None, :] if masking == "padding" else None
+
+    def run(dtype: torch.dtype) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+            q, k, v = ours.project_qkv(x)
+            assert q.dtype == dtype
+            return ours.attend(q, k, v, mask, causal=masking == "causal")
+
+    training = run(torch.bfloat16)  # with gradients: written out
+    gradients = torch.autograd.grad(training.float().square().sum(), list(ours.parameters()))
+    with torch.no_grad():
+        fused = run(torch.bfloat16)
+    exact = run(torch.float32)
+    exact_gradients = torch.autograd.grad(exact.square().sum(), list(ours.parameters()))
+    assert training.dtype == fused.dtype == torch.bfloat16
+    torch.testing.assert_close(training, fused, rtol=0.02, atol=0.02)
+    torch.testing.assert_close(training.float(), exact, rtol=0.03, atol=0.03)
+    for gradient, expected in zip(gradients, exact_gradients, strict=True):
+        assert (gradient - expected).norm() < 0.03 * expected.norm()
+
+
+def test_heads_that_do_not_divide_the_width_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"n_heads \(3\) does not divide d_model \(16\)"):
+        MultiHeadAttention(d_model=16, n_heads=3)

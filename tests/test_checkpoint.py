@@ -1,0 +1,247 @@
+import json
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+
+from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.errors import MtformerError
+from mtformer.model.transformer import Transformer
+from mtformer.training.checkpoint import list_checkpoints, load_newest_checkpoint, save_checkpoint
+from mtformer.training.optimizer import make_optimizer
+
+STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
+
+
+class Training:
+    """A small tied model with dropout, whose batches are drawn from torch's random state."""
+
+    def __init__(self, seed: int, n_layers: int = 1, d_ff: int = 16) -> None:
+        torch.manual_seed(seed)
+        config = ModelConfig(
+            d_model=8, n_heads=2, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers, dropout=0.3
+        )
+        self.model = Transformer(config, src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16)
+        self.optimizer = make_optimizer(self.model, TrainingConfig())
+        for group in self.optimizer.param_groups:
+            group["lr"] = 0.01
+
+    def update(self, n_times: int = 1) -> None:
+        for _ in range(n_times):
+            ids = torch.randint(20, (4, 6))
+            hidden = self.model(ids, ids != 0, ids)
+            nn.functional.cross_entropy(self.model.project(hidden).flatten(0, 1), ids.flatten()).backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def everything(self) -> list[Tensor]:
+        """Weights, moments and random state."""
+        moments = [
+            self.optimizer.state[p][name] for p in self.model.parameters() for name in sorted(self.optimizer.state[p])
+        ]
+        return [*(p.detach().clone() for p in self.model.parameters()), *(m.clone() for m in moments), random_state()]
+
+    def save(self, folder: Path, step: int, keep_last: int = 10, **state: object) -> Path:
+        return save_checkpoint(folder, step, self.model, self.optimizer, {"step": step, **state}, keep_last)
+
+    def load(self, folder: Path) -> dict[str, object] | None:
+        return load_newest_checkpoint(folder, self.model, self.optimizer)
+
+
+def random_state() -> Tensor:
+    return torch.get_rng_state()
+
+
+def all_equal(ours: list[Tensor], theirs: list[Tensor]) -> bool:
+    return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in list_checkpoints(folder)]
+
+
+@contextmanager
+def files_limited_to(n_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.update(3)
+    save_checkpoint(tmp_path, 3, training.model, training.optimizer, STATE, keep_last=2)
+    at_saving = training.everything()
+    training.update(3)
+
+    other = Training(seed=2)
+    other.update()
+    assert other.load(tmp_path) == STATE
+    assert all_equal(other.everything(), at_saving)
+    other.update(3)
+    assert all_equal(other.everything(), training.everything())
+
+
+def test_a_checkpoint_before_the_first_update_can_be_loaded(tmp_path: Path) -> None:
+    training, other = Training(seed=1), Training(seed=2)
+    training.save(tmp_path, 0)
+    other.load(tmp_path)
+    assert all(map(torch.equal, other.model.parameters(), training.model.parameters()))
+
+
+def test_without_a_checkpoint_nothing_is_loaded(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.update()
+    before = training.everything()
+    assert training.load(tmp_path / "there is no such folder") is None
+    assert all_equal(training.everything(), before)
+
+
+def test_a_checkpoint_holds_each_shared_weight_once(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    path = training.save(tmp_path, 1)
+    with safe_open(path / "tensors.safetensors", framework="pt") as file:
+        of_embedding_size = [name for name in file.keys() if file.get_slice(name).get_shape() == [20, 8]]  # noqa: SIM118
+    assert of_embedding_size == ["model.tgt_embedding.weight"]
+
+
+def flip_byte(path: Path, place: float) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(place * (len(content) - 1))] ^= 0x01
+    path.write_bytes(content)
+
+
+def rewrite_state(path: Path, text: str) -> None:
+    (path / "state.json").write_text(text)
+
+
+def without_key(path: Path, key: str) -> str:
+    state = json.loads((path / "state.json").read_text())
+    return json.dumps({k: value for k, value in state.items() if k != key})
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "truncated tensors": lambda path: (path / "tensors.safetensors").write_bytes(
+        (path / "tensors.safetensors").read_bytes()[:-100]
+    ),
+    "no byte of tensors": lambda path: (path / "tensors.safetensors").write_bytes(b""),
+    "flipped first byte": lambda path: flip_byte(path / "tensors.safetensors", 0.0),
+    "flipped byte in the middle": lambda path: flip_byte(path / "tensors.safetensors", 0.5),
+    "flipped last byte": lambda path: flip_byte(path / "tensors.safetensors", 1.0),
+    "no tensors": lambda path: (path / "tensors.safetensors").unlink(),
+    "no state": lambda path: (path / "state.json").unlink(),
+    "empty state": lambda path: rewrite_state(path, ""),
+    "truncated state": lambda path: rewrite_state(path, (path / "state.json").read_text()[:-10]),
+    "binary state": lambda path: (path / "state.json").write_bytes(bytes(range(128, 256))),
+    "state without digest": lambda path: rewrite_state(path, without_key(path, "digest")),
+    "state that is null": lambda path: rewrite_state(path, "null"),
+    "state that is a list": lambda path: rewrite_state(path, "[]"),
+    "state with another number": lambda path: rewrite_state(
+        path, (path / "state.json").read_text().replace('"step": 2', '"step": 3')
+    ),
+    "empty folder": lambda path: [file.unlink() for file in path.iterdir()],
+    "a file in its place": lambda path: (shutil.rmtree(path), path.touch()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
+    damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    training = Training(seed=1)
+    training.update()
+    training.save(tmp_path, 1, epoch=7)
+    older = training.everything()
+    training.update()
+    newest = training.save(tmp_path, 2, epoch=8)
+    DAMAGES[damage](newest)
+
+    other = Training(seed=2)
+    assert other.load(tmp_path) == {"step": 1, "epoch": 7}
+    assert all_equal(other.everything(), older)
+    [warning] = caplog.records
+    assert warning.levelname == "WARNING"
+    assert str(newest) in warning.getMessage()
+
+
+def test_when_all_are_damaged_nothing_is_loaded(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    for step in (1, 2):
+        DAMAGES["truncated tensors"](training.save(tmp_path, step))
+    training.update()
+    before = training.everything()
+    assert training.load(tmp_path) is None
+    assert all_equal(training.everything(), before)
+
+
+def test_what_a_killed_save_leaves_behind_is_ignored_and_later_replaced(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 1)
+    unfinished = tmp_path / ".step-000002.tmp"
+    shutil.copytree(tmp_path / "step-000001", unfinished)
+    (unfinished / "left over").touch()
+    assert training.load(tmp_path) == {"step": 1}
+    path = training.save(tmp_path, 2)
+    assert sorted(file.name for file in path.iterdir()) == ["state.json", "tensors.safetensors"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["step-000001", "step-000002"]
+
+
+def test_other_folders_beside_the_checkpoints_do_no_harm(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 1)
+    shutil.copytree(tmp_path / "step-000001", tmp_path / "step-000001 (copy)")
+    assert training.load(tmp_path) == {"step": 1}
+
+
+def test_the_newest_are_kept_by_number(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    for step in (5, 50, 999_999, 1_000_000):
+        training.save(tmp_path, step, keep_last=3)
+    assert names(tmp_path) == ["step-1000000", "step-999999", "step-000050"]
+
+
+def test_what_was_just_saved_is_kept_beside_a_damaged_checkpoint_of_a_later_step(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 10, keep_last=1)
+    DAMAGES["truncated tensors"](training.save(tmp_path, 20))
+    assert training.load(tmp_path) == {"step": 10}
+    training.save(tmp_path, 15, keep_last=1)
+    assert Training(seed=2).load(tmp_path) == {"step": 15}
+
+
+def test_a_full_disk_leaves_the_earlier_checkpoints(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.update()
+    training.save(tmp_path, 1)
+    at_saving = training.everything()
+    training.update()
+    with files_limited_to(1_000), pytest.raises(MtformerError, match=r"^cannot write .*step-000002: .*File too large"):
+        training.save(tmp_path, 2, keep_last=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+    other = Training(seed=2)
+    other.load(tmp_path)
+    assert all_equal(other.everything(), at_saving)
+
+
+@pytest.mark.parametrize("other", [{"n_layers": 2}, {"d_ff": 24}])
+def test_a_checkpoint_of_another_model_is_refused_in_a_sentence_and_the_model_left_alone(
+    tmp_path: Path, other: dict[str, int]
+) -> None:
+    saved = Training(seed=1)
+    saved.update()
+    saved.save(tmp_path, 1)
+    training = Training(seed=2, **other)
+    training.update()
+    before = training.everything()
+    with pytest.raises(MtformerError, match="step-000001"):
+        training.load(tmp_path)
+    assert all_equal(training.everything(), before)

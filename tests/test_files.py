@@ -1,0 +1,166 @@
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from mtformer.errors import MtformerError, UserError
+from mtformer.files import write_atomically, write_folder_atomically
+
+OLD, NEW = "what was there before", "what comes instead"
+
+
+class Target:
+    """A file, or a folder with a file in it, that holds the old text and is to be replaced."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.path, self._is_folder = folder / "target", kind == "folder"
+        self.write(lambda path: path.write_text(OLD))
+
+    def write(self, write: Callable[[Path], object]) -> None:
+        """Replace the target with what ``write`` writes to the file that it is given."""
+        if self._is_folder:
+            write_folder_atomically(self.path, lambda folder: write(folder / "part"))
+        else:
+            write_atomically(self.path, write)
+
+    def text(self) -> str:
+        return (self.path / "part" if self._is_folder else self.path).read_text()
+
+    def is_untouched(self) -> bool:
+        """Whether the old text is there, and nothing else in the folder."""
+        return self.text() == OLD and list(self.path.parent.iterdir()) == [self.path]
+
+
+@pytest.fixture(params=["file", "folder"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
+    return Target(tmp_path, request.param)
+
+
+@pytest.fixture(params=["file", "folder"])
+def target_on_small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
+    """A target on a file system of 64 KiB."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.strip()}")
+    try:
+        yield Target(tmp_path, request.param)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def write_half_and_fail(error: Exception) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_text(NEW[:5])
+        raise error
+
+    return write
+
+
+def write_much_text(path: Path) -> None:
+    path.write_text("much" * 50_000)
+
+
+def write_much_safetensors(path: Path) -> None:
+    save_file({"much": torch.zeros(50_000)}, path)
+
+
+def test_the_new_replaces_the_old_and_leaves_nothing_beside_it(target: Target) -> None:
+    target.write(lambda path: path.write_text(NEW))
+    assert target.text() == NEW
+    assert list(target.path.parent.iterdir()) == [target.path]
+
+
+def test_missing_parent_folders_are_made(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "a" / "b" / "file", lambda path: path.write_text(NEW))
+    assert (tmp_path / "a" / "b" / "file").read_text() == NEW
+
+
+def test_a_writer_that_fails_midway_leaves_the_old_and_says_why(target: Target) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(MtformerError) as caught:
+        target.write(write_half_and_fail(full))
+    assert str(caught.value) == f"cannot write {target.path}: No space left on device"
+    assert not isinstance(caught.value, UserError)
+    assert target.is_untouched()
+
+
+def test_an_error_of_the_program_is_not_blamed_on_the_disk(target: Target) -> None:
+    with pytest.raises(ZeroDivisionError):
+        target.write(write_half_and_fail(ZeroDivisionError()))
+    assert target.is_untouched()
+
+
+@pytest.mark.parametrize("write", [write_much_text, write_much_safetensors])
+def test_a_full_disk_leaves_the_old(target_on_small_disk: Target, write: Callable[[Path], None]) -> None:
+    target = target_on_small_disk
+    with pytest.raises(MtformerError, match=f"^cannot write {target.path}: .*No space left on device"):
+        target.write(write)
+    assert target.is_untouched()
+
+
+def test_a_disk_that_cannot_be_written_is_told_in_a_sentence(target_on_small_disk: Target) -> None:
+    target = target_on_small_disk
+    subprocess.run(["mount", "-o", "remount,ro", target.path.parent], check=True)
+    with pytest.raises(MtformerError, match=f"^cannot write {target.path}: .*Read-only file system"):
+        target.write(lambda path: path.write_text(NEW))
+    assert target.is_untouched()
+
+
+def test_a_file_where_a_folder_is_needed_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for write in (write_atomically, write_folder_atomically):
+        with pytest.raises(MtformerError, match=f"^cannot write {tmp_path / 'file' / 'target'}: "):
+            write(tmp_path / "file" / "target", write_half_and_fail(AssertionError("not reached")))
+
+
+IN_A_PROCESS_OF_ITS_OWN = """
+import os, resource, signal, sys
+from pathlib import Path
+from mtformer.errors import MtformerError
+from mtformer.files import write_atomically, write_folder_atomically
+
+def write(path):
+    path = path / "left over" if path.is_dir() else path
+    with path.open("wb") as file:
+        for _ in range(100):
+            file.write(bytes(1000))
+            file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)  # only reached where there is no limit
+
+kind, target, limit = sys.argv[1:]
+if int(limit):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+try:
+    (write_folder_atomically if kind == "folder" else write_atomically)(Path(target), write)
+except MtformerError as error:
+    sys.exit(str(error))
+"""
+
+
+def run_in_a_process(target: Target, limit: int) -> subprocess.CompletedProcess[str]:
+    kind = "folder" if target.path.is_dir() else "file"
+    command = [sys.executable, "-c", IN_A_PROCESS_OF_ITS_OWN, kind, str(target.path), str(limit)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_a_limit_on_the_size_of_files_leaves_the_old(target: Target) -> None:
+    done = run_in_a_process(target, limit=20_000)
+    assert (done.returncode, done.stderr) == (1, f"cannot write {target.path}: File too large\n")
+    assert target.is_untouched()
+
+
+def test_a_process_killed_while_writing_leaves_the_old_and_does_not_hinder_the_next(target: Target) -> None:
+    assert run_in_a_process(target, limit=0).returncode == -signal.SIGKILL
+    assert target.text() == OLD
+    target.write(lambda path: path.write_text(NEW))
+    assert target.text() == NEW
+    assert list(target.path.parent.rglob("*")) == sorted([target.path, *target.path.glob("*")])

@@ -1,0 +1,156 @@
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mtformer.errors import UserError
+from mtformer.text.lines import is_utf8, open_output, read_lines
+
+ANY_LINES = ["first", "", "zwei\u2028drei", "vier\x85", "\x0cfünf\x1c", " 六。 ", "\ttab\r inside", "last 🙂"]
+
+
+def write_bytes(path: Path, raw: bytes) -> Path:
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return path
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(UserError) as error:
+        list(read_lines(path))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.gz"])
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\n\nb\n", ["a", "", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        ("a\u2028b\u2029c\x85d\x0ce\x0bf\x1cg\x1dh\x1ei\n".encode(), ["a\u2028b\u2029c\x85d\x0ce\x0bf\x1cg\x1dh\x1ei"]),
+        (b" a \t\n", [" a \t"]),
+    ],
+)
+def test_lines_end_at_line_feeds_only(tmp_path: Path, name: str, raw: bytes, lines: list[str]) -> None:
+    assert list(read_lines(write_bytes(tmp_path / name, raw))) == lines
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.gz"])
+def test_what_is_written_is_read_back(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with open_output(path) as file:
+        for line in ANY_LINES:
+            file.write(line + "\n")
+    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    assert raw == "".join(line + "\n" for line in ANY_LINES).encode()
+    assert list(read_lines(path)) == ANY_LINES
+
+
+def test_a_dash_is_standard_input_and_standard_output() -> None:
+    # An ASCII locale and "\r\n" would show if the streams were opened as Python opens them.
+    copy = """
+from pathlib import Path
+from mtformer.text.lines import open_output, read_lines
+for path in (Path("-"), None):
+    with open_output(path) as file:
+        for line in read_lines(Path("-")):
+            file.write(line + "\\n")
+with open_output(None) as file:
+    file.write("end\\n")
+print("still open")
+"""
+    raw = "".join(line + "\n" for line in ANY_LINES).encode()
+    environment = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = subprocess.run([sys.executable, "-c", copy], input=raw, env=environment, capture_output=True)
+    assert (done.stdout, done.stderr) == (raw + b"end\nstill open\n", b"")
+
+
+def test_a_bad_line_from_standard_input_is_named() -> None:
+    read = "from pathlib import Path; from mtformer.text.lines import read_lines; list(read_lines(Path('-')))"
+    done = subprocess.run([sys.executable, "-c", read], input=b"a\n\xff\n", capture_output=True)
+    assert b"UserError: standard input:2: byte 0xff at position 1 is not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.gz"])
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        ("äh\n".encode("utf-16"), "this is UTF-16"),
+        ("äh\n".encode("utf-16-be"), "zero byte"),
+        (b"a\nb\0\n", ":2: this is not a text file: the line holds a zero byte"),
+        (b"a\nb\nna\xefve\n", ":3: byte 0xef at position 3 is not UTF-8"),
+        (b"a\ncut \xe2\x82", ":2: byte 0xe2 at position 5 is not UTF-8"),
+        (b"\xef\xbb\xbfa\xff\n", ":1: byte 0xff at position 2 is not UTF-8"),
+    ],
+)
+def test_what_is_not_utf8_text_is_named_with_its_line(tmp_path: Path, name: str, raw: bytes, problem: str) -> None:
+    path = write_bytes(tmp_path / name, raw)
+    message = error_of(path)
+    assert message.startswith(str(path))
+    assert problem in message
+
+
+def test_lines_before_a_bad_one_have_been_read(tmp_path: Path) -> None:
+    lines = read_lines(write_bytes(tmp_path / "text", b"a\nb\n\xff\n"))
+    assert [next(lines), next(lines)] == ["a", "b"]
+    with pytest.raises(UserError):
+        next(lines)
+
+
+def cut_off(raw: bytes) -> bytes:
+    return raw[:-12]  # some of the data is gone, with the checksum and the length that end the file
+
+
+def corrupt_data(raw: bytes) -> bytes:
+    return raw[:20] + bytes(byte ^ 0xFF for byte in raw[20:40]) + raw[40:]
+
+
+def corrupt_checksum(raw: bytes) -> bytes:
+    return raw[:-8] + bytes(byte ^ 0xFF for byte in raw[-8:-4]) + raw[-4:]
+
+
+def plain_text(raw: bytes) -> bytes:
+    return gzip.decompress(raw)
+
+
+@pytest.mark.parametrize("damage", [cut_off, corrupt_data, corrupt_checksum, plain_text])
+def test_a_damaged_compressed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(damage(gzip.compress("".join(f"line {n * n}\n" for n in range(500)).encode())))
+    assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off after line ")
+
+
+def test_where_a_compressed_file_is_cut_off_is_told(tmp_path: Path) -> None:
+    whole = gzip.compress(b"one\ntwo\n") + gzip.compress(b"three\n")  # two members in a row are one file
+    path = tmp_path / "text.gz"
+    path.write_bytes(whole[:-1])
+    assert error_of(path).endswith("after line 3")
+    path.write_bytes(whole)
+    assert list(read_lines(path)) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "missing.gz", "missing/text", "folder", "folder.gz"])
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.gz").mkdir()
+    reason = "Is a directory" if name.startswith("folder") else "No such file or directory"
+    assert error_of(tmp_path / name) == f"cannot read {tmp_path / name}: {reason}"
+    if name in ("missing.txt", "missing.gz"):
+        return  # could be written
+    with pytest.raises(UserError) as error, open_output(tmp_path / name):
+        pass
+    assert str(error.value) == f"cannot write {tmp_path / name}: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("argument", "answer"), [("", True), ("grün 猫 🙂", True), ("gr\udcfcn", False), ("\ud83d", False)]
+)
+def test_bytes_that_were_not_utf8_are_seen_in_an_argument(argument: str, answer: bool) -> None:
+    assert is_utf8(argument) is answer

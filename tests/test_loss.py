@@ -1,0 +1,104 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.testing import assert_close
+
+from mtformer.config import ModelConfig
+from mtformer.model.transformer import Transformer
+from mtformer.text.batching import Batch, make_batch
+from mtformer.text.corpus import Corpus
+from mtformer.training.loss import smoothed_cross_entropy, summed_loss
+
+D_MODEL, VOCAB_SIZE = 24, 700
+
+
+def loss_and_gradients(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
+    return [loss.detach(), *torch.autograd.grad(loss, inputs)]
+
+
+def draw(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(n)
+    hidden = torch.randn(n, D_MODEL, requires_grad=True)
+    weight = torch.randn(VOCAB_SIZE, D_MODEL, requires_grad=True)
+    return hidden, weight, torch.randint(VOCAB_SIZE, (n,))
+
+
+def tiny_model() -> Transformer:
+    config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0)
+    torch.manual_seed(1)
+    return Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=32)
+
+
+def corpus_of(*lengths: tuple[int, int]) -> Corpus:
+    corpus = Corpus()
+    for place, (src_length, tgt_length) in enumerate(lengths):
+        corpus.src.append([4 + (3 * place + i) % 26 for i in range(src_length)] + [3])
+        corpus.tgt.append([4 + (5 * place + i) % 26 for i in range(tgt_length)] + [3])
+    return corpus
+
+
+def test_the_loss_of_a_hand_computed_case() -> None:
+    weight = torch.tensor([[0.0], [math.log(3)]])  # over hidden = 1 these logits are the probabilities 1/4 and 3/4
+    loss = smoothed_cross_entropy(torch.tensor([[1.0]]), weight, torch.tensor([1]), 0.2)
+    assert loss.item() == pytest.approx(-0.9 * math.log(3 / 4) - 0.1 * math.log(1 / 4), rel=1e-6)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 1300])
+def test_value_and_gradients_are_those_of_cross_entropy_on_all_logits(n: int, label_smoothing: float) -> None:
+    hidden, weight, target = draw(n)
+    found = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, label_smoothing), hidden, weight)
+    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, weight)]
+    reference = F.cross_entropy(exact[0] @ exact[1].T, target, reduction="sum", label_smoothing=label_smoothing)
+    for ours, theirs in zip(found, loss_and_gradients(reference, *exact), strict=True):
+        assert_close(ours, theirs.float(), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_bfloat16_hidden_states_give_nearly_the_same_and_a_float32_sum(label_smoothing: float) -> None:
+    hidden, weight, target = draw(1300)
+    halved = hidden.detach().bfloat16().requires_grad_()
+    found = loss_and_gradients(smoothed_cross_entropy(halved, weight, target, label_smoothing), halved, weight)
+    assert [tensor.dtype for tensor in found] == [torch.float32, torch.bfloat16, torch.float32]
+    reference = F.cross_entropy(hidden @ weight.T, target, reduction="sum", label_smoothing=label_smoothing)
+    for ours, theirs in zip(found, loss_and_gradients(reference, hidden, weight), strict=True):
+        assert (ours.float() - theirs).norm() < 0.02 * theirs.norm()
+
+
+def test_autocast_does_not_take_precision_from_float32_hidden_states() -> None:
+    hidden, weight, target = draw(64)
+    outside = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    assert torch.equal(inside, outside)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_padding_takes_no_part_in_loss_and_gradients(label_smoothing: float) -> None:
+    model, corpus = tiny_model(), corpus_of((3, 2), (9, 1), (1, 8))
+    parameters = list(model.parameters())
+
+    def measure(indices: list[int]) -> list[Tensor]:
+        return loss_and_gradients(summed_loss(model, make_batch(corpus, indices), label_smoothing), *parameters)
+
+    alone = [measure([i]) for i in range(3)]
+    for together, *apart in zip(measure([0, 1, 2]), *alone, strict=True):
+        assert_close(together, sum(apart, torch.zeros_like(together)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
+    model = tiny_model()
+    src, tgt = [7, 9, 11, 3], [5, 6, 8, 3]
+    corpus = Corpus()
+    corpus.src.append(src)
+    corpus.tgt.append(tgt)
+    expected = 0.0
+    for n, piece in enumerate(tgt):
+        hidden = model(torch.tensor([src]), torch.ones(1, 4, dtype=torch.bool), torch.tensor([[2, *tgt[:n]]]))
+        logits = model.project(hidden)[0, -1]
+        expected += F.cross_entropy(logits, torch.tensor(piece), label_smoothing=0.1).item()
+    batch: Batch = make_batch(corpus, [0])
+    assert summed_loss(model, batch, 0.1).item() == pytest.approx(expected, rel=1e-5)

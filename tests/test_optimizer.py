@@ -1,0 +1,90 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from mtformer.config import TrainingConfig
+from mtformer.training.optimizer import learning_rate, make_optimizer
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "progress", "expected"),
+    [
+        ("linear", 1, 0.0, 0.25),
+        ("linear", 2, 0.1, 0.45),  # 2 · 2/4 · 0.9
+        ("linear", 4, 0.3, 0.7),
+        ("linear", 9, 0.8, 0.2),
+        ("linear", 11, 1.0, 0.0),
+        ("linear", 12, 1.1, 0.0),
+        ("cosine", 1, 0.0, 0.25),
+        ("cosine", 5, 1 / 3, 0.75),  # (1 + cos 60°) / 2
+        ("cosine", 6, 0.5, 0.5),
+        ("cosine", 11, 1.0, 0.0),
+        ("cosine", 14, 1.3, 0.0),
+        ("inverse_sqrt", 1, 0.0, 0.25),
+        ("inverse_sqrt", 4, 0.3, 1.0),
+        ("inverse_sqrt", 16, 0.9, 0.5),
+        ("inverse_sqrt", 64, 1.0, 0.25),
+    ],
+)
+def test_schedules_with_four_steps_of_warmup(schedule: str, step: int, progress: float, expected: float) -> None:
+    rate = learning_rate(step, progress, schedule=schedule, peak=1.0, warmup_steps=4)
+    assert rate == pytest.approx(expected, abs=1e-12)
+    assert learning_rate(step, progress, schedule=schedule, peak=3e-4, warmup_steps=4) == pytest.approx(3e-4 * rate)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "progress", "expected"),
+    [("linear", 1, 0.0, 1.0), ("cosine", 1, 0.0, 1.0), ("inverse_sqrt", 1, 0.0, 1.0), ("inverse_sqrt", 4, 0.5, 0.5)],
+)
+def test_without_warmup_the_first_update_has_the_peak(
+    schedule: str, step: int, progress: float, expected: float
+) -> None:
+    assert learning_rate(step, progress, schedule=schedule, peak=1.0, warmup_steps=0) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("step", [1, 17, 3_999, 4_000, 4_001, 100_000])
+def test_inverse_sqrt_is_equation_3_of_the_paper(step: int) -> None:
+    d_model, warmup_steps = 512, 4_000
+    paper = d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+    peak = (d_model * warmup_steps) ** -0.5
+    ours = learning_rate(step, 0.5, schedule="inverse_sqrt", peak=peak, warmup_steps=warmup_steps)
+    assert ours == pytest.approx(paper, rel=1e-12)
+
+
+def updated(config: TrainingConfig, *gradients: float) -> dict[str, torch.Tensor]:
+    """Return the parameters of a small model, all 1 at first, after updates with the same gradient everywhere."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Embedding(5, 3))
+    for parameter in model.parameters():
+        nn.init.ones_(parameter)
+    optimizer = make_optimizer(model, config)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1
+    for gradient in gradients:
+        for parameter in model.parameters():
+            parameter.grad = torch.full_like(parameter, gradient)
+        optimizer.step()
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def test_weight_decay_pulls_on_matrices_only() -> None:
+    for name, parameter in updated(TrainingConfig(weight_decay=0.5), 0.0).items():
+        expected = 1 - 0.1 * 0.5 if name in ("0.weight", "2.weight") else 1.0
+        assert torch.allclose(parameter, torch.full_like(parameter, expected)), name
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_updates_are_those_of_adam_with_the_constants_of_the_paper(optimizer: str) -> None:
+    config = TrainingConfig.model_validate({"optimizer": optimizer, "weight_decay": 0.5 if optimizer == "adam" else 0})
+    # Gradients 2 and 0: the moments are 0.2 and 0.08, then 0.18 and 0.0784, and are divided by 1 - β^t.
+    second = (0.18 / (1 - 0.9**2)) / math.sqrt(0.0784 / (1 - 0.98**2))
+    for name, parameter in updated(config, 2.0, 0.0).items():
+        expected = torch.full_like(parameter, 1 - 0.1 * (1 + second))
+        assert torch.allclose(parameter, expected, atol=1e-6), name
+
+
+def test_epsilon_is_that_of_the_paper() -> None:
+    # With one gradient g the update is the learning rate times g / (|g| + ε): half of it where g is ε itself.
+    for parameter in updated(TrainingConfig(weight_decay=0.0), 1e-9).values():
+        assert torch.allclose(parameter, torch.full_like(parameter, 0.95), atol=1e-4)

@@ -1,0 +1,381 @@
+import json
+import math
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from conftest import make_project, sentence_pairs
+from mtformer.bundle import build_model, load_bundle
+from mtformer.config import load_config, sized_to_data
+from mtformer.errors import MtformerError, UserError
+from mtformer.model.transformer import Transformer
+from mtformer.text.batching import Batch, make_batch
+from mtformer.text.corpus import encode_corpus
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import train_tokenizer
+from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.trainer import Trainer
+from mtformer.training.validation import Validation, Validator
+
+PAIRS = [SentencePair(*pair) for pair in sentence_pairs(60)]
+VALID_PAIRS = [SentencePair(*pair) for pair in sentence_pairs(5, seed=2)]
+
+
+class ObservedTrainer(Trainer):
+    """Remembers its updates, and calls ``before_update`` before each of them."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.seen: Counter[int] = Counter()
+        self.updates: list[tuple[float, int, float]] = []
+        self.before_update: Callable[[Sequence[Batch]], object] = lambda batches: None
+
+    def _update(self, batches: Sequence[Batch]) -> tuple[float, int, float]:
+        self.before_update(batches)
+        self.seen.update(i for batch in batches for i in batch.indices)
+        self.updates.append(super()._update(batches))
+        return self.updates[-1]
+
+    def weights(self) -> list[Tensor]:
+        return [parameter.detach().clone() for parameter in self.model.parameters()]
+
+    def metrics(self) -> list[dict[str, Any]]:
+        text = (self.run_folder / "metrics.jsonl").read_text(encoding="utf-8")
+        assert text.endswith("\n")
+        return [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
+
+
+def make_trainer(
+    folder: Path,
+    pairs: Sequence[SentencePair] = PAIRS,
+    valid_pairs: Sequence[SentencePair] = VALID_PAIRS,
+    *,
+    overrides: Sequence[str] = (),
+    init_seed: int = 1,
+    **training: object,
+) -> ObservedTrainer:
+    """Make a trainer in ``folder``; ``training`` sets keys of that section."""
+    project = make_project(folder, **{"learning_rate": 0.01, "max_tokens": 128, **training})
+    config = sized_to_data(load_config(project.config, ["eval.n_samples=1", *overrides]), len(pairs))
+    tokenizer = train_tokenizer(pairs, config.tokenizer, "en", "de", adjust=True)
+    corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=config.data.max_ratio)
+    torch.manual_seed(init_seed)
+    model = build_model(config, tokenizer)
+    return ObservedTrainer(config, model, tokenizer, corpus, Validator(config, tokenizer, valid_pairs), folder)
+
+
+def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
+    return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
+
+
+def n_batches(trainer: Trainer) -> int:
+    return len(trainer._plan(0))
+
+
+# Learning
+
+
+def test_a_tiny_model_learns_to_reverse_what_it_has_not_seen(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    rows = [["abcdefgh"[i] for i in random.integers(8, size=random.integers(3, 8))] for _ in range(1_030)]
+    pairs = [SentencePair(" ".join(row), " ".join(reversed(row))) for row in rows]
+    seen = {pair.src for pair in pairs[:1_000]}
+    unseen = [pair for pair in pairs[1_000:] if pair.src not in seen]
+    trainer = make_trainer(
+        tmp_path,
+        pairs[:1_000],
+        unseen,
+        overrides=["model.d_model=64", "model.n_heads=4", "model.d_ff=128", "model.dropout=0"],
+        **{"max_steps": 600, "max_tokens": 512, "learning_rate": 0.005, "validate_every": 300, "warmup_steps": 50},
+    )
+    trainer.fit()
+    bundle = load_bundle(tmp_path / "model.safetensors")
+    assert len(unseen) > 15
+    assert bundle.scores["bleu"] > 80
+    losses = [line["loss"] for line in trainer.metrics() if "loss" in line]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+# One update
+
+
+def corpus_batches(trainer: Trainer, *groups: range) -> list[Batch]:
+    return [make_batch(trainer.corpus, list(group)) for group in groups]
+
+
+def with_sgd(folder: Path, **training: object) -> ObservedTrainer:
+    """A trainer whose update is the gradient times the learning rate, so that weights show gradients."""
+    pairs = [SentencePair(" ".join([pair.src] * (1 + i % 4)), pair.tgt) for i, pair in enumerate(PAIRS)]
+    pairs = [SentencePair(pair.src, " ".join([pair.tgt] * (1 + i % 3))) for i, pair in enumerate(pairs)]
+    trainer = make_trainer(folder, pairs, **training)
+    trainer.optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.0)
+    return trainer
+
+
+def test_eight_pairs_at_once_and_four_times_two_accumulated_are_the_same_update(tmp_path: Path) -> None:
+    settings = {"max_grad_norm": 0.5, "learning_rate": 1.0, "warmup_steps": 0}
+    at_once, in_parts = with_sgd(tmp_path, **settings), with_sgd(tmp_path, **settings)
+    before = at_once.weights()
+    loss, n_tokens, rate = at_once._update(corpus_batches(at_once, range(8)))
+    groups = (range(2), range(2, 4), range(4, 6), range(6, 8))
+    loss_in_parts, n_tokens_in_parts, _ = in_parts._update(corpus_batches(in_parts, *groups))
+    assert rate == 1.0
+    assert n_tokens == n_tokens_in_parts
+    assert loss == pytest.approx(loss_in_parts, rel=1e-5)
+    for ours, theirs, old in zip(in_parts.weights(), at_once.weights(), before, strict=True):
+        torch.testing.assert_close(ours - old, theirs - old, rtol=1e-3, atol=1e-6)
+
+
+def test_gradients_are_scaled_down_to_the_largest_norm_and_not_up(tmp_path: Path) -> None:
+    moves = {}
+    for max_grad_norm in (0.01, 1e3, 1e6):
+        trainer = with_sgd(tmp_path, max_grad_norm=max_grad_norm, learning_rate=1.0, warmup_steps=0)
+        before = torch.cat([tensor.flatten() for tensor in trainer.weights()])
+        trainer._update(corpus_batches(trainer, range(8)))
+        moves[max_grad_norm] = torch.cat([tensor.flatten() for tensor in trainer.weights()]) - before
+    assert moves[0.01].norm().item() == pytest.approx(0.01, rel=1e-3)
+    assert 0.01 < moves[1e3].norm() < 1e3
+    assert torch.equal(moves[1e3], moves[1e6])
+    assert torch.cosine_similarity(moves[0.01], moves[1e3], dim=0).item() == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, validate_every=2)
+    spoiled: list[tuple[list[Tensor], list[int]]] = []
+
+    def spoil(batches: Sequence[Batch]) -> None:
+        if trainer.state.step == 3:
+            trainer.model.decoder_norm.bias.data[0] = math.inf
+            spoiled.append((trainer.weights(), sorted(batches[0].indices)))
+
+    trainer.before_update = spoil
+    with pytest.raises(MtformerError) as caught:
+        trainer.fit()
+    [(weights, indices)] = spoiled
+    assert "the loss of step 4 is not a finite number" in str(caught.value)
+    assert f"training pairs {', '.join(map(str, indices[:8]))}" in str(caught.value)
+    assert not isinstance(caught.value, UserError)
+    assert all_equal(trainer.weights(), weights)
+    assert trainer.state.step == 3
+    assert [path.name for path in list_checkpoints(trainer.checkpoint_folder)] == ["step-000002"]
+
+
+def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path)
+    trainer.model.decoder_norm.bias.register_hook(lambda gradient: gradient * math.inf)
+    before = trainer.weights()
+    with pytest.raises(MtformerError, match="the gradient of step 1 is not a finite number"):
+        trainer.fit()
+    assert all_equal(trainer.weights(), before)
+
+
+# What is logged
+
+
+def test_the_learning_rate_follows_the_schedule_to_the_first_limit(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=10, max_epochs=50, learning_rate=0.02, warmup_steps=4, log_every=1)
+    trainer.fit()
+    expected = [0.02 * min(1, step / 4) * (1 - (step - 1) / 10) for step in range(1, 11)]
+    assert [line["lr"] for line in trainer.metrics() if "lr" in line] == pytest.approx(expected)
+
+
+def test_the_schedule_of_a_run_limited_by_epochs_ends_with_them(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=None, max_epochs=2, warmup_steps=0, schedule="cosine")
+    trainer.fit()
+    n_steps = 2 * n_batches(trainer)
+    expected = [0.005 * (1 + math.cos(math.pi * step / n_steps)) for step in range(n_steps)]
+    assert [rate for _, _, rate in trainer.updates] == pytest.approx(expected)
+
+
+def test_metrics_are_a_json_object_for_each_logged_step_and_each_validation(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=14, log_every=4, validate_every=6)
+    trainer.fit()
+    lines = trainer.metrics()
+    training, validation = ([line for line in lines if key in line] for key in ("loss", "valid_loss"))
+    assert len(lines) == len(training) + len(validation)
+    assert [line["step"] for line in training] == [4, 8, 12]
+    assert [line["step"] for line in validation] == [6, 12, 14]
+    common = {"step", "epoch", "seconds"}
+    assert all(line.keys() == common | {"loss", "lr", "tokens_per_second"} for line in training)
+    assert all(line.keys() == common | {"valid_loss", "valid_perplexity", "valid_bleu"} for line in validation)
+    assert [line["epoch"] for line in validation] == [step // n_batches(trainer) for step in (6, 12, 14)]
+    first = trainer.updates[:4]
+    assert training[0]["loss"] == pytest.approx(sum(loss for loss, _, _ in first) / sum(n for _, n, _ in first))
+    assert validation[0]["valid_perplexity"] == pytest.approx(math.exp(validation[0]["valid_loss"]))
+
+
+def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mtformer.progress._SECONDS_BETWEEN_LINES", 0.0)
+    trainer = make_trainer(tmp_path, max_steps=3)
+    with caplog.at_level("INFO"):
+        trainer.fit()
+    lines = [record.getMessage() for record in caplog.records if record.name == "mtformer.progress"]
+    assert [line.split(" step")[0] for line in lines] == ["training: 1 of 3", "training: 2 of 3", "training: 3 of 3"]
+    assert all(" left" in line and "loss " in line and "tokens/s" in line for line in lines)
+
+
+# When it stops, and what it leaves behind
+
+
+@pytest.mark.parametrize("grad_accum_steps", [1, 3])
+def test_epochs_show_every_pair_once_each(grad_accum_steps: int, tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=None, max_epochs=2, grad_accum_steps=grad_accum_steps)
+    assert trainer.fit() == "training.max_epochs = 2"
+    assert trainer.seen == {i: 2 for i in range(len(PAIRS))}
+    assert n_batches(trainer) % 3  # the last update of an epoch has fewer batches than the others
+    assert trainer.state.step == 2 * math.ceil(n_batches(trainer) / grad_accum_steps)
+
+
+def test_steps_are_counted_and_checkpoints_kept_as_configured(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=10, checkpoint_every=3, keep_last=2, validate_every=100)
+    assert trainer.fit() == "training.max_steps = 10"
+    assert len(trainer.updates) == 10
+    assert [path.name for path in list_checkpoints(trainer.checkpoint_folder)] == ["step-000010", "step-000009"]
+    assert load_bundle(tmp_path / "model.safetensors").scores["step"] == 10
+
+
+def test_minutes_are_counted_over_all_starts_of_a_run(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=1, max_minutes=5)
+    trainer.fit()
+    trainer.state.seconds = 299.999999
+    again = make_trainer(tmp_path, max_steps=None, max_minutes=5)
+    again.state = trainer.state
+    assert again.fit() == "training.max_minutes = 5"
+    assert len(again.updates) == 1
+    assert again.fit() == "training.max_minutes = 5"
+    assert len(again.updates) == 1
+
+
+class ScriptedValidator(Validator):
+    """Gives the scores of a script, and remembers the weights that it gave them to."""
+
+    def __init__(self, scores: Sequence[tuple[float, float]]) -> None:
+        self.scores = iter(scores)
+        self.weights: list[list[Tensor]] = []
+
+    def validate(self, model: Transformer) -> Validation:
+        self.weights.append([parameter.detach().clone() for parameter in model.parameters()])
+        loss, bleu = next(self.scores)
+        return Validation(loss, bleu, [])
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "best", "n_validations"),
+    [
+        ("bleu", [(3, 10), (2, 30), (1, 20), (1, 30)], 2, 4),  # only reached again, not passed
+        ("bleu", [(3, 0), (4, 1), (5, 0.5), (6, 2), (1, 1), (1, 1)], 4, 6),
+        ("loss", [(3, 10), (2, 5), (2, 90), (2.5, 99)], 2, 4),
+    ],
+)
+def test_early_stopping_keeps_the_best_model(
+    metric: str, scores: list[tuple[float, float]], best: int, n_validations: int, tmp_path: Path
+) -> None:
+    settings = {"validate_every": 2, "early_stopping_metric": metric, "early_stopping_patience": 2}
+    trainer = make_trainer(tmp_path, **settings)
+    trainer.validator = validator = ScriptedValidator(scores)
+    assert "training.early_stopping_patience" in trainer.fit()
+    assert trainer.state.step == 2 * n_validations
+    bundle = load_bundle(tmp_path / "model.safetensors")
+    loss, bleu = scores[best - 1]
+    assert bundle.scores == {"loss": loss, "bleu": bleu, "step": 2 * best}
+    assert all_equal(list(bundle.model.parameters()), validator.weights[best - 1])
+    again = make_trainer(tmp_path, **settings)
+    assert again.resume()
+    assert "training.early_stopping_patience" in again.fit()
+    assert again.updates == []
+
+
+def test_metrics_that_cannot_be_written_are_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(MtformerError, match=f"^cannot write {tmp_path / 'metrics.jsonl'}: Is a directory$"):
+        make_trainer(tmp_path).fit()
+
+
+# Interrupted and resumed
+
+
+def interrupt_in_step(trainer: ObservedTrainer, step: int, *signals: signal.Signals) -> None:
+    def send(batches: Sequence[Batch]) -> None:
+        if trainer.state.step + 1 == step:
+            for number in signals:
+                os.kill(os.getpid(), number)
+
+    trainer.before_update = send
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("step", [1, 7, 8, 13])
+def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
+    step: int, number: signal.Signals, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"max_steps": 14, "validate_every": 4, "log_every": 2, "grad_accum_steps": 2}
+    overrides = ["model.dropout=0.2"]
+    whole = make_trainer(tmp_path / "whole", overrides=overrides, **settings)
+    assert whole.fit() == "training.max_steps = 14"
+    assert whole.state.epoch > 1
+
+    interrupted = make_trainer(tmp_path / "parts", overrides=overrides, **settings)
+    interrupt_in_step(interrupted, step, number)
+    handler = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit()
+    assert signal.getsignal(number) == handler
+    assert interrupted.state.step == step
+
+    resumed = make_trainer(tmp_path / "parts", overrides=overrides, init_seed=99, **settings)
+    assert resumed.resume()
+    assert resumed.state == interrupted.state
+    assert resumed.fit() == "training.max_steps = 14"
+    assert all_equal(resumed.weights(), whole.weights())
+    assert interrupted.seen + resumed.seen == whole.seen
+    kept = ("step", "epoch", "lr", "valid_loss", "valid_bleu")
+    ours, theirs = ([{key: line.get(key) for key in kept} for line in t.metrics()] for t in (resumed, whole))
+    assert ours == theirs
+    bundles = [load_bundle(tmp_path / name / "model.safetensors") for name in ("parts", "whole")]
+    assert bundles[0].scores == bundles[1].scores
+    assert all_equal(*(list(bundle.model.parameters()) for bundle in bundles))
+
+
+def test_a_second_interrupt_does_not_wait_for_the_step_to_end(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path)
+    interrupt_in_step(trainer, 3, signal.SIGINT, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    assert trainer.state.step == 2
+    assert list_checkpoints(trainer.checkpoint_folder) == []
+
+
+def test_a_run_that_is_complete_goes_on_when_its_limit_is_raised(tmp_path: Path) -> None:
+    make_trainer(tmp_path, max_steps=3).fit()
+    again = make_trainer(tmp_path, max_steps=5)
+    again.resume()
+    assert again.fit() == "training.max_steps = 5"
+    assert len(again.updates) == 2
+
+
+def test_a_run_resumed_with_fewer_batches_an_epoch_begins_the_next_one(tmp_path: Path) -> None:
+    first = make_trainer(tmp_path, max_steps=5, max_tokens=128)
+    first.fit()
+    again = make_trainer(tmp_path, max_steps=8, max_tokens=1024)
+    again.resume()
+    assert n_batches(again) < again.state.batch
+    plan, plans = again._plan, []
+
+    def count_plans(epoch: int) -> list[list[int]]:
+        plans.append(epoch)
+        assert len(plans) < 10, "no batch is found in the plans of these epochs"
+        return plan(epoch)
+
+    again._plan = count_plans  # type: ignore[method-assign]
+    assert again.fit() == "training.max_steps = 8"
+    assert len(again.updates) == 3
