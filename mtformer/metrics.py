@@ -9,6 +9,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from mtformer.text.languages import base_language
+
 _CHARACTER_LANGUAGES = ("ja", "ko", "th")
 
 
@@ -35,8 +37,8 @@ def bleu_tokenize(choice: str, tgt_lang: str) -> str:
     """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language."""
     if choice != "auto":
         return choice
-    language = tgt_lang.split("-")[0].split("_")[0]
-    if language == "zh":
+    language = base_language(tgt_lang)
+    if language in ("zh", "yue"):
         return "zh"
     return "char" if language in _CHARACTER_LANGUAGES else "13a"
 

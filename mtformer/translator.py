@@ -11,12 +11,12 @@ from mtformer.config import SearchConfig
 from mtformer.model.transformer import Transformer
 from mtformer.search import Hypothesis, TransformerDecoder, beam_search, greedy_search
 from mtformer.text.batching import fill_batches, pad
+from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
 
 log = logging.getLogger(__name__)
 
 _SENTENCE_ENDS = tuple(".!?。！？;；")
-_UNSPACED_LANGUAGES = ("zh", "ja", "th")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.search = search
         self.max_length = max_length
-        self._joiner = "" if tgt_lang.split("-")[0] in _UNSPACED_LANGUAGES else " "
+        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
         self._device = next(model.parameters()).device
 
     def translate(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import make_project, sentence_pairs
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from conftest import make_project, sentence_pairs
 from mtformer.bundle import Bundle, build_model, load_bundle, save_bundle
 from mtformer.config import Config, load_config
 from mtformer.errors import UserError
@@ -84,6 +84,11 @@ def test_each_weight_is_stored_once_and_still_shared_after_loading(
     assert len(weights) == n_matrices
 
 
+def put_a_folder_there(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 def cut_to(share: float) -> Callable[[Path], object]:
     return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
 
@@ -143,8 +148,8 @@ NOT_INTACT = "this is not an intact safetensors file"
 NOT_OURS = "this safetensors file is not a model bundle of mtformer"
 DAMAGED = "this bundle is damaged"
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "missing": (lambda path: path.unlink(), NO_FILE),
-    "a folder": (lambda path: (path.unlink(), path.mkdir()), NO_FILE),
+    "missing": (Path.unlink, NO_FILE),
+    "a folder": (put_a_folder_there, NO_FILE),
     "empty": (lambda path: path.write_bytes(b""), NOT_INTACT),
     "cut off in the header's size": (cut_to(0.0001), NOT_INTACT),
     "cut off in the header": (cut_to(0.01), NOT_INTACT),
@@ -156,7 +161,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "text": (lambda path: path.write_text("the red house\n" * 50), NOT_INTACT),
     "zeros": (lambda path: path.write_bytes(bytes(5000)), NOT_INTACT),
     "other weights": (lambda path: save_file({"weight": torch.zeros(3)}, path), NOT_OURS),
-    "other weights with metadata": (lambda path: save_file({"weight": torch.zeros(3)}, path, {"format": "pt"}), NOT_OURS),
+    "other weights with metadata": (
+        lambda path: save_file({"weight": torch.zeros(3)}, path, {"format": "pt"}),
+        NOT_OURS,
+    ),
     "flipped bit in a matrix": (flip_in("model.tgt_embedding.weight"), DAMAGED),
     "flipped bit in a bias": (flip_in("model.decoder_layers.0.self_attention.out_proj.bias"), DAMAGED),
     "flipped bit in the tokenizer": (flip_in("tokenizer.src"), DAMAGED),

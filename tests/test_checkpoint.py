@@ -120,6 +120,16 @@ def flip_byte(path: Path, place: float) -> None:
     path.write_bytes(content)
 
 
+def remove_files(path: Path) -> None:
+    for file in path.iterdir():
+        file.unlink()
+
+
+def put_a_file_there(path: Path) -> None:
+    shutil.rmtree(path)
+    path.touch()
+
+
 def rewrite_state(path: Path, text: str) -> None:
     (path / "state.json").write_text(text)
 
@@ -148,8 +158,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "state with another number": lambda path: rewrite_state(
         path, (path / "state.json").read_text().replace('"step": 2', '"step": 3')
     ),
-    "empty folder": lambda path: [file.unlink() for file in path.iterdir()],
-    "a file in its place": lambda path: (shutil.rmtree(path), path.touch()),
+    "empty folder": remove_files,
+    "a file in its place": put_a_file_there,
 }
 
 

@@ -62,13 +62,16 @@ def test_a_minimal_config_is_completed_with_the_defaults(folder: Path) -> None:
         assert getattr(config, name) == SECTIONS[name]()
 
 
-def test_every_kind_of_source_is_read_and_its_path_starts_from_the_config(folder: Path) -> None:
+def test_every_kind_of_source_is_read_and_its_path_starts_from_the_config(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder / "more" / ".."))
     text = f"""\
 data:
   src_lang: en
   tgt_lang: de
   train:
-    - {{src: a.en, tgt: ./more/../a.de}}
+    - {{src: ~/a.en, tgt: ./more/../a.de}}
     - tsv: more/b.tsv
     - {{jsonl: pairs.jsonl.gz, src_key: no, tgt_key: text}}
     - {{hf: org/name, config: 012, split: train, src_column: x, tgt_column: y}}
@@ -84,6 +87,17 @@ data:
     ]
     assert data.valid == [TsvFile(tsv=folder / "pairs.tsv")]
     assert data.test == [JsonlFile(jsonl=jsonl), HubDataset(hf="org/name", split="test")]
+
+
+@pytest.mark.parametrize(("src", "tgt"), [("en", "de"), ("de", "en")])
+def test_languages_are_filled_into_paths_and_the_name_and_links_stay_links(folder: Path, src: str, tgt: str) -> None:
+    (folder / "link.en").symlink_to(folder / "a.en")
+    (folder / "link.de").symlink_to(folder / "a.de")
+    text = MINIMAL.replace("{src: a.en, tgt: a.de}", "{src: 'link.{src_lang}', tgt: 'link.{tgt_lang}'}")
+    text += "run: {name: 'x_{src_lang}_{tgt_lang}_{other}'}\n"
+    config = load(folder, text, f"data.src_lang={src}", f"data.tgt_lang={tgt}")
+    assert config.data.train == [TextFiles(src=folder / f"link.{src}", tgt=folder / f"link.{tgt}")]
+    assert config.run.name == f"x_{src}_{tgt}_{{other}}"
 
 
 @pytest.mark.parametrize("written_in", ["the file", "an override"])
@@ -112,11 +126,13 @@ def test_a_value_is_what_its_key_means_and_not_what_yaml_guesses(
     folder: Path, written_in: str, dotted: str, written: str, meant: object
 ) -> None:
     section, key = dotted.split(".")
-    text, override = MINIMAL, f"{dotted}={written}"
-    if written_in == "the file":
-        text = re.sub(rf"  {key}: .*\n", "", MINIMAL).replace("data:\n", "" if section == "data" else "data:\n")
-        text = f"{section}:\n  {key}: {written}\n" + text
-    value = getattr(getattr(load(folder, text, *([] if text != MINIMAL else [override])), section), key)
+    if written_in == "an override":
+        config = load(folder, MINIMAL, f"{dotted}={written}")
+    elif section == "data":
+        config = load(folder, MINIMAL.replace(f"{key}: en", f"{key}: {written}"))
+    else:
+        config = load(folder, f"{MINIMAL}{section}:\n  {key}: {written}\n")
+    value = getattr(getattr(config, section), key)
     assert (value, type(value)) == (meant, type(meant))  # with the type, as 1 == True
 
 
@@ -180,11 +196,12 @@ tokenizer:
   vocab_size: 10
   vocab_size: many
 search:
-  beem_size: 4
-  max_minute: 4
+  beam_size: 4
 eval: {colour: red}
 search:
   beam_size: 4.5
+  beem_size: 4
+model: {source_lang: en}
 """
     kinds = "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}"
     assert set(problems(folder, text, "eval.n_samples")) == {
@@ -206,9 +223,11 @@ search:
         "C:18: training: given `hello`, allowed: a mapping of keys to values",
         "C:21: tokenizer.vocab_size is given twice, first in line 20",
         "C:21: tokenizer.vocab_size: given `many`, allowed: a whole number",
-        "C:25: eval.colour: there is no such key; there are bleu_tokenize, n_samples",
-        "C:26: search is given twice, first in line 22",
-        "C:27: search.beam_size: given `4.5`, allowed: a whole number",
+        "C:24: eval.colour: there is no such key; there are bleu_tokenize, n_samples",
+        "C:25: search is given twice, first in line 22",
+        "C:26: search.beam_size: given `4.5`, allowed: a whole number",
+        "C:27: search.beem_size: there is no such key; did you mean `beam_size`?",
+        "C:28: model.source_lang: there is no such key; did you mean `data.src_lang`?",
         "--set eval.n_samples: give it as key=value, such as --set training.max_steps=1000",
     }
 
@@ -346,6 +365,7 @@ def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
     ("override", "problem"),
     [
         ("training.log_every=z", "training.log_every: given `z`, allowed: a whole number"),
+        ("data.train=[]", "data.train: given `[]`, allowed: at least 1 of them"),
         ("training.sede=4", "training.sede: there is no such key; did you mean `seed`?"),
         ("warmup_steps=4", "warmup_steps: there is no such key; did you mean `training.warmup_steps`?"),
         ("searhc.beam_size=4", "searhc: there is no such key; did you mean `search`?"),

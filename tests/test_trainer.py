@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import make_project, sentence_pairs
 from torch import Tensor
 
-from conftest import make_project, sentence_pairs
 from mtformer.bundle import build_model, load_bundle
 from mtformer.config import load_config, sized_to_data
 from mtformer.errors import MtformerError, UserError
@@ -60,10 +60,11 @@ def make_trainer(
     *,
     overrides: Sequence[str] = (),
     init_seed: int = 1,
-    **training: object,
+    **training: Any,
 ) -> ObservedTrainer:
     """Make a trainer in ``folder``; ``training`` sets keys of that section."""
-    project = make_project(folder, **{"learning_rate": 0.01, "max_tokens": 128, **training})
+    training = {"learning_rate": 0.01, "max_tokens": 128, **training}
+    project = make_project(folder, **training)
     config = sized_to_data(load_config(project.config, ["eval.n_samples=1", *overrides]), len(pairs))
     tokenizer = train_tokenizer(pairs, config.tokenizer, "en", "de", adjust=True)
     corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=config.data.max_ratio)
@@ -94,7 +95,11 @@ def test_a_tiny_model_learns_to_reverse_what_it_has_not_seen(tmp_path: Path) -> 
         pairs[:1_000],
         unseen,
         overrides=["model.d_model=64", "model.n_heads=4", "model.d_ff=128", "model.dropout=0"],
-        **{"max_steps": 600, "max_tokens": 512, "learning_rate": 0.005, "validate_every": 300, "warmup_steps": 50},
+        max_steps=600,
+        max_tokens=512,
+        learning_rate=0.005,
+        warmup_steps=50,
+        validate_every=300,
     )
     trainer.fit()
     bundle = load_bundle(tmp_path / "model.safetensors")
@@ -111,7 +116,7 @@ def corpus_batches(trainer: Trainer, *groups: range) -> list[Batch]:
     return [make_batch(trainer.corpus, list(group)) for group in groups]
 
 
-def with_sgd(folder: Path, **training: object) -> ObservedTrainer:
+def with_sgd(folder: Path, **training: Any) -> ObservedTrainer:
     """A trainer whose update is the gradient times the learning rate, so that weights show gradients."""
     pairs = [SentencePair(" ".join([pair.src] * (1 + i % 4)), pair.tgt) for i, pair in enumerate(PAIRS)]
     pairs = [SentencePair(pair.src, " ".join([pair.tgt] * (1 + i % 3))) for i, pair in enumerate(pairs)]
@@ -121,8 +126,7 @@ def with_sgd(folder: Path, **training: object) -> ObservedTrainer:
 
 
 def test_eight_pairs_at_once_and_four_times_two_accumulated_are_the_same_update(tmp_path: Path) -> None:
-    settings = {"max_grad_norm": 0.5, "learning_rate": 1.0, "warmup_steps": 0}
-    at_once, in_parts = with_sgd(tmp_path, **settings), with_sgd(tmp_path, **settings)
+    at_once, in_parts = (with_sgd(tmp_path, max_grad_norm=0.5, learning_rate=1.0, warmup_steps=0) for _ in range(2))
     before = at_once.weights()
     loss, n_tokens, rate = at_once._update(corpus_batches(at_once, range(8)))
     groups = (range(2), range(2, 4), range(4, 6), range(6, 8))
@@ -147,13 +151,17 @@ def test_gradients_are_scaled_down_to_the_largest_norm_and_not_up(tmp_path: Path
     assert torch.cosine_similarity(moves[0.01], moves[1e3], dim=0).item() == pytest.approx(1.0, abs=1e-4)
 
 
+def final_bias(trainer: Trainer) -> Tensor:
+    return trainer.model.get_parameter("decoder_norm.bias")
+
+
 def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, validate_every=2)
     spoiled: list[tuple[list[Tensor], list[int]]] = []
 
     def spoil(batches: Sequence[Batch]) -> None:
         if trainer.state.step == 3:
-            trainer.model.decoder_norm.bias.data[0] = math.inf
+            final_bias(trainer).data[0] = math.inf
             spoiled.append((trainer.weights(), sorted(batches[0].indices)))
 
     trainer.before_update = spoil
@@ -170,7 +178,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> No
 
 def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path)
-    trainer.model.decoder_norm.bias.register_hook(lambda gradient: gradient * math.inf)
+    final_bias(trainer).register_hook(lambda gradient: gradient * math.inf)
     before = trainer.weights()
     with pytest.raises(MtformerError, match="the gradient of step 1 is not a finite number"):
         trainer.fit()
@@ -231,7 +239,7 @@ def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
 def test_epochs_show_every_pair_once_each(grad_accum_steps: int, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=None, max_epochs=2, grad_accum_steps=grad_accum_steps)
     assert trainer.fit() == "training.max_epochs = 2"
-    assert trainer.seen == {i: 2 for i in range(len(PAIRS))}
+    assert trainer.seen == dict.fromkeys(range(len(PAIRS)), 2)
     assert n_batches(trainer) % 3  # the last update of an epoch has fewer batches than the others
     assert trainer.state.step == 2 * math.ceil(n_batches(trainer) / grad_accum_steps)
 
@@ -280,7 +288,7 @@ class ScriptedValidator(Validator):
 def test_early_stopping_keeps_the_best_model(
     metric: str, scores: list[tuple[float, float]], best: int, n_validations: int, tmp_path: Path
 ) -> None:
-    settings = {"validate_every": 2, "early_stopping_metric": metric, "early_stopping_patience": 2}
+    settings: dict[str, Any] = {"validate_every": 2, "early_stopping_metric": metric, "early_stopping_patience": 2}
     trainer = make_trainer(tmp_path, **settings)
     trainer.validator = validator = ScriptedValidator(scores)
     assert "training.early_stopping_patience" in trainer.fit()

@@ -26,7 +26,7 @@ both_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 
 def make_model(*, joint: bool = False, **config: Any) -> Transformer:
     """Build a small model in evaluation mode; learned positions are fewer than the pieces of a row."""
-    values = {"d_model": D, "n_heads": 2, "d_ff": F, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
+    values = {"d_model": D, "n_heads": 4, "d_ff": F, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
     src_vocab_size = V_TGT if joint else V_SRC
     model = Transformer(
         ModelConfig.model_validate(values),
@@ -41,6 +41,11 @@ def make_model(*, joint: bool = False, **config: Any) -> Transformer:
 def sinusoid(position: int, dimension: int, d_model: int) -> float:
     angle = position / 10_000 ** (2 * (dimension // 2) / d_model)
     return math.cos(angle) if dimension % 2 else math.sin(angle)
+
+
+def final_norm(x: Tensor, norm: nn.Module) -> Tensor:
+    assert isinstance(norm, nn.LayerNorm)
+    return nn.functional.layer_norm(x, (D,), norm.weight, norm.bias)
 
 
 @pytest.fixture(autouse=True)
@@ -60,14 +65,14 @@ def test_the_model_equals_one_built_of_torchs_layers(norm: str) -> None:
         memory = torch_layer(layer, norm)(memory, src_key_padding_mask=~SRC_MASK)
     hidden = model.tgt_embedding.weight[TGT_IN] * 4.0 + pe
     if norm == "pre":
-        memory = nn.functional.layer_norm(memory, (D,), model.encoder_norm.weight, model.encoder_norm.bias)
+        memory = final_norm(memory, model.encoder_norm)
     forbidden = torch.ones(6, 6, dtype=torch.bool).triu(1)
     for layer in model.decoder_layers:
         assert isinstance(layer, DecoderLayer)
         reference = torch_layer(layer, norm)
         hidden = reference(hidden, memory, tgt_mask=forbidden, memory_key_padding_mask=~SRC_MASK)
     if norm == "pre":
-        hidden = nn.functional.layer_norm(hidden, (D,), model.decoder_norm.weight, model.decoder_norm.bias)
+        hidden = final_norm(hidden, model.decoder_norm)
 
     out = model(SRC, SRC_MASK, TGT_IN)
     assert_same(out, hidden)

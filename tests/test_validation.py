@@ -5,8 +5,8 @@ import pytest
 import sacrebleu
 import torch
 import torch.nn.functional as F
-
 from conftest import Project, sentence_pairs
+
 from mtformer.bundle import Bundle, build_model, load_bundle
 from mtformer.config import Config
 from mtformer.text.sources import SentencePair

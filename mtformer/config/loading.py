@@ -6,7 +6,8 @@ text where text is meant.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mtformer.errors import UserError
 
 Key = tuple[str | int, ...]
 Lines = dict[Key, int]
+Overrides = dict[Key, str]
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -39,16 +41,17 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     values, problems = _parse_yaml(text, str(path), lines)
     if not isinstance(values, dict):
         raise UserError(f"{path}: a config is a mapping of sections (data:, model:, training:, …) to keys")
+    applied: Overrides = {}
     for override in overrides:
-        problems += _apply_override(values, lines, override)
+        problems += _apply_override(values, lines, applied, override)
     values = {key: value for key, value in values.items() if value is not None}  # `training:` with nothing under it
     values.setdefault("run", {})
-    if isinstance(values["run"], dict):
-        values["run"].setdefault("name", path.resolve().stem)
+    if isinstance(values["run"], dict) and values["run"].get("name") is None:
+        values["run"]["name"] = path.resolve().stem
     try:
         config = Config.model_validate(values, context={"base": path.resolve().parent})
     except ValidationError as error:
-        problems += [_explain(details, str(path), lines) for details in error.errors()]
+        problems += [_explain(details, str(path), lines, applied) for details in error.errors()]
     if problems:
         raise UserError("\n".join(_with_heading(list(dict.fromkeys(problems)))))
     return config
@@ -56,9 +59,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 def dump_config(config: Config) -> str:
     """Write ``config`` as YAML that :func:`load_config` reads back to an equal one."""
-    values = config.model_dump(mode="json", exclude_defaults=False)
-    values["model"].pop("preset")  # its values stand beside it
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def _with_heading(problems: list[str]) -> list[str]:
@@ -69,14 +70,17 @@ def _parse_yaml(text: str, name: str, lines: Lines) -> tuple[Any, list[str]]:
     """Parse ``text`` into dicts, lists, strings and None, noting the line of each key; also return the problems."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        problems: list[str] = []
+        return _build(node, (), name, lines, problems), problems
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}" if mark else name
         raise UserError(f"{where}: this is not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
-        raise UserError(f"{name}: this is not valid YAML: {error}") from None
-    problems: list[str] = []
-    return _build(node, (), name, lines, problems), problems
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{name}: this is not valid YAML: {reason}") from None
+    except RecursionError:
+        raise UserError(f"{name}: this is nested too deeply, or contains itself") from None
 
 
 def _build(node: yaml.Node | None, key: Key, name: str, lines: Lines, problems: list[str]) -> Any:
@@ -99,36 +103,40 @@ def _build(node: yaml.Node | None, key: Key, name: str, lines: Lines, problems: 
     return node.value
 
 
-def _apply_override(values: dict[str, Any], lines: Lines, override: str) -> Iterator[str]:
-    """Set one dotted key in ``values``; yield a problem if it cannot be done."""
+def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, override: str) -> Iterator[str]:
+    """Set one dotted key in ``values`` and note it in ``applied``; yield a problem if it cannot be done."""
     dotted, equals, text = override.partition("=")
     where = f"--set {override}"
-    if not equals or not dotted:
+    keys = tuple(dotted.strip().split("."))
+    if not equals or not all(keys):
         yield f"{where}: give it as key=value, such as --set training.max_steps=1000"
         return
-    own_lines: Lines = {}
-    value, problems = _parse_yaml(text, where, own_lines)
+    try:
+        value, problems = _parse_yaml(text, where, {})
+    except UserError as error:
+        yield str(error)
+        return
     yield from problems
-    *parents, last = dotted.strip().split(".")
+    *parents, last = keys
     section = values
-    for parent in parents:
+    for depth, parent in enumerate(parents, 1):
         if section.get(parent) is None:
             section[parent] = {}
+            applied[keys[:depth]] = override
         section = section[parent]
         if not isinstance(section, dict):
             yield f"{where}: `{parent}` holds no keys"
             return
     section[last] = value
-    changed = (*parents, last)
-    for key in [key for key in lines if key[: len(changed)] == changed]:
+    for key in [key for key in lines if key[: len(keys)] == keys]:
         del lines[key]  # what stood in the file is no longer there
+    applied[keys] = override
 
 
-def _explain(details: ErrorDetails, name: str, lines: Lines) -> str:
+def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides) -> str:
     """Turn one of pydantic's errors into a sentence with file, line, key, what was given and what is allowed."""
     key = _without_tags(details["loc"])
-    line = next((lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in lines), None)
-    where = f"{name}:{line}" if line else name
+    where = _where(key, name, lines, applied)
     label = f"{where}: {_dotted(key)}: " if key else f"{where}: "
     given = details["input"]
     if details["type"] == "extra_forbidden":
@@ -143,14 +151,19 @@ def _explain(details: ErrorDetails, name: str, lines: Lines) -> str:
     return f"{label}given {shown}, allowed: {_allowed(details)}"
 
 
-def _without_tags(loc: Iterable[str | int]) -> Key:
-    """Drop from pydantic's location the tags that tell which kind of source it tried."""
-    key: list[str | int] = []
-    for part in loc:
-        after_index = bool(key) and isinstance(key[-1], int)
-        if not (after_index and part in SOURCE_KINDS):
-            key.append(part)
-    return tuple(key)
+def _where(key: Key, name: str, lines: Lines, applied: Overrides) -> str:
+    """Tell where ``key``, or else the nearest that holds it, was given: in a line or in an override."""
+    for n in range(len(key), 0, -1):
+        if key[:n] in applied:
+            return f"--set {applied[key[:n]]}"
+        if key[:n] in lines:
+            return f"{name}:{lines[key[:n]]}"
+    return name
+
+
+def _without_tags(loc: Key) -> Key:
+    """Drop from pydantic's location the tags that tell which kind of source it tried; they follow an index."""
+    return loc[:1] + tuple(part for before, part in itertools.pairwise(loc) if not isinstance(before, int))
 
 
 def _allowed(details: ErrorDetails) -> str:
@@ -183,6 +196,10 @@ def _allowed(details: ErrorDetails) -> str:
             return f"at least {context['min_length']} of them"
         case "string_pattern_mismatch" if details["loc"][-1] in ("src_lang", "tgt_lang"):
             return "a language code such as en, de or zh"
+        case "string_pattern_mismatch" if details["loc"] == ("run", "name"):
+            return "a folder's name, without slashes and not beginning with a dot or a blank"
+        case "path_type":
+            return "a path"
         case _:
             return details["msg"]
 
@@ -210,13 +227,13 @@ def _suggestion(key: str, section: type[Section] | None) -> str:
     """Name the valid key nearest to ``key``: in its own section, or else in another."""
     if section is None:
         return ""
+    elsewhere = {field: name for name, other in _subsections(Config).items() for field in other.model_fields}
     close = difflib.get_close_matches(key, section.model_fields, n=1, cutoff=0.6)
-    if close:
+    if close and key not in elsewhere:
         return f"; did you mean `{close[0]}`?"
-    for name, other in _subsections(Config).items():
-        close = difflib.get_close_matches(key, other.model_fields, n=1, cutoff=0.8)
-        if close:
-            return f"; did you mean `{name}.{close[0]}`?"
+    close = difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.8)
+    if close:
+        return f"; did you mean `{elsewhere[close[0]]}.{close[0]}`?"
     return "; there are " + ", ".join(section.model_fields)
 
 

@@ -5,6 +5,7 @@ is ``None`` is filled in by :mod:`mtformer.config.sizing` or by the hardware whe
 chosen is written to the ``config.yaml`` of the run.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,10 +50,26 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
     base = (info.context or {}).get("base")
     if base is None:  # a config from a bundle: its files may be on another machine
         return path
-    path = (base / path.expanduser()).resolve()
-    if not path.is_file():
+    try:
+        path = Path(os.path.abspath(base / path.expanduser()))  # noqa: PTH100 (links keep their names)
+        found = path.is_file()
+    except (OSError, RuntimeError):  # a name that is too long, or ~ of an unknown user
+        found = False
+    if not found:
         raise ValueError(f"there is no file {path}")
     return path
+
+
+def _replace(value: Any, replacements: dict[str, Any]) -> Any:
+    """Replace in all texts inside ``value`` what is a key of ``replacements`` and has a text there."""
+    if isinstance(value, dict):
+        return {key: _replace(item, replacements) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replace(item, replacements) for item in value]
+    if isinstance(value, str):
+        for old, new in replacements.items():
+            value = value.replace(old, new) if isinstance(new, str) else value
+    return value
 
 
 InputPath = Annotated[Path, AfterValidator(_resolve)]
@@ -72,7 +89,7 @@ class TextFiles(Section):
     """A pair of text files, line n of one being the translation of line n of the other; plain or ``.gz``."""
 
     src: InputPath
-    """The text in the source language."""
+    """The text in the source language; `{src_lang}` in a path stands for its code, `{tgt_lang}` for the other."""
     tgt: InputPath
     """The text in the target language."""
 
@@ -120,7 +137,7 @@ SOURCE_KINDS: dict[str, type[Section]] = {
 
 def _source_kind(value: Any) -> str | None:
     """Tell the kind of a source from the key that only this kind has."""
-    keys = set(value) if isinstance(value, dict) else set(type(value).model_fields)
+    keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
     if keys & {"src", "tgt"}:
         return "src/tgt"
     return next((kind for kind in ("tsv", "jsonl", "hf") if kind in keys), None)
@@ -152,6 +169,12 @@ class DataConfig(Section):
     """The most pieces (with EOS) a side of a training pair may have; longer pairs are dropped and counted."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
     """Pairs with a side this many times longer than the other are dropped and counted."""
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> "DataConfig":
+        if self.src_lang == self.tgt_lang:
+            raise ValueError(f"src_lang and tgt_lang are both {self.src_lang}")
+        return self
 
 
 class TokenizerConfig(Section):
@@ -283,7 +306,7 @@ class RunConfig(Section):
 
     dir: Path = Path("runs")
     """The folder of all runs, relative to the current folder."""
-    name: str | None = Field(default=None, pattern=r"^[^/\\\s][^/\\]*$")
+    name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\]*$")
     """The run's own folder in it; the config file's name when not given."""
 
 
@@ -300,8 +323,11 @@ class Config(Section):
     provenance: dict[str, dict[str, str]] = {}
     """Versions and fingerprints of the data, written by `train`."""
 
-    @model_validator(mode="after")
-    def _languages_differ(self) -> "Config":
-        if self.data.src_lang == self.data.tgt_lang:
-            raise ValueError(f"data.src_lang and data.tgt_lang are both {self.data.src_lang}")
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _name_languages(cls, given: Any) -> Any:
+        """Fill ``{src_lang}`` and ``{tgt_lang}`` into paths and the run's name: one config serves both directions."""
+        if not isinstance(given, dict) or not isinstance(given.get("data"), dict):
+            return given
+        languages = {f"{{{key}}}": given["data"].get(key) for key in ("src_lang", "tgt_lang")}
+        return given | {key: _replace(given[key], languages) for key in ("data", "run") if key in given}

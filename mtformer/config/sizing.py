@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from mtformer.config.schema import Config, ModelConfig
+from mtformer.errors import UserError
 
 
 class _Size(NamedTuple):
@@ -28,7 +31,11 @@ def sized_to_data(config: Config, n_pairs: int) -> Config:
     model = config.model
     if model.preset == "auto":
         given = model.model_dump(exclude_unset=True) | {"preset": size.preset}
-        model = ModelConfig.model_validate(given)
+        try:
+            model = ModelConfig.model_validate(given)
+        except ValidationError as error:
+            reason = error.errors()[0]["ctx"]["error"]
+            raise UserError(f"model: {reason}, as {n_pairs:,} pairs take the preset {size.preset}: give both") from None
     training = config.training
     chosen: dict[str, float] = {"max_tokens": size.max_tokens, "warmup_steps": size.warmup_steps}
     chosen["learning_rate"] = _peak_learning_rate(model)

@@ -11,12 +11,12 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_rand
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
+from mtformer.text.languages import has_many_characters
 from mtformer.text.sources import SentencePair
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
 _MAX_TRAINING_SENTENCES = 2_000_000
-_MANY_CHARACTERS = ("zh", "ja", "ko", "yue")  # languages in which rare characters are better spelled as bytes
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
@@ -160,7 +160,7 @@ def _train_model(
 
 
 def _character_coverage(languages: tuple[str, ...]) -> float:
-    return 0.9995 if any(language.split("-")[0] in _MANY_CHARACTERS for language in languages) else 1.0
+    return 0.9995 if any(has_many_characters(language) for language in languages) else 1.0
 
 
 def _limits(message: str) -> tuple[int | None, int | None]:

@@ -1,0 +1,56 @@
+"""What the README says is so."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mtformer.config import Config
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    """All lines in indented blocks that call mtformer, without prompts and continuations."""
+    lines = re.findall(r"^ {4}(?:\$ )?(mtformer .*)$", README.replace("\\\n", " "), flags=re.MULTILINE)
+    return sorted(set(lines))
+
+
+def test_the_config_table_is_that_of_the_schema() -> None:
+    command = [sys.executable, ROOT / "scripts/config_table.py"]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert table.strip() in README
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_have_only_options_that_exist(command: str) -> None:
+    words = shlex.split(command.split("|")[0].split(" #")[0], comments=False)
+    options = {word.split("=")[0] for word in words[2:] if word.startswith("--")}
+    helped = subprocess.run(
+        [sys.executable, "-m", "mtformer", words[1], "--help"], capture_output=True, text=True, env={"COLUMNS": "200"}
+    )
+    assert helped.returncode == 0
+    assert options <= set(re.findall(r"--[a-z-]+", helped.stdout))
+
+
+def test_files_that_it_names_are_there() -> None:
+    named = set(re.findall(r"(?:configs|scripts|tests|mtformer)/[\w./-]*\w", README))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_minimal_config_in_it_is_one() -> None:
+    block = re.search(r"^ {4}data:\n(?: {4}.*\n)+", README, flags=re.MULTILINE)
+    assert block
+    text = re.sub(r"^ {4}", "", block[0], flags=re.MULTILINE)
+    assert len(text.splitlines()) < 10
+    Config.model_validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_config_is_valid(path: Path) -> None:
+    Config.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader))

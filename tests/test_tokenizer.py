@@ -1,0 +1,258 @@
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pytest
+from conftest import sentence_pairs
+
+from mtformer.config import TokenizerConfig
+from mtformer.errors import UserError
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize, train_tokenizer
+
+Type = Literal["unigram", "bpe"]
+
+PAIRS = [SentencePair(*pair) for pair in sentence_pairs(300)]
+SWAPPED = [SentencePair(pair.tgt, pair.src) for pair in PAIRS]
+TINY = [SentencePair("ab", "cdcd")]
+_HAN = ["".join(map(chr, range(0x4E00, end))) for end in (0x4E70, 0x4E74)]
+MANY_CHARACTERS = [*PAIRS, SentencePair(_HAN[0], _HAN[1])]
+MANY_CHARACTERS_SWAPPED = [*PAIRS, SentencePair(_HAN[1], _HAN[0])]
+
+TEXTS = [
+    "the red house needs my old friend.",
+    "Dieses grüne Auto braucht jedes gute Buch.",
+    "他说：“下雨了，走吧！”（真的）",
+    "family 👨‍👩‍👧‍👦, flag 🇩🇪, thumb 👍🏽",
+    "Ελληνικά עברית हिन्दी ภาษาไทย ᚠᚢᚦ 𓀀 \U000f0000",
+    "cafe\u0301 u\u0308ber \u1100\u1161",
+    "<s> </s> <unk> <pad> <0x41>",
+    "\ufeffzero\u200bwidth \u202eand direction",
+    "  many \t kinds\nof\u3000space\u2028here\x85 ",
+    "",
+]
+
+
+def train(pairs: list[SentencePair], type: Type = "unigram", joint: bool = True, vocab_size: int = 300) -> Tokenizer:
+    return train_tokenizer(pairs, TokenizerConfig(type=type, vocab_size=vocab_size, joint=joint), "en", "de")
+
+
+@pytest.fixture(scope="module", params=[("unigram", True), ("unigram", False), ("bpe", True), ("bpe", False)])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    type, joint = request.param
+    tokenizer = train(PAIRS, type, joint)
+    assert tokenizer.joint is joint
+    assert (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) == (300, 300)
+    return tokenizer
+
+
+def round_trip(tokenizer: Tokenizer, text: str) -> str:
+    (ids,) = tokenizer.encode_tgt([text])
+    return tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_any_text_comes_back_composed_and_with_single_spaces(tokenizer: Tokenizer, text: str) -> None:
+    assert round_trip(tokenizer, text) == " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def test_random_characters_of_all_planes_come_back(tokenizer: Tokenizer) -> None:
+    random = np.random.default_rng(1)
+    characters = [chr(int(code)) for code in random.integers(0x20, 0x110000, 4000)]
+    # Surrogates are no text, control characters are left out of output, and U+2581 is SentencePiece's own space.
+    characters = [c for c in characters if unicodedata.category(c) not in ("Cs", "Cc") and c != "\u2581"]
+    for start in range(0, len(characters), 50):
+        text = "".join(characters[start : start + 50])
+        assert round_trip(tokenizer, text) == normalize(text)
+
+
+def test_punctuation_of_full_width_stays_and_marks_are_composed() -> None:
+    assert normalize("ｆｕｌｌ，（宽）！") == "ｆｕｌｌ，（宽）！"
+    assert normalize("a\u0308\u3000ﬁ ½") == "ä ﬁ ½"
+
+
+def test_a_saved_tokenizer_works_as_before(tokenizer: Tokenizer) -> None:
+    loaded = Tokenizer(tokenizer.src_model, tokenizer.tgt_model)
+    assert loaded.joint == tokenizer.joint
+    assert loaded.encode_src(TEXTS) == tokenizer.encode_src(TEXTS)
+    assert loaded.encode_tgt(TEXTS) == tokenizer.encode_tgt(TEXTS)
+
+
+def test_each_side_is_encoded_by_its_own_model(tokenizer: Tokenizer) -> None:
+    (english,), (german,) = tokenizer.encode_src([TEXTS[0]]), tokenizer.encode_src(["grüne"])
+    assert "".join(tokenizer.src_pieces(english)) == f"\u2581{TEXTS[0]}</s>".replace(" ", "\u2581")
+    # Only a tokenizer that has seen German has a piece for "ü".
+    spelled = "ü" if tokenizer.joint else "<0xC3><0xBC>"
+    assert "".join(tokenizer.src_pieces(german)) == f"\u2581gr{spelled}ne</s>"
+    assert (tokenizer.encode_src(TEXTS[:2]) == tokenizer.encode_tgt(TEXTS[:2])) is tokenizer.joint
+
+
+def test_texts_end_in_eos_and_hold_no_other_special_id(tokenizer: Tokenizer) -> None:
+    assert (PAD_ID, UNK_ID, BOS_ID, EOS_ID) == (0, 1, 2, 3)
+    assert tokenizer.src_pieces(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+    for rows in (tokenizer.encode_src(TEXTS), tokenizer.encode_tgt(TEXTS)):
+        assert [row[-1] for row in rows] == [EOS_ID] * len(TEXTS)
+        assert min(id for row in rows for id in row[:-1]) > EOS_ID
+        assert rows[TEXTS.index("")] == [EOS_ID]
+
+
+@pytest.mark.parametrize("special", [PAD_ID, UNK_ID, BOS_ID, EOS_ID])
+def test_special_ids_leave_no_trace_in_the_output(tokenizer: Tokenizer, special: int) -> None:
+    (ids,) = tokenizer.encode_tgt([TEXTS[0]])
+    scattered = [special, *ids[:3], special, special, *ids[3:], special]
+    assert tokenizer.decode(scattered) == TEXTS[0]
+    assert tokenizer.decode([special]) == ""
+
+
+def test_no_bytes_that_a_model_may_choose_break_the_output_line() -> None:
+    tokenizer = train(PAIRS)
+    pieces = tokenizer.src_pieces(range(tokenizer.tgt_vocab_size))
+    ids_of_bytes = [pieces.index(f"<0x{byte:02X}>") for byte in range(256)]
+    (house,) = tokenizer.encode_tgt(["house"])
+    breaks = ["\n", "\r\n", "\t", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\0", "\x85", "\u2028", "\u2029"]
+    for raw in [*(text.encode() for text in breaks), *(bytes([byte]) for byte in range(0x80, 0x100)), b"\xe2\x80"]:
+        output = tokenizer.decode([*house[:-1], *(ids_of_bytes[byte] for byte in raw), *house])
+        assert output.splitlines() == [output], raw
+        assert not set(output) & set("\t\0"), raw
+        assert output.startswith("house"), raw
+        assert output.endswith("house"), raw
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize(
+    ("pairs", "vocab_size"),
+    [(PAIRS, 5000), (SWAPPED, 5000), (TINY, 300), (MANY_CHARACTERS, 300), (MANY_CHARACTERS_SWAPPED, 300)],
+)
+def test_a_size_that_the_text_does_not_support_is_answered_with_one_that_it_does(
+    type: Type, joint: bool, pairs: list[SentencePair], vocab_size: int
+) -> None:
+    with pytest.raises(UserError) as error:
+        train(pairs, type, joint, vocab_size)
+    named = re.search(rf"vocab_size = {vocab_size} .* (?:up to|give) (\d+)", str(error.value))
+    assert named, str(error.value)
+    supported = int(named[1])
+    tokenizer = train(pairs, type, joint, supported)
+    assert (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) == (supported, supported)
+    with pytest.raises(UserError):  # it is the limit itself
+        train(pairs, type, joint, supported + (1 if supported < vocab_size else -1))
+
+
+@pytest.mark.parametrize(("pairs", "vocab_size"), [(PAIRS, 5000), (MANY_CHARACTERS, 300)])
+@pytest.mark.parametrize("joint", [True, False])
+def test_adjusting_takes_the_nearest_size_that_works(pairs: list[SentencePair], vocab_size: int, joint: bool) -> None:
+    config = TokenizerConfig(vocab_size=vocab_size, joint=joint)
+    tokenizer = train_tokenizer(pairs, config, "en", "de", adjust=True)
+    for size, side in ((tokenizer.src_vocab_size, "src"), (tokenizer.tgt_vocab_size, "tgt")):
+        text = pairs if joint else [SentencePair(getattr(pair, side), getattr(pair, side)) for pair in pairs]
+        with pytest.raises(UserError, match=rf"(up to|give) {size}\b"):
+            train(text, vocab_size=vocab_size)
+
+
+@pytest.mark.parametrize("text", [[], [SentencePair("", " \t")] * 5])
+@pytest.mark.parametrize("adjust", [True, False])
+def test_a_text_without_words_is_told(text: list[SentencePair], adjust: bool) -> None:
+    with pytest.raises(UserError, match="found no text to train on"):
+        train_tokenizer(text, TokenizerConfig(vocab_size=300), "en", "de", adjust=adjust)
+
+
+class Interrupted:
+    """Pairs of which some can be read before ``error`` comes."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        yield from PAIRS
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [UserError("train.en:301: byte 0xff"), KeyboardInterrupt()])
+def test_what_stops_the_reading_of_the_text_is_not_hidden(error: BaseException) -> None:
+    with pytest.raises(type(error)) as raised:
+        train_tokenizer(Interrupted(error), TokenizerConfig(vocab_size=300), "en", "de")
+    assert raised.value is error
+
+
+COVERED = [("en", "de", None), ("zh", "de", 1.0)]
+NOT_COVERED = [
+    ("zh", "de", None),
+    ("de", "ja", None),
+    ("en", "zh-Hant", None),
+    ("zh_CN", "en", None),
+    ("en", "de", 0.99),
+]
+
+
+@pytest.mark.parametrize(
+    ("src_lang", "tgt_lang", "coverage", "has_piece"),
+    [(*case, True) for case in COVERED] + [(*case, False) for case in NOT_COVERED],
+)
+def test_a_rare_character_is_spelled_in_bytes_where_the_languages_have_many(
+    src_lang: str, tgt_lang: str, coverage: float | None, has_piece: bool
+) -> None:
+    config = TokenizerConfig(vocab_size=310, character_coverage=coverage)
+    tokenizer = train_tokenizer([*PAIRS, SentencePair("魑", "a")], config, src_lang, tgt_lang)
+    assert ("魑" in tokenizer.src_pieces(range(310))) is has_piece
+    assert round_trip(tokenizer, "魑") == "魑"
+
+
+def test_separate_tokenizers_have_the_coverage_of_their_own_language() -> None:
+    pairs = [*PAIRS, SentencePair("ł", "魑")]
+    tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=300, joint=False), "en", "zh")
+    (rare_src,), (rare_tgt,) = tokenizer.encode_src(["ł"]), tokenizer.encode_tgt(["魑"])
+    assert "ł" in "".join(tokenizer.src_pieces(rare_src))
+    assert len(rare_tgt) >= 4  # three bytes and EOS
+
+
+SAMPLED = """
+import hashlib
+from mtformer.config import TokenizerConfig
+from mtformer.text import tokenizer
+from mtformer.text.sources import SentencePair
+tokenizer._MAX_TRAINING_SENTENCES = 150
+pairs = [SentencePair(f"{n ** 3:x} {n ** 5 % 9973}", f"{n ** 4:o}") for n in range(1000)]
+for seed in (1, 1, 2):
+    trained = tokenizer.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)
+    print(hashlib.sha256(trained.src_model).hexdigest())
+"""
+
+
+def test_the_sample_of_a_large_text_depends_on_the_seed_alone() -> None:
+    processes = [subprocess.run([sys.executable, "-c", SAMPLED], capture_output=True, text=True) for _ in range(2)]
+    assert [done.stderr for done in processes] == ["", ""]
+    first, second = (done.stdout.split() for done in processes)
+    assert first == second  # in another process
+    assert first[0] == first[1]
+    assert first[0] != first[2]
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+def test_the_same_text_gives_the_same_model_on_any_number_of_processors(
+    type: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = set()
+    for n_processors in (1, 2, 2, 7):
+        monkeypatch.setattr(os, "cpu_count", lambda n=n_processors: n)
+        models.add(train(PAIRS, type).src_model)
+    assert len(models) == 1
+
+
+@pytest.mark.parametrize("damage", ["empty", "garbage", "zeros", "cut in half", "last byte gone"])
+@pytest.mark.parametrize("side", ["src", "tgt"])
+def test_bytes_that_are_no_model_are_refused(damage: str, side: str) -> None:
+    good = train(PAIRS).src_model
+    bad = {
+        "empty": b"",
+        "garbage": b"not a model",
+        "zeros": bytes(1000),
+        "cut in half": good[: len(good) // 2],
+        "last byte gone": good[:-1],
+    }[damage]
+    with pytest.raises(UserError, match="not a SentencePiece model"):
+        Tokenizer(bad, good) if side == "src" else Tokenizer(good, bad)
