@@ -4,6 +4,7 @@ Beside the weights it holds the tokenizer's bytes as tensors and, in the file's 
 validation scores and where the model came from.
 """
 
+import hashlib
 import json
 import platform
 import struct
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -75,6 +75,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
         "config": bundle.config.model_dump_json(),
         "scores": json.dumps(bundle.scores),
     }
+    metadata["digest"] = _digest(metadata, tensors)
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
 
@@ -86,13 +87,15 @@ def load_bundle(path: Path) -> Bundle:
     """
     metadata, tensors = _read(path)
     try:
+        if metadata.pop("digest") != _digest(metadata, tensors):
+            raise ValueError("its contents are not those that were written")
         config = Config.model_validate_json(metadata["config"])
         scores: dict[str, float] = json.loads(metadata["scores"])
         tokenizer_bytes = [bytes(tensors.pop(name).numpy()) for name in _TOKENIZERS if name in tensors]
         tokenizer = Tokenizer(*tokenizer_bytes)
         model = build_model(config, tokenizer)
         load_weights(model, {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()})
-    except (KeyError, TypeError, ValueError, ValidationError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, UserError) as error:
         raise UserError(f"{path}: this bundle is damaged: {str(error).splitlines()[0]}") from error
     return Bundle(model.eval(), tokenizer, config, scores)
 
@@ -114,7 +117,17 @@ def load_weights(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
     for name, parameter in parameters.items():
         if parameter.shape != tensors[name].shape:
             raise ValueError(f"{name} is of shape {tuple(tensors[name].shape)}, not {tuple(parameter.shape)}")
+    for name, parameter in parameters.items():
         parameter.data.copy_(tensors[name])
+
+
+def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """Return what changes with every bit of a bundle's contents; safetensors files have no checksum."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:

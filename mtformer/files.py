@@ -1,5 +1,6 @@
 """Writing files so that a crash, a full disk or a ``kill -9`` leaves the old file or the new one, never half of one."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
@@ -22,7 +23,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.replace(path)
         sync(path.parent)
     except Exception as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a disk that cannot be written refuses this too
+            temporary.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
 
 

@@ -43,7 +43,7 @@ def model(tokenizer: Tokenizer) -> Transformer:
         model.output.weight[EOS_ID] *= 2
         for name, parameter in model.named_parameters():
             if name.endswith("cross_attention.out_proj.weight"):
-                parameter *= 4
+                parameter.mul_(4)
     return model.eval()
 
 

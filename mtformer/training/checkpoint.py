@@ -1,12 +1,13 @@
 """Checkpoints: all that training needs to go on, written so that an interrupted save can do no harm.
 
 A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, random state) and
-``state.json`` (counters, and the digest of the tensors). It is written under another name and renamed when it is whole.
+``state.json`` (counters, and the digest of both). It is written under another name and renamed when it is whole.
 """
 
 import hashlib
 import json
 import logging
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mtformer.bundle import load_weights, weights
+from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
 
 log = logging.getLogger(__name__)
@@ -40,35 +42,44 @@ def save_checkpoint(
 
     def write(temporary: Path) -> None:
         save_file(tensors, temporary / _TENSORS)
-        text = json.dumps(state | {"digest": _digest(temporary / _TENSORS)}, indent=2)
+        text = json.dumps(state | {"digest": _digest(state, temporary / _TENSORS)}, indent=2)
         (temporary / _STATE).write_text(text, encoding="utf-8")
 
     write_folder_atomically(path, write)
-    for old in list_checkpoints(folder)[keep_last:]:
-        shutil.rmtree(old, ignore_errors=True)
+    checkpoints = list_checkpoints(folder)
+    place = checkpoints.index(path)  # those of later steps are damaged, or training would have gone on from them
+    for other in checkpoints[:place] + checkpoints[place + keep_last :]:
+        shutil.rmtree(other, ignore_errors=True)
     return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints below ``folder``, newest first; unfinished ones have other names."""
-    return sorted(folder.glob("step-*"), key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+    numbers = {path: re.fullmatch(r"step-(\d+)", path.name) for path in folder.glob("step-*")}
+    return sorted((path for path, n in numbers.items() if n), key=lambda path: int(path.name[5:]), reverse=True)
 
 
 def load_newest_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
     """Load the newest intact checkpoint into ``model`` and ``optimizer`` and return its state, or None without one.
 
     A damaged checkpoint is passed over with a warning.
+
+    Raises:
+        UserError: the checkpoint is of another model.
     """
     for path in list_checkpoints(folder):
         try:
-            state: dict[str, Any] = json.loads((path / _STATE).read_text(encoding="utf-8"))
-            if state.pop("digest") != _digest(path / _TENSORS):
-                raise ValueError("its tensors are not those that were written")
+            state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+            if not isinstance(state, dict) or state.pop("digest", None) != _digest(state, path / _TENSORS):
+                raise ValueError("its contents are not those that were written")
             tensors = load_file(path / _TENSORS)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             log.warning("the checkpoint %s is damaged and passed over: %s", path, error)
             continue
-        _restore(model, optimizer, tensors)
+        try:
+            _restore(model, optimizer, tensors)
+        except ValueError as error:
+            raise UserError(f"the checkpoint {path} is of another model: {error}; start over with --fresh") from None
         return state
     return None
 
@@ -94,6 +105,8 @@ def _restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[s
         torch.cuda.set_rng_state(tensors["random.cuda"])
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(state: dict[str, Any], tensors: Path) -> str:
+    with tensors.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(json.dumps(state, sort_keys=True).encode())
+    return digest.hexdigest()

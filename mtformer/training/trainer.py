@@ -143,6 +143,9 @@ class Trainer:
         while True:
             plan = self._plan(self.state.epoch)
             self._steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
+            if self.state.batch >= len(plan):  # the epoch was begun with smaller batches, of which there were more
+                self.state.epoch, self.state.batch = self.state.epoch + 1, 0
+                continue
             rest = islice(plan, self.state.batch, None)
             while group := list(islice(rest, settings.grad_accum_steps)):
                 batches = [make_batch(self.corpus, indices).to(self.device) for indices in group]
