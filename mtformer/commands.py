@@ -74,7 +74,7 @@ def translate_stream(
     """Translate ``lines`` as they come and write them to ``output`` in order, one or ``n_best`` results a line."""
     at_once = 1 if sys.stdin.isatty() else _LINES_AT_ONCE  # who types a line waits for its translation
     number = 1
-    with Progress("translating", unit="line") as progress:
+    with Progress("translating", unit="lines") as progress:
         while texts := list(islice(lines, at_once)):
             found = translator.translate(texts, n_best=n_best, first_line=number, on_progress=progress.advance)
             for text, translations in zip(texts, found, strict=True):
@@ -107,7 +107,7 @@ def evaluate_model(
     bundle = load_bundle(path)
     sources, references = _test_set(bundle, path, src, ref)
     translator = make_translator(bundle, device, beam_size, length_penalty)
-    with Progress("translating", len(sources), unit="line") as progress:
+    with Progress("translating", len(sources), unit="lines") as progress:
         hypotheses = [best.text for best, *_ in translator.translate(sources, on_progress=progress.advance)]
     if output is not None:
         with open_output(output) as file:

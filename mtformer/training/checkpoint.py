@@ -50,6 +50,8 @@ def save_checkpoint(
     place = checkpoints.index(path)  # those of later steps are damaged, or training would have gone on from them
     for other in checkpoints[:place] + checkpoints[place + keep_last :]:
         shutil.rmtree(other, ignore_errors=True)
+    for unfinished in folder.glob(".step-*.tmp"):  # of a save that was killed
+        shutil.rmtree(unfinished, ignore_errors=True)
     return path
 
 

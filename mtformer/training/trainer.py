@@ -1,6 +1,5 @@
 """The loop: batches, updates, validations, checkpoints, and when to stop."""
 
-import json
 import logging
 import math
 import time
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import torch
 
@@ -23,6 +22,7 @@ from mtformer.text.corpus import Corpus
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import load_newest_checkpoint, save_checkpoint
 from mtformer.training.interrupt import Interrupt
+from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import learning_rate, make_optimizer
 from mtformer.training.validation import Validation, Validator
@@ -82,6 +82,7 @@ class Trainer:
         self.corpus = corpus
         self.validator = validator
         self.run_folder = run_folder
+        self.journal = Journal(run_folder / "metrics.jsonl")
         self.device = next(model.parameters()).device
         self.optimizer = make_optimizer(model, config.training)
         self.state = TrainState()
@@ -97,8 +98,10 @@ class Trainer:
         """Go to the newest intact checkpoint, if there is one, and say whether there was."""
         saved = load_newest_checkpoint(self.checkpoint_folder, self.model, self.optimizer)
         if saved is None:
+            self.journal.cut(0)
             return False
         self.state = TrainState(**saved)
+        self.journal.cut(self.state.step)
         self._saved_step = self.state.step
         return True
 
@@ -113,22 +116,22 @@ class Trainer:
         if reason:
             return reason
         started, seconds_before = time.monotonic(), self.state.seconds
-        running = RunningLoss(started)
-        with Interrupt() as interrupt, Progress("training", self._total_steps(), self.state.step, "step") as progress:
+        running = RunningLoss()
+        with Interrupt() as interrupt, Progress("training", self._total_steps(), self.state.step, "steps") as progress:
             for batches in self._steps():
                 loss, n_tokens, rate = self._update(batches)
                 self.state.seconds = seconds_before + time.monotonic() - started
                 running.add(loss, n_tokens)
                 progress.advance(note=running.note())
                 if self.state.step % self.settings.log_every == 0:
-                    self._log({"loss": running.mean(), "lr": rate, "tokens_per_second": running.tokens_per_second()})
-                    running = RunningLoss(time.monotonic())
+                    self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
+                    running = RunningLoss()
                 reason = self._limit_reached()
                 if reason or self.state.step % self._validate_every() == 0:
                     self._validate()
                     self.state.seconds = seconds_before + time.monotonic() - started
                     reason = reason or self._out_of_patience()
-                    running = RunningLoss(time.monotonic())
+                    running = RunningLoss()
                 if interrupt.requested or reason or self.state.step % self._checkpoint_every() == 0:
                     self._save()
                 if interrupt.requested:
@@ -168,11 +171,11 @@ class Trainer:
                 loss = summed_loss(self.model, batch, self.settings.label_smoothing)
             total += loss.item()
             if not math.isfinite(total):
-                self._refuse("the loss", batch)
+                self._refuse("the loss", [batch])
             (loss / n_tokens).backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
         if not math.isfinite(norm.item()):
-            self._refuse("the gradient", batches[-1])
+            self._refuse("the gradient", batches)
         rate = self._learning_rate()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -181,13 +184,13 @@ class Trainer:
         self.state.step += 1
         return total, n_tokens, rate
 
-    def _refuse(self, what: str, batch: Batch) -> None:
+    def _refuse(self, what: str, batches: Sequence[Batch]) -> NoReturn:
+        pairs = sorted(index for batch in batches for index in batch.indices)
+        shown = ", ".join(map(str, pairs[:8])) + (f" and {len(pairs) - 8} more" if len(pairs) > 8 else "")
         raise MtformerError(
-            f"{what} of step {self.state.step + 1} is not a finite number, so the weights were left as they are. "
-            f"The batch holds the training pairs {', '.join(map(str, sorted(batch.indices)[:8]))}, … "
-            "(counted from 0, without the dropped ones). "
-            "A smaller training.learning_rate or more training.warmup_steps usually help; "
-            "the last checkpoint is intact."
+            f"{what} of step {self.state.step + 1} is not a finite number, so the weights were left as they are; "
+            f"the step was on the training pairs {shown} (counted from 0, without the dropped ones). "
+            "A smaller training.learning_rate or more training.warmup_steps usually help"
         )
 
     def _learning_rate(self) -> float:
@@ -246,12 +249,12 @@ class Trainer:
         result = self.validator.validate(self.model)
         state = self.state
         value = result.bleu if self.settings.early_stopping_metric == "bleu" else -result.loss
-        better = state.best is None or value > state.best
+        better = math.isfinite(value) and (state.best is None or value > state.best)
         if better:
             state.best, state.best_step, state.stale = value, state.step, 0
         else:
             state.stale += 1
-        self._log({"valid_loss": result.loss, "valid_perplexity": result.perplexity, "valid_bleu": result.bleu})
+        self._log(valid_loss=result.loss, valid_perplexity=result.perplexity, valid_bleu=result.bleu)
         self._report(result, better)
         if better:
             scores = {"bleu": result.bleu, "loss": result.loss, "step": float(state.step)}
@@ -284,37 +287,6 @@ class Trainer:
             )
             self._saved_step = self.state.step
 
-    def _log(self, values: dict[str, Any]) -> None:
-        """Add a line to ``metrics.jsonl``."""
-        line = {"step": self.state.step, "epoch": self.state.epoch, "seconds": round(self.state.seconds, 1)} | values
-        try:
-            with (self.run_folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise MtformerError(f"cannot write {self.run_folder / 'metrics.jsonl'}: {error.strerror}") from error
-
-
-class RunningLoss:
-    """Loss and speed since the last line in the log."""
-
-    def __init__(self, started: float) -> None:
-        self._started = started
-        self._loss = 0.0
-        self._n_tokens = 0
-
-    def add(self, loss: float, n_tokens: int) -> None:
-        """Count an update with its summed loss."""
-        self._loss += loss
-        self._n_tokens += n_tokens
-
-    def mean(self) -> float:
-        """The loss per target piece, in nats."""
-        return self._loss / max(1, self._n_tokens)
-
-    def tokens_per_second(self) -> float:
-        """Target pieces, padding not counted."""
-        return self._n_tokens / max(1e-9, time.monotonic() - self._started)
-
-    def note(self) -> str:
-        """What the progress bar shows."""
-        return f"loss {self.mean():.3f}, {self.tokens_per_second():,.0f} tokens/s"
+    def _log(self, **values: float) -> None:
+        state = self.state
+        self.journal.write({"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)} | values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from mtformer.config import Config
+from mtformer.errors import UserError
 from mtformer.hardware import autocast
 from mtformer.metrics import bleu, bleu_tokenize
 from mtformer.model.transformer import Transformer
@@ -42,11 +43,17 @@ class Validator:
     """Scores models on the validation pairs, every one of which counts."""
 
     def __init__(self, config: Config, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
-        """Encode ``pairs``; those with an empty or too long side count for BLEU only."""
+        """Encode ``pairs``; those with an empty or too long side count for BLEU only.
+
+        Raises:
+            UserError: there are no others.
+        """
         self._config = config
         self._tokenizer = tokenizer
         self._pairs = pairs
         self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
+        if not len(self._corpus):
+            raise UserError("all validation pairs have an empty or a too long side (data.max_length)")
         self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang)
         every = max(1, len(pairs) // max(1, config.eval.n_samples))
         self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
