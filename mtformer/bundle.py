@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -86,18 +87,27 @@ def load_bundle(path: Path) -> Bundle:
         UserError: the file is missing, cut off, or not a bundle.
     """
     metadata, tensors = _read(path)
+    config = _read_config(metadata["config"], path)
     try:
-        if metadata.pop("digest") != _digest(metadata, tensors):
-            raise ValueError("its contents are not those that were written")
-        config = Config.model_validate_json(metadata["config"])
         scores: dict[str, float] = json.loads(metadata["scores"])
         tokenizer_bytes = [bytes(tensors.pop(name).numpy()) for name in _TOKENIZERS if name in tensors]
         tokenizer = Tokenizer(*tokenizer_bytes)
         model = build_model(config, tokenizer)
         load_weights(model, {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()})
-    except (KeyError, TypeError, ValueError, RuntimeError, UserError) as error:
+    except (TypeError, ValueError, RuntimeError, UserError) as error:
         raise UserError(f"{path}: this bundle is damaged: {str(error).splitlines()[0]}") from error
     return Bundle(model.eval(), tokenizer, config, scores)
+
+
+def _read_config(text: str, path: Path) -> Config:
+    try:
+        return Config.model_validate_json(text)
+    except ValidationError as error:
+        writer = json.loads(text).get("provenance", {}).get("versions", {}).get("mtformer", "unknown")
+        key = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UserError(
+            f"{path} was written by mtformer {writer}; {versions()['mtformer']} does not understand its {key}"
+        ) from None
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -141,4 +151,6 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise UserError(f"{path}: this is not an intact safetensors file: {error}") from None
     if metadata.get("format") != FORMAT:
         raise UserError(f"{path}: this safetensors file is not a model bundle of mtformer")
+    if metadata.pop("digest", None) != _digest(metadata, tensors):
+        raise UserError(f"{path}: this bundle is damaged: its contents are not those that were written")
     return metadata, tensors

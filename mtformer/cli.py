@@ -3,12 +3,14 @@
 import logging
 import os
 import sys
+import traceback
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mtformer import __version__
 from mtformer.errors import MtformerError, UserError
 
 app = typer.Typer(
@@ -46,11 +48,20 @@ BeamOption = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at 
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.")]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mtformer {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
-    """Declare ``--debug`` for the help; :func:`main` looks for it itself."""
+    """Declare ``--debug`` and ``--version`` for the help; :func:`main` looks for the former itself."""
 
 
 @app.command()
@@ -63,14 +74,17 @@ def train(
 ) -> None:
     """Train a model. Run again, it goes on where it stopped."""
     from mtformer.config import load_config
-    from mtformer.training.run import run_folder
-    from mtformer.training.run import train as train_run
 
     loaded = load_config(config, overrides or [])
+
+    from mtformer.training.run import has_checkpoint, run_folder
+    from mtformer.training.run import train as train_run
+
     try:
         bundle = train_run(loaded, fresh=fresh)
     except KeyboardInterrupt:
-        print(f"stopped; {run_folder(loaded)} keeps what was learned: the same command goes on", file=sys.stderr)
+        if has_checkpoint(loaded):
+            print(f"stopped; {run_folder(loaded)} keeps what was learned: the same command goes on", file=sys.stderr)
         raise
     print(bundle)
 
@@ -95,10 +109,14 @@ def translate(
         raise UserError("give a text or --input, not both")
     if text is not None and not is_utf8(text):
         raise UserError("the text is not UTF-8")
+    source = input or Path("-")
+    if text is None and output is not None and output.exists() and source.exists() and output.samefile(source):
+        raise UserError(f"--input and --output are the same file, {output}")
     translator = open_translator(find_model(model), device, beam_size, length_penalty, n_best)
-    lines = iter(text.split("\n")) if text is not None else read_lines(input or Path("-"))
+    lines = text.split("\n") if text is not None else read_lines(source)
+    typed = text is None and str(source) == "-" and sys.stdin.isatty()  # who types a line waits for its translation
     with open_output(output) as file:
-        translate_stream(translator, lines, file, n_best=n_best, format=format.value)
+        translate_stream(translator, lines, file, n_best=n_best, format=format, lines_at_once=1 if typed else 1_000)
 
 
 @app.command(name="eval")
@@ -141,8 +159,9 @@ def main() -> None:
         sys.exit(1)
     except Exception as error:
         if debug:
-            raise
-        unexpected = "" if isinstance(error, MtformerError) else f"unexpected {type(error).__name__}: "
-        hint = "" if isinstance(error, MtformerError) else " (mtformer --debug … shows where)"
-        print(f"mtformer: {unexpected}{error}{hint}", file=sys.stderr)
+            traceback.print_exc()
+        elif isinstance(error, MtformerError):
+            print(f"mtformer: {error}", file=sys.stderr)
+        else:
+            print(f"mtformer: unexpected {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError) else 1)

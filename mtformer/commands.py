@@ -1,25 +1,29 @@
 """What stands behind ``translate`` and ``eval``: finding the model, streams of lines, printed scores."""
 
 import json
+import logging
 import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import IO
+
+from pydantic import ValidationError
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
 from mtformer.hardware import pick_device
-from mtformer.metrics import Score, all_scores, bleu_tokenize
+from mtformer.metrics import Score, all_scores
 from mtformer.progress import Progress
 from mtformer.text.lines import open_output, read_lines
 from mtformer.text.sources import ParallelText
 from mtformer.translator import Translation, Translator
 
+log = logging.getLogger(__name__)
+
 BUNDLE_NAME = "model.safetensors"
-_LINES_AT_ONCE = 1_000
 
 
 def find_model(given: Path | None) -> Path:
@@ -33,6 +37,7 @@ def find_model(given: Path | None) -> Path:
         bundles = sorted(Path("runs").glob(f"*/{BUNDLE_NAME}"), key=lambda bundle: bundle.stat().st_mtime)
         if not bundles:
             raise UserError("there is no trained model under runs/: train one, or name one with --model")
+        log.info("model: %s", bundles[-1])
         return bundles[-1]
     return path / BUNDLE_NAME if path.is_dir() else path
 
@@ -56,7 +61,11 @@ def make_translator(
     given = {key: value for key, value in changed.items() if value is not None}
     if beam_size is None and n_best > bundle.config.search.beam_size:
         given["beam_size"] = n_best
-    search = SearchConfig.model_validate(bundle.config.search.model_dump() | given)
+    try:
+        search = SearchConfig.model_validate(bundle.config.search.model_dump() | given)
+    except ValidationError as error:
+        problems = [f"--{str(e['loc'][0]).replace('_', '-')} {e['input']}: {e['msg']}" for e in error.errors()]
+        raise UserError("; ".join(problems)) from None
     if n_best > search.beam_size:
         raise UserError(f"--n-best {n_best} is more than --beam-size {search.beam_size}")
     return Translator(
@@ -69,13 +78,19 @@ def make_translator(
 
 
 def translate_stream(
-    translator: Translator, lines: Iterator[str], output: IO[str], *, n_best: int, format: str
+    translator: Translator,
+    lines: Iterable[str],
+    output: IO[str],
+    *,
+    n_best: int,
+    format: str,
+    lines_at_once: int = 1_000,
 ) -> None:
     """Translate ``lines`` as they come and write them to ``output`` in order, one or ``n_best`` results a line."""
-    at_once = 1 if sys.stdin.isatty() else _LINES_AT_ONCE  # who types a line waits for its translation
+    rest = iter(lines)
     number = 1
     with Progress("translating", unit="lines") as progress:
-        while texts := list(islice(lines, at_once)):
+        while texts := list(islice(rest, lines_at_once)):
             found = translator.translate(texts, n_best=n_best, first_line=number, on_progress=progress.advance)
             for text, translations in zip(texts, found, strict=True):
                 output.write(_format(number, text, translations, format))
@@ -107,13 +122,15 @@ def evaluate_model(
     bundle = load_bundle(path)
     sources, references = _test_set(bundle, path, src, ref)
     translator = make_translator(bundle, device, beam_size, length_penalty)
-    with Progress("translating", len(sources), unit="lines") as progress:
-        hypotheses = [best.text for best, *_ in translator.translate(sources, on_progress=progress.advance)]
-    if output is not None:
-        with open_output(output) as file:
+    if str(output) == "-":
+        raise UserError("--output -: standard output has the scores; name a file for the translations")
+    with open_output(output) if output else nullcontext() as file:  # opened first: a wrong path must not cost the work
+        with Progress("translating", len(sources), unit="lines") as progress:
+            hypotheses = [best.text for best, *_ in translator.translate(sources, on_progress=progress.advance)]
+        if file is not None:
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
     config = bundle.config
-    scores = all_scores(hypotheses, references, bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang))
+    scores = all_scores(hypotheses, references, config.data.tgt_lang, config.eval.bleu_tokenize)
     print(_scores_as_json(path, translator, len(sources), scores) if as_json else _scores_as_text(scores))
 
 

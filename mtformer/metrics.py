@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from mtformer.text.languages import base_language
+from mtformer.text.languages import base_language, is_written_with_spaces
 
 _CHARACTER_LANGUAGES = ("ja", "ko", "th")
 
@@ -48,10 +48,15 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     return _score(BLEU(tokenize=tokenize), hypotheses, references)
 
 
-def all_scores(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> list[Score]:
-    """BLEU, chrF (Popović 2015) and TER (Snover et al. 2006)."""
-    return [bleu(hypotheses, references, tokenize)] + [
-        _score(metric, hypotheses, references) for metric in (CHRF(), TER())
+def all_scores(
+    hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str, tokenize: str = "auto"
+) -> list[Score]:
+    """BLEU, chrF (Popović 2015) and TER (Snover et al. 2006), the way they are reported for the target language."""
+    unspaced = not is_written_with_spaces(tgt_lang)  # then TER counts characters, not whole sentences, as words
+    return [
+        bleu(hypotheses, references, bleu_tokenize(tokenize, tgt_lang)),
+        _score(CHRF(), hypotheses, references),
+        _score(TER(normalized=unspaced, asian_support=unspaced), hypotheses, references),
     ]
 
 

@@ -3,12 +3,17 @@
 import logging
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -26,13 +31,16 @@ class Progress:
         self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
         self._done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()
+        self._log_above_bar = logging_redirect_tqdm() if self._on_terminal else nullcontext()
 
     def __enter__(self) -> Self:
+        self._log_above_bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._log_above_bar.__exit__(kind, error, traceback)
         self._bar.close()
 
     def advance(self, n: int = 1, note: str = "") -> None:
@@ -51,6 +59,14 @@ class Progress:
             return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
         left = (self._total - self._done) / rate if rate else float("inf")
         return f"{self._done:,} of {self._total:,} {self._unit}, {_clock(left)} left {note}".rstrip()
+
+
+def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
+    """Yield ``items`` and show how many have been taken."""
+    with Progress(what, unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.advance()
 
 
 def _clock(seconds: float) -> str:

@@ -16,7 +16,8 @@ from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
 
 log = logging.getLogger(__name__)
 
-_SENTENCE_ENDS = tuple(".!?。！？;；")
+_FULL_WIDTH_ENDS = tuple("。！？；")  # no space follows them
+_SENTENCE_ENDS = (*".!?;", *_FULL_WIDTH_ENDS)
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,9 @@ class Translator:
         """Return how many of ``ids`` make the first part: up to the last sentence end, or else word end."""
         pieces = self.tokenizer.src_pieces(ids)
         places = range(len(pieces) - 1, len(pieces) // 2, -1)
-        sentence_end = next((i for i in places if pieces[i - 1].endswith(_SENTENCE_ENDS)), None)
-        word_start = next((i for i in places if pieces[i].startswith("▁")), None)
+        word_starts = [i for i in places if pieces[i].startswith("▁") or pieces[i - 1].endswith(_FULL_WIDTH_ENDS)]
+        sentence_end = next((i for i in word_starts if pieces[i - 1].endswith(_SENTENCE_ENDS)), None)
+        word_start = next(iter(word_starts), None)
         return sentence_end or word_start or len(pieces) - 1
 
     def _search_all(self, parts: Sequence[list[int]]) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:

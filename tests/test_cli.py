@@ -111,6 +111,10 @@ def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: P
         (["translate", "a", "--device", "cuda"], "no GPU"),
         (["translate", "a", "--device", "abacus"], "abacus"),
         (["translate", "a", "--beam-size", "0"], "--beam-size"),
+        (["translate", "a", "--n-best", "300"], "--beam-size 300"),
+        (["translate", "a", "--length-penalty", "nan"], "--length-penalty"),
+        (["eval", "--output", "no/such/folder"], "no/such/folder"),
+        (["eval", "--output", "-"], "--output -"),
         (["translate", b"\xff".decode(errors="surrogateescape")], "not UTF-8"),
         (["train", "missing.yaml"], "missing.yaml"),
         (["train", "train.en"], "train.en"),
@@ -127,14 +131,16 @@ def test_wrong_arguments_get_a_sentence_and_status_2(trained: Project, command: 
 
 
 def test_debug_shows_the_traceback(project: Project) -> None:
-    assert "Traceback" in project.mtformer("translate", "a", "--debug").stderr
+    result = project.mtformer("translate", "a", "--debug")
+    assert result.status == 2
+    assert "Traceback" in result.stderr
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(trained: Project) -> None:
     command = f"yes '{SENTENCE}' | head -3000 | {sys.executable} -m mtformer translate --beam-size 1 | head -1"
     done = subprocess.run(["bash", "-c", command], cwd=trained.folder, capture_output=True, text=True, timeout=120)
     assert done.stdout == TRANSLATION + "\n"
-    assert done.stderr == ""
+    assert done.stderr == "model: runs/config/model.safetensors\n"
 
 
 def final_weights(project: Project) -> dict[str, bytes]:
@@ -244,3 +250,35 @@ def test_both_directions_and_separate_vocabularies(project: Project) -> None:
     assert (run / "tokenizer.src.model").is_file() and (run / "tokenizer.tgt.model").is_file()
     result = project.mtformer("translate", "--model", run, "das rote Haus sieht ein kleiner Hund.")
     assert result.status == 0
+
+
+def test_a_given_vocabulary_size_that_the_run_does_not_have_is_refused(project: Project) -> None:
+    assert project.mtformer("train", project.config).status == 0
+    other = project.mtformer("train", project.config, "--set", "tokenizer.vocab_size=310")
+    assert other.status == 2
+    assert "tokenizer.vocab_size was 320, now 310" in other.stderr
+
+
+def test_a_run_goes_on_after_its_folder_has_moved(project: Project) -> None:
+    assert project.mtformer("train", project.config).status == 0
+    moved = project.folder.rename(project.folder.with_name("moved"))
+    result = Project(moved, moved / "config.yaml").mtformer("train", "config.yaml", "--set", "training.max_steps=30")
+    assert result.status == 0, result.stderr
+    assert "going on from step 20" in result.stderr
+
+
+def test_a_run_without_its_config_is_not_overwritten(project: Project) -> None:
+    assert project.mtformer("train", project.config).status == 0
+    (project.folder / "runs/config/config.yaml").unlink()
+    result = project.mtformer("train", project.config)
+    assert result.status == 2
+    assert "--fresh" in result.stderr
+    assert list((project.folder / "runs/config/checkpoints").iterdir())
+
+
+def test_a_file_is_not_translated_into_itself(trained: Project, tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text(SENTENCE)
+    result = trained.mtformer("translate", "--input", text, "--output", text)
+    assert result.status == 2
+    assert text.read_text() == SENTENCE

@@ -15,7 +15,7 @@ def test_scores_are_those_that_sacrebleu_gives_itself() -> None:
         "chrF2": sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score,
         "TER": sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score,
     }
-    assert {score.name: score.value for score in all_scores(HYPOTHESES, REFERENCES)} == expected
+    assert {score.name: score.value for score in all_scores(HYPOTHESES, REFERENCES, "de")} == expected
     assert len(set(expected.values())) == 3
 
 
@@ -32,7 +32,7 @@ def test_bleu_counts_case() -> None:
 
 
 def test_every_score_carries_the_signature_of_its_recipe() -> None:
-    signatures = {score.name: score.signature for score in all_scores(HYPOTHESES, REFERENCES)}
+    signatures = {score.name: score.signature for score in all_scores(HYPOTHESES, REFERENCES, "de")}
     version = sacrebleu.__version__
     assert signatures == {
         "BLEU": f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}",

@@ -22,7 +22,7 @@ def commands() -> list[str]:
 
 
 def test_the_config_table_is_that_of_the_schema() -> None:
-    command = [sys.executable, ROOT / "scripts/config_table.py"]
+    command = [sys.executable, str(ROOT / "scripts/config_table.py")]
     table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert table.strip() in README
 

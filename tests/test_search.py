@@ -133,6 +133,14 @@ def test_two_beams_find_what_greedy_search_misses() -> None:
     )
 
 
+def test_a_beam_that_ends_makes_room_for_the_next_likeliest() -> None:
+    table: Table = {(): {EOS: 0.5, A: 0.3, B: 0.2}, (A,): {A: 0.4, B: 0.3, C: 0.3}}
+    [found] = beam_search(TableDecoder(table), [10], beam_size=2, alpha=0.0)
+    # [B], of probability 0.2, is carried on beside A though EOS and A were the likeliest two.
+    expected = [([], 0.5), ([B], 0.2)]
+    assert_same_hypotheses(found, [Hypothesis(ids, math.log(p), math.log(p)) for ids, p in expected])
+
+
 def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
     [found] = beam_search(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
     # ln 0.24 / (8/6)³ = -0.602 is better than ln 0.36 / (7/6)³ = -0.643.

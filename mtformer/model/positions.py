@@ -28,8 +28,8 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
         if start + length > len(self.table):
-            table = sinusoidal_table(2 * (start + length), self.table.size(1))
-            self.table = table.to(self.table)
+            with torch.inference_mode(False):  # a table made while translating serves training too
+                self.table = sinusoidal_table(2 * (start + length), self.table.size(1)).to(self.table.device)
         return self.table[start : start + length]
 
 

@@ -62,7 +62,7 @@ def beam_search(
         chosen = rows[:, None] * k + beams  # (n, K): the decoder's row that each new beam continues
         decoder.select(chosen.flatten())
         prefixes = torch.cat([prefixes.flatten(0, 1)[chosen], tokens[:, :, None]], dim=2)
-    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in finished]
+    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:k] for hypotheses in finished]
 
 
 def _end_at_limits(log_probs: Tensor, at_limit: Tensor) -> Tensor:

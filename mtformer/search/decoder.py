@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mtformer.model.transformer import DecoderCache, Transformer
-from mtformer.text.tokenizer import BOS_ID, PAD_ID, UNK_ID
+from mtformer.text.tokenizer import EOS_ID
 
 
 class Decoder(Protocol):
@@ -32,7 +32,7 @@ class TransformerDecoder:
     def step(self, tokens: Tensor) -> Tensor:
         """Return log probabilities (N, V); padding, BOS and UNK are never chosen, whatever the model says."""
         logits = self._model.step(tokens, self._cache).float()
-        logits[:, [PAD_ID, UNK_ID, BOS_ID]] = float("-inf")
+        logits[:, :EOS_ID] = float("-inf")  # EOS has the first id after them
         return torch.log_softmax(logits, dim=-1)
 
     def select(self, rows: Tensor) -> None:

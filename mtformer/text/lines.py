@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -55,8 +55,11 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
         file = cast(IO[str], opener(path, "wt", encoding="utf-8", newline="\n"))
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
-    with file:
-        yield file
+    try:
+        with file:
+            yield file
+    except OSError as error:
+        raise MtformerError(f"cannot write {path}: {error.strerror}") from error
 
 
 @contextmanager

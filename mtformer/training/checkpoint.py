@@ -37,7 +37,7 @@ def save_checkpoint(
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     tensors |= _optimizer_tensors(model, optimizer)
     tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
+    if _is_on_gpu(model):
         tensors["random.cuda"] = torch.cuda.get_rng_state()
 
     def write(temporary: Path) -> None:
@@ -103,8 +103,12 @@ def _restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[s
             _, moment, name = key.split(".", 2)
             optimizer.state[parameters[name]][moment] = tensor.to(parameters[name].device)
     torch.set_rng_state(tensors["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in tensors:
+    if _is_on_gpu(model) and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"])
+
+
+def _is_on_gpu(model: nn.Module) -> bool:
+    return next(model.parameters()).is_cuda
 
 
 def _digest(state: dict[str, Any], tensors: Path) -> str:

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM turned into a wish that the loop grants when the step is done."""
 
+import os
 import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -28,3 +29,4 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
+        os.write(2, b"\nsaving after this step; Ctrl-C again stops at once\n")  # a signal handler must not use print

@@ -30,12 +30,15 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label
     mean(z) = hidden·mean(W): so the chunked plain cross entropy of torch serves, which knows no smoothing.
 
     Args:
-        hidden: (N, D) in the precision that the logits are to be computed in.
+        hidden: (N, D).
         weight: (V, D).
         target: (N,) ids.
         label_smoothing: ε, from 0 to 1.
     """
-    with torch.autocast(hidden.device.type, enabled=False):
+    device = hidden.device.type
+    if device == "cuda" and torch.is_autocast_enabled(device):  # a CPU computes logits in float32
+        hidden = hidden.to(torch.get_autocast_dtype(device))
+    with torch.autocast(device, enabled=False):
         loss = F.linear_cross_entropy(hidden, weight.to(hidden.dtype), target, reduction="sum", options=_CHUNKED)
         if not label_smoothing:
             return loss.float()

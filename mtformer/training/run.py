@@ -7,15 +7,18 @@ from functools import partial
 from pathlib import Path
 
 import torch
+import yaml
 
 from mtformer.bundle import build_model, versions
-from mtformer.config import Config, dump_config, load_config, sized_to_data
+from mtformer.config import Config, dump_config, sized_to_data
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.hardware import pick_device, pick_precision
+from mtformer.progress import watched
 from mtformer.text.corpus import Corpus, encode_corpus
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 
@@ -23,12 +26,18 @@ log = logging.getLogger(__name__)
 
 _JOINT_TOKENIZER = "tokenizer.model"
 _SEPARATE_TOKENIZERS = ("tokenizer.src.model", "tokenizer.tgt.model")
-_FIXED_SECTIONS = ("data", "tokenizer", "model")  # what a run cannot change under way
+_CONFIG = "config.yaml"
+_MAY_DIFFER = ("preset", "train", "valid", "test")  # names; the sizes and the texts themselves are compared
 
 
 def run_folder(config: Config) -> Path:
     """Return the folder of the run."""
     return config.run.dir.expanduser() / (config.run.name or "run")
+
+
+def has_checkpoint(config: Config) -> bool:
+    """Tell whether the run has got so far that it can go on."""
+    return bool(list_checkpoints(run_folder(config) / "checkpoints"))
 
 
 def train(config: Config, *, fresh: bool = False) -> Path:
@@ -45,19 +54,24 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     folder, data = run_folder(config), config.data
     train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
     valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
-    adjust = config.tokenizer.vocab_size is None
+    vocab_size_is_open = config.tokenizer.vocab_size is None
     config = _resolve(config, train_pairs, valid_pairs)
-    tokenizer = None if fresh else _load_tokenizer(folder)
-    if tokenizer is None:
+    begun = None if fresh else _load_beginning(folder)
+    if begun:
+        begun_config, tokenizer = begun
+        if vocab_size_is_open:  # then it is what the text supported
+            config = _with_vocab_size(config, tokenizer)
+        _require_same_run(folder, begun_config, config)
+    else:
         log.info("training the tokenizer")
-        languages = (data.src_lang, data.tgt_lang)
-        tokenizer = train_tokenizer(train_pairs, config.tokenizer, *languages, seed=config.training.seed, adjust=adjust)
-    config = _with_vocab_size(config, tokenizer)
-    corpus = encode_corpus(train_pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
+        languages, seed = (data.src_lang, data.tgt_lang), config.training.seed
+        tokenizer = train_tokenizer(train_pairs, config.tokenizer, *languages, seed=seed, adjust=vocab_size_is_open)
+        config = _with_vocab_size(config, tokenizer)
+    pairs = watched(train_pairs, "encoding the text", "pairs")
+    corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
     _report(corpus)
     if fresh:
         _clear(folder)
-    _require_same_run(folder, config)
     _save_beginning(folder, config, tokenizer)
 
     torch.manual_seed(config.training.seed)
@@ -76,7 +90,8 @@ def train(config: Config, *, fresh: bool = False) -> Path:
 
 def _resolve(config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair]) -> Config:
     """Fill in what the data and the hardware decide, and note versions and fingerprints."""
-    train_text, valid_text = fingerprint(train_pairs), fingerprint(valid_pairs)
+    train_text = fingerprint(watched(train_pairs, "reading the text", "pairs"))
+    valid_text = fingerprint(valid_pairs)
     for name, text in (("training", train_text), ("validation", valid_text)):
         if not text.n_pairs:
             raise UserError(f"the {name} sources hold no sentence pairs")
@@ -104,13 +119,17 @@ def _report(corpus: Corpus) -> None:
         raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
 
 
-def _load_tokenizer(folder: Path) -> Tokenizer | None:
+def _load_beginning(folder: Path) -> tuple[Config, Tokenizer] | None:
+    """Read what :func:`_save_beginning` has written, if it has, wherever the texts of that config are now."""
+    if not (folder / _CONFIG).is_file() and not list_checkpoints(folder / "checkpoints"):
+        return None
     joint, separate = folder / _JOINT_TOKENIZER, [folder / name for name in _SEPARATE_TOKENIZERS]
-    if joint.is_file():
-        return Tokenizer(joint.read_bytes())
-    if all(path.is_file() for path in separate):
-        return Tokenizer(*(path.read_bytes() for path in separate))
-    return None
+    paths = [joint] if joint.is_file() else separate
+    try:
+        config = Config.model_validate(yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8")))
+        return config, Tokenizer(*(path.read_bytes() for path in paths))
+    except (OSError, ValueError, yaml.YAMLError, UserError):
+        raise UserError(f"{folder} holds what is not an intact run of this version: start over with --fresh") from None
 
 
 def _save_beginning(folder: Path, config: Config, tokenizer: Tokenizer) -> None:
@@ -120,27 +139,21 @@ def _save_beginning(folder: Path, config: Config, tokenizer: Tokenizer) -> None:
     for name, model in zip(names, models, strict=False):
         assert model is not None
         write_atomically(folder / name, partial(Path.write_bytes, data=model))
-    write_atomically(folder / "config.yaml", partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
+    write_atomically(folder / _CONFIG, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
 
 
-def _require_same_run(folder: Path, config: Config) -> None:
+def _require_same_run(folder: Path, begun: Config, config: Config) -> None:
     """Refuse to go on with a run that another config, or other data, has begun."""
-    path = folder / "config.yaml"
-    if not path.is_file():
-        return
-    begun = load_config(path)
     differences = []
-    for section in _FIXED_SECTIONS:
+    for section in ("data", "tokenizer", "model"):  # what a run cannot change under way
         old, new = getattr(begun, section).model_dump(), getattr(config, section).model_dump()
         differences += [
             f"{section}.{key} was {old[key]}, now {new[key]}"
             for key in new
-            if key not in ("preset", "test") and old[key] != new[key]
+            if key not in _MAY_DIFFER and old[key] != new[key]
         ]
     old_text, new_text = begun.provenance.get("fingerprints", {}), config.provenance["fingerprints"]
-    differences += [
-        f"the text of data.{split} has changed" for split in new_text if old_text.get(split) != new_text[split]
-    ]
+    differences += [f"the text of data.{key} has changed" for key in new_text if old_text.get(key) != new_text[key]]
     if differences:
         raise UserError(
             f"{folder} holds a run that was begun otherwise: {'; '.join(differences)}. "
@@ -151,5 +164,5 @@ def _require_same_run(folder: Path, config: Config) -> None:
 def _clear(folder: Path) -> None:
     """Remove what a run leaves behind, and nothing else."""
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    for name in ("config.yaml", "metrics.jsonl", "model.safetensors", _JOINT_TOKENIZER, *_SEPARATE_TOKENIZERS):
+    for name in (_CONFIG, "metrics.jsonl", "model.safetensors", _JOINT_TOKENIZER, *_SEPARATE_TOKENIZERS):
         (folder / name).unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import torch
 
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import Config
-from mtformer.errors import MtformerError
+from mtformer.errors import MtformerError, UserError
 from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
@@ -100,7 +100,12 @@ class Trainer:
         if saved is None:
             self.journal.cut(0)
             return False
-        self.state = TrainState(**saved)
+        try:
+            self.state = TrainState(**saved)
+        except TypeError:
+            raise UserError(
+                f"{self.checkpoint_folder} is of another version of mtformer; start over with --fresh"
+            ) from None
         self.journal.cut(self.state.step)
         self._saved_step = self.state.step
         return True

@@ -1,5 +1,6 @@
 """How good the model is now: loss and perplexity by teacher forcing, BLEU by greedy search."""
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
 from mtformer.translator import Translator
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Validator:
         self._tokenizer = tokenizer
         self._pairs = pairs
         self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
+        for reason, count in self._corpus.dropped.items():
+            log.warning("the validation loss leaves out %d of %d pairs: %s", count, len(pairs), reason)
         if not len(self._corpus):
             raise UserError("all validation pairs have an empty or a too long side (data.max_length)")
         self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang)
