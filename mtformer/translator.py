@@ -1,6 +1,7 @@
 """Strings to strings: split what is too long, sort by length, batch, search, restore the order."""
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
 log = logging.getLogger(__name__)
 
 _FULL_WIDTH_ENDS = tuple("。！？；")  # no space follows them
+_CONTINUATION_BYTE = re.compile("<0x[89AB][0-9A-F]>")  # of a character that is spelled as several bytes
 _SENTENCE_ENDS = (*".!?;", *_FULL_WIDTH_ENDS)
 
 
@@ -108,13 +110,14 @@ class Translator:
         return [*parts, [*rest, EOS_ID]]
 
     def _best_cut(self, ids: list[int]) -> int:
-        """Return how many of ``ids`` make the first part: up to the last sentence end, or else word end."""
+        """Return how many of ``ids`` make the first part: up to the last end of a sentence, a word or a character."""
         pieces = self.tokenizer.src_pieces(ids)
         places = range(len(pieces) - 1, len(pieces) // 2, -1)
         word_starts = [i for i in places if pieces[i].startswith("▁") or pieces[i - 1].endswith(_FULL_WIDTH_ENDS)]
         sentence_end = next((i for i in word_starts if pieces[i - 1].endswith(_SENTENCE_ENDS)), None)
         word_start = next(iter(word_starts), None)
-        return sentence_end or word_start or len(pieces) - 1
+        character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(pieces[i])), None)
+        return sentence_end or word_start or character_start or len(pieces) - 1
 
     def _search_all(self, parts: Sequence[list[int]]) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Yield, batch by batch, the places in ``parts`` of its rows and what was found for each."""
@@ -141,7 +144,8 @@ class Translator:
         translations = []
         for rank in range(min(len(hypotheses) for hypotheses in parts)):
             chosen = [hypotheses[rank] for hypotheses in parts]
-            text = self._joiner.join(self.tokenizer.decode(hypothesis.ids) for hypothesis in chosen)
+            texts = (self.tokenizer.decode(hypothesis.ids) for hypothesis in chosen)
+            text = self._joiner.join(text for text in texts if text)
             score = sum(hypothesis.score for hypothesis in chosen)
             log_prob = sum(hypothesis.log_prob for hypothesis in chosen)
             translations.append(Translation(text, score, log_prob))

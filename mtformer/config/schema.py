@@ -182,7 +182,7 @@ class TokenizerConfig(Section):
 
     type: Literal["unigram", "bpe"] = "unigram"
     """The algorithm."""
-    vocab_size: int | None = Field(default=None, ge=300, le=256_000)
+    vocab_size: int | None = Field(default=None, ge=260, le=256_000)
     """The number of pieces, for each tokenizer; chosen by the size of the data when not given."""
     joint: bool = True
     """One tokenizer for both languages, or one for each."""

@@ -29,7 +29,8 @@ class SinusoidalPositions(nn.Module):
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
         if start + length > len(self.table):
             with torch.inference_mode(False):  # a table made while translating serves training too
-                self.table = sinusoidal_table(2 * (start + length), self.table.size(1)).to(self.table.device)
+                table = sinusoidal_table(2 * (start + length), self.table.size(1))
+                self.table = table.to(self.table.device, self.table.dtype)
         return self.table[start : start + length]
 
 

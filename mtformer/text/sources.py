@@ -12,7 +12,7 @@ import numpy as np
 
 from mtformer.config import HubDataset, JsonlFile, Source, TextFiles, TsvFile
 from mtformer.errors import UserError
-from mtformer.text.lines import read_lines
+from mtformer.text.lines import is_utf8, read_lines
 
 
 class SentencePair(NamedTuple):
@@ -117,7 +117,7 @@ def _from_jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[SentencePair
     for number, line in enumerate(read_lines(path), 1):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UserError(f"{path}:{number}: this line is not JSON: {line[:80]!r}") from None
         yield _pair_of_row(row, src_key, tgt_key, f"{path}:{number}")
 
@@ -128,7 +128,8 @@ def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Sent
     try:
         rows = datasets.load_dataset(source.hf, source.config, split=source.split)
     except Exception as error:  # the library raises many kinds, and all mean that this source cannot be had
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        causes = [error, error.__cause__] if error.__cause__ else [error]  # the cause names the line of a bad file
+        reason = ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes)
         raise UserError(f"cannot load the data set {source.hf} (split {source.split}): {reason}") from error
     src_key, tgt_key = source.src_column or src_lang, source.tgt_column or tgt_lang
     for number, row in enumerate(rows):
@@ -145,6 +146,8 @@ def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePa
         if not isinstance(row.get(key), str):
             found = ", ".join(map(str, row)) or "none"
             raise UserError(f"{where}: there is no text under {key!r}; the keys are: {found}")
+        if not is_utf8(row[key]):
+            raise UserError(f"{where}: the text under {key!r} holds half a character (a lone surrogate)")
     return SentencePair(_one_line(row[src_key]), _one_line(row[tgt_key]))
 
 

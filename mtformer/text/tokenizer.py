@@ -1,13 +1,12 @@
 """SentencePiece (Kudo and Richardson 2018): training it, and text to pieces and back."""
 
 import io
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_random_generator_seed
+import numpy as np
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
@@ -17,6 +16,7 @@ from mtformer.text.sources import SentencePair
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
 _MAX_TRAINING_SENTENCES = 2_000_000
+_N_THREADS = 2  # the model depends on it, and shall be the same on every machine
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
@@ -71,7 +71,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text, always on one line; special ids leave no trace."""
-        text = self._tgt.decode([i for i in ids if i not in (PAD_ID, BOS_ID, EOS_ID)])
+        text = self._tgt.decode([i for i in ids if i > EOS_ID])
         return _CONTROL_CHARACTERS.sub(" ", text)
 
 
@@ -97,50 +97,79 @@ def train_tokenizer(
     Raises:
         UserError: the text does not support a vocabulary of this size; the message says which it does.
     """
-    set_random_generator_seed(seed)
     if config.joint:
-        return Tokenizer(_train(_Side(pairs, ("src", "tgt")), config, (src_lang, tgt_lang), adjust))
-    return Tokenizer(
-        _train(_Side(pairs, ("src",)), config, (src_lang,), adjust),
-        _train(_Side(pairs, ("tgt",)), config, (tgt_lang,), adjust),
-    )
+        texts = [_Texts(pairs, ("src", "tgt"), seed)]
+        languages: list[tuple[str, ...]] = [(src_lang, tgt_lang)]
+    else:
+        texts = [_Texts(pairs, ("src",), seed), _Texts(pairs, ("tgt",), seed)]
+        languages = [(src_lang,), (tgt_lang,)]
+    return Tokenizer(*_train(texts, config, languages, adjust))
 
 
-class _Side(NamedTuple):
-    """The texts of one side of the pairs, or of both, made anew at each iteration: they may not fit in memory."""
+class _Texts:
+    """The texts of one side of the pairs, or of both; read anew at each iteration: they may not fit in memory.
 
-    pairs: Iterable[SentencePair]
-    sides: tuple[str, ...]
+    Of more than ``_MAX_TRAINING_SENTENCES`` a random sample of about that size is taken. (SentencePiece's own sampling
+    is seeded by the process, not by its seed.)
 
-    def texts(self) -> Iterator[str]:
-        return (normalize(getattr(pair, side)) for pair in self.pairs for side in self.sides)
+    Attributes:
+        error: what stopped the last iteration; SentencePiece takes it for the end of the text.
+    """
+
+    def __init__(self, pairs: Iterable[SentencePair], sides: tuple[str, ...], seed: int) -> None:
+        self._pairs, self._sides, self._seed = pairs, sides, seed
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            n = sum(1 for _ in self._pairs) * len(self._sides)
+            random = np.random.default_rng(self._seed)
+            for pair in self._pairs:
+                for side in self._sides:
+                    if n <= _MAX_TRAINING_SENTENCES or random.random() < _MAX_TRAINING_SENTENCES / n:
+                        yield normalize(getattr(pair, side))
+        except BaseException as error:
+            self.error = error
+            raise
 
 
-def _train(side: _Side, config: TokenizerConfig, languages: tuple[str, ...], adjust: bool) -> bytes:
-    try:
-        return _train_model(side.texts(), config, languages, config.vocab_size)
-    except RuntimeError as error:
-        most, least = _limits(str(error))
-    nearest = most if most is not None else least
-    if nearest is not None and adjust:
-        return _train_model(side.texts(), config, languages, nearest)
+def _train(texts: list[_Texts], config: TokenizerConfig, languages: list[tuple[str, ...]], adjust: bool) -> list[bytes]:
+    models: list[bytes] = []
+    most: list[int] = []
+    least: list[int] = []
+    for side, spoken in zip(texts, languages, strict=True):
+        try:
+            models.append(_train_model(side, config, spoken, config.vocab_size))
+        except Exception as error:
+            if side.error is not None:
+                raise side.error from None
+            limit = _limits(str(error))
+            nearest = limit[0] or limit[1]
+            if nearest is None:
+                raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
+            if adjust:
+                models.append(_train_model(side, config, spoken, nearest))
+            elif limit[0]:
+                most.append(limit[0])
+            else:
+                least.append(nearest)
     given = f"tokenizer.vocab_size = {config.vocab_size}"
-    if most is not None:
-        raise UserError(f"{given} is more than the training text supports; it supports up to {most}")
-    if least is not None:
+    if most:
+        raise UserError(f"{given} is more than the training text supports; it supports up to {min(most)}")
+    if least:
         raise UserError(
             f"{given} is less than the characters of the training text need; "
-            f"give {least} or more, or a smaller tokenizer.character_coverage"
+            f"give {max(least)} or more, or a smaller tokenizer.character_coverage"
         )
-    raise UserError("SentencePiece found no text to train on: are the training sources empty?")
+    return models
 
 
 def _train_model(
-    texts: Iterator[str], config: TokenizerConfig, languages: tuple[str, ...], vocab_size: int | None
+    texts: Iterable[str], config: TokenizerConfig, languages: tuple[str, ...], vocab_size: int | None
 ) -> bytes:
     model = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=texts,
+        sentence_iterator=iter(texts),
         model_writer=model,
         model_type=config.type,
         vocab_size=vocab_size,
@@ -151,9 +180,7 @@ def _train_model(
         unk_id=UNK_ID,
         bos_id=BOS_ID,
         eos_id=EOS_ID,
-        input_sentence_size=_MAX_TRAINING_SENTENCES,
-        shuffle_input_sentence=True,
-        num_threads=os.cpu_count() or 1,
+        num_threads=_N_THREADS,
         minloglevel=2,
     )
     return model.getvalue()
@@ -172,6 +199,8 @@ def _limits(message: str) -> tuple[int | None, int | None]:
 
 def _load(model: bytes) -> SentencePieceProcessor:
     try:
-        return SentencePieceProcessor(model_proto=model)
+        if model:  # SentencePiece takes no bytes for no model, and says nothing
+            return SentencePieceProcessor(model_proto=model)
     except RuntimeError:
-        raise UserError("this is not a SentencePiece model") from None
+        pass
+    raise UserError("this is not a SentencePiece model")
