@@ -128,7 +128,7 @@ class _Texts:
                 for side in self._sides:
                     if n <= _MAX_TRAINING_SENTENCES or random.random() < _MAX_TRAINING_SENTENCES / n:
                         yield normalize(getattr(pair, side))
-        except BaseException as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.error = error
             raise
 
@@ -145,8 +145,10 @@ def _train(texts: list[_Texts], config: TokenizerConfig, languages: list[tuple[s
                 raise side.error from None
             limit = _limits(str(error))
             nearest = limit[0] or limit[1]
-            if nearest is None:
+            if "sentences_.empty()" in str(error):
                 raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
+            if nearest is None:
+                raise
             if adjust:
                 models.append(_train_model(side, config, spoken, nearest))
             elif limit[0]:
