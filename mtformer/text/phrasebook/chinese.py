@@ -1,0 +1,279 @@
+"""Chinese: from meaning to characters. Time, place, verb, object; particles tell tense, negation and questions."""
+
+from mtformer.text.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.text.phrasebook.meaning import (
+    Asked,
+    Clause,
+    Det,
+    Home,
+    Link,
+    Meaning,
+    Modal,
+    Mood,
+    NounPhrase,
+    Pair,
+    Phrasal,
+    Place,
+    Pronoun,
+    Sentence,
+    Tense,
+)
+
+_PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
+_LINKS = {
+    Link.AND: ("", "，"),
+    Link.BUT: ("", "，但是"),
+    Link.BECAUSE: ("", "，因为"),
+    Link.THAT: ("", ""),
+    Link.ASKING: ("", ""),
+}
+_FRONTED = {  # the second clause first: what begins it, and what begins the main clause
+    Link.BECAUSE: ("因为", "所以"),
+    Link.ALTHOUGH: ("虽然", "但是"),
+    Link.IF: ("如果", ""),
+}
+
+
+def sentence(meaning: Meaning) -> str:
+    """Say it in Chinese."""
+    if isinstance(meaning, Phrase):
+        return meaning.chinese
+    return _words(meaning) + {Mood.QUESTION: "？", Mood.COMMAND: "！"}.get(meaning.mood, "。")
+
+
+def _words(meaning: Sentence) -> str:
+    main = meaning.main
+    match meaning.mood:
+        case Mood.COMMAND | Mood.REQUEST:
+            first = ("请" if meaning.mood is Mood.REQUEST else "") + _command(main)
+        case Mood.EXISTENCE:
+            first = f"{_location(main.place)}有{_phrase(main.subject)}"
+        case _:
+            first = _clause(main, then=meaning.link is Link.IF)
+    if meaning.link is None or meaning.second is None:
+        return first
+    if meaning.second_first or meaning.link not in _LINKS:
+        opening, turn = _FRONTED[meaning.link]
+        return f"{opening}{_clause(meaning.second)}，{turn}{first}"
+    second = _clause(meaning.second)
+    if meaning.link is Link.ASKING and meaning.second.asked is Asked.TRUTH:
+        second = _clause(meaning.second, whether=True)
+    if main.asked is Asked.TRUTH:  # 你知道……吗
+        return first.removesuffix("吗") + _LINKS[meaning.link][1] + second + "吗"
+    return first + _LINKS[meaning.link][1] + second
+
+
+def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str:
+    """A clause of any kind; ``then`` puts 就 before its predicate, ``whether`` makes it an embedded question."""
+    subject = _phrase(clause.subject)
+    time = clause.time.chinese if clause.time else ""
+    if clause.time and clause.time_first and not time.endswith("都"):
+        before = time + subject
+    else:
+        before = subject + (_WHEN if clause.asked is Asked.TIME else time)
+    if clause.asked is Asked.REASON:
+        before += "为什么"
+    if clause.quality:
+        return before + _quality(clause, whether=whether)
+    if clause.verb is None:
+        return before + _being(clause, whether=whether)
+    asks_truth = clause.asked is Asked.TRUTH
+    predicate = _predicate(clause, clause.verb, whether=whether)
+    return before + ("就" if then else "") + predicate + ("吗" if asks_truth and not whether else "")
+
+
+_WHEN = "什么时候"
+
+
+def _command(clause: Clause) -> str:
+    if clause.verb is None:
+        return "别" if clause.negated else ""
+    return ("别" if clause.negated else "") + _doing(clause, clause.verb, clause.verb.chinese)
+
+
+def _quality(clause: Clause, *, whether: bool) -> str:
+    if clause.quality is None:
+        return ""
+    word = clause.quality.adjective.chinese_predicate
+    is_color = word.startswith("是")
+    if clause.asked is Asked.TRUTH:
+        asked = f"{'是不是' + word.removeprefix('是') if is_color else word + '不' + word}"
+        return asked if whether else f"{word}吗"
+    if clause.negated:
+        return f"不{word}"
+    if is_color:
+        return word
+    return {"too": f"太{word}了", "very": f"非常{word}"}.get(clause.quality.degree, f"很{word}")
+
+
+def _being(clause: Clause, *, whether: bool) -> str:
+    """Being at a place."""
+    if clause.asked is Asked.PLACE:
+        return "在哪里"
+    place = f"在{_location(clause.place)}"
+    if clause.asked is Asked.TRUTH:
+        return f"在不{place}" if whether else f"{place}吗"
+    return ("不" if clause.negated else "") + place
+
+
+def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
+    """Negation, modal or aspect; then place, verb and object."""
+    bare, past = verb.chinese, verb.chinese_past
+    if clause.negated and verb.chinese_negative:
+        return _doing(clause, verb, verb.chinese_negative)
+    asks_truth = clause.asked is Asked.TRUTH
+    if clause.modal:
+        word = _modal(clause.modal, verb)
+        return _polar(word, clause, whether=whether) + _doing(clause, verb, bare)
+    if clause.tense is Tense.FUTURE:
+        if clause.asked is Asked.TIME:
+            return _doing(clause, verb, bare)
+        return _polar("会", clause, whether=whether) + _doing(clause, verb, bare)
+    if clause.tense is Tense.PAST:
+        if clause.negated:
+            return "没" + _doing(clause, verb, bare)
+        if whether:
+            return "有没有" + _doing(clause, verb, bare)
+        if asks_truth or (clause.asked is Asked.PLACE and verb.relation in ("to", "onto")):
+            return _doing(clause, verb, bare) + "了"
+        if clause.asked in (Asked.PLACE, Asked.TIME):  # the deed is known, its place or time is asked for
+            return "是" * (clause.asked is Asked.PLACE) + _doing(clause, verb, bare) + "的"
+        return _doing(clause, verb, past)
+    if clause.tense is Tense.PERFECT:
+        if clause.negated:
+            return "还没" + _doing(clause, verb, bare)
+        return "已经" + _doing(clause, verb, bare if asks_truth else past) + ("了" if asks_truth else "")
+    if clause.tense is Tense.PROGRESSIVE:
+        return _progressive(clause, verb, whether=whether)
+    negation = "没" if bare.startswith("有") else "不"
+    if whether:
+        return f"{bare[0]}{negation}" + _doing(clause, verb, bare)
+    return (negation if clause.negated else "") + _doing(clause, verb, bare)
+
+
+def _polar(word: str, clause: Clause, *, whether: bool) -> str:
+    """A modal verb, its negation, or both for *whether*: 会, 不会, 会不会."""
+    if whether:
+        return f"{word}不{word}"
+    return f"不{word}" if clause.negated else word
+
+
+def _modal(modal: Modal, verb: Verb) -> str:
+    if modal is Modal.CAN:
+        return "会" if verb.aspect == "skill" else "能"
+    return {Modal.MUST: "必须", Modal.WANT: "想"}[modal]
+
+
+def _progressive(clause: Clause, verb: Verb, *, whether: bool) -> str:
+    if verb.chinese_progressive or verb.aspect == "posture":
+        if clause.negated or whether:
+            return ("没" if clause.negated else "有没有") + _doing(clause, verb, verb.chinese)
+        return _doing(clause, verb, verb.chinese_progressive or verb.chinese)
+    if clause.negated:
+        return "没在" + _doing(clause, verb, verb.chinese, without_at=True)
+    marker = "是不是正在" if whether else "正在"
+    return marker + _doing(clause, verb, verb.chinese, without_at=True)
+
+
+def _doing(clause: Clause, verb: Verb, pattern: str, *, without_at: bool = False) -> str:
+    """Fill place, recipient and object into the verb's pattern; a place that is no part of it stands before it."""
+    place = "哪里" if clause.asked is Asked.PLACE else _location(clause.place)
+    if isinstance(clause.place, Place) and isinstance(clause.place.where, Home) and clause.place.goal:
+        pattern = pattern.replace("去", "回")
+    if "@" in pattern:
+        pattern = pattern.replace("@", place if verb.relation == "to" else f"在{place}")
+    elif place:
+        pattern = (place if without_at else f"在{place}") + pattern
+    pattern = pattern.replace("#", _phrase(clause.recipient))
+    bare_object = clause.negated or clause.asked is Asked.TRUTH
+    obj = _phrase(clause.object, indefinite_is_bare=bare_object)
+    return pattern.replace("~", obj) if "~" in pattern else pattern + obj
+
+
+def _location(place: Place | None) -> str:
+    if place is None:
+        return ""
+    match place.where:
+        case Home():
+            return "家" if place.goal else "家里"
+        case Name(chinese=city):
+            return city
+        case NounPhrase() as phrase:
+            return _noun_phrase(phrase, in_place=True) + (place.relation.chinese if place.relation else "")
+        case venue:
+            return venue.noun.chinese + ("" if place.goal else venue.chinese)
+
+
+def _phrase(phrase: Phrasal | None, *, indefinite_is_bare: bool = False) -> str:
+    if phrase is None:
+        return ""
+    if isinstance(phrase, Pair):
+        return f"{_noun_phrase(phrase.first)}和{_noun_phrase(phrase.second)}"
+    if indefinite_is_bare and phrase.is_indefinite:
+        return _noun_phrase(phrase, in_place=True)
+    return _noun_phrase(phrase)
+
+
+def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
+    """A noun phrase; ``in_place`` leaves out determiners that the place makes needless: 桌子上, not 那张桌子上."""
+    match phrase.head:
+        case Pronoun.IT if phrase.antecedent:
+            # Chinese says 它 of an animal, and rather repeats the name of a thing.
+            return "它" if {"animal", "flyer"} & phrase.antecedent.kinds else phrase.antecedent.chinese
+        case Pronoun.IT:  # of the weather
+            return ""
+        case Pronoun():
+            return _PRONOUNS[phrase.head]
+        case Name():
+            return phrase.head.chinese
+    noun = phrase.head
+    is_person = bool({"person", "family"} & noun.kinds)
+    words = (phrase.adjective.chinese if phrase.adjective else "") + noun.chinese
+    gap = _relative(phrase)
+    if phrase.owner:
+        owner = phrase.owner.chinese if isinstance(phrase.owner, Name) else _PRONOUNS[phrase.owner]
+        words += "们" if is_person and phrase.plural else ""
+        return owner + ("" if "family" in noun.kinds and not phrase.adjective else "的") + words
+    if phrase.count:
+        return NUMERALS[phrase.count][2] + noun.measure + words
+    measure = "些" if phrase.plural else noun.measure
+    match phrase.det:
+        case Det.A if not in_place:
+            return f"一{noun.measure}{words}"
+        case Det.THIS:
+            return f"这{measure}{words}"
+        case Det.WHICH:
+            return f"哪{measure}{words}"
+        case Det.HOW_MANY:
+            return f"几{noun.measure}{words}"
+        case Det.THE if gap:
+            that = f"那{measure}"
+            return f"{that}{gap}{words}" if phrase.relative_role == "subject" else f"{gap}{that}{words}"
+        case Det.THE if not phrase.adjective and is_person and phrase.plural:
+            return f"{words}们"
+        case Det.THE if phrase.adjective or not (in_place or "known" in noun.kinds):
+            return f"那{measure}{words}"
+    return words
+
+
+def _relative(phrase: NounPhrase) -> str:
+    clause = phrase.relative
+    if clause is None or clause.verb is None:
+        return ""
+    time = clause.time.chinese if clause.time else ""
+    if phrase.relative_role == "subject":
+        return time + _predicate(clause, clause.verb, whether=False) + "的"
+    past = _doing(clause, clause.verb, clause.verb.chinese)
+    return _phrase(clause.subject) + time + past + "的"
+
+
+def forms(entry: Entry) -> set[str]:
+    """The forms of a noun, verb or adjective."""
+    match entry:
+        case Noun():
+            return {entry.chinese}
+        case Adjective():
+            return {entry.chinese, entry.chinese_predicate}
+        case Verb():
+            return {entry.chinese.strip("~#@")}
+    return set()

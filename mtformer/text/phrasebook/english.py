@@ -1,0 +1,258 @@
+"""English: from meaning to words."""
+
+import re
+from functools import cache
+
+from mtformer.text.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, english_plural
+from mtformer.text.phrasebook.meaning import (
+    Asked,
+    Clause,
+    Det,
+    Home,
+    Link,
+    Meaning,
+    Modal,
+    Mood,
+    NounPhrase,
+    Pair,
+    Phrasal,
+    Place,
+    Pronoun,
+    Sentence,
+    Tense,
+    agreement,
+)
+
+_SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict=True))
+_OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
+_POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
+_ASKING = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
+_LINKS = {
+    Link.AND: "and",
+    Link.BUT: ", but",
+    Link.BECAUSE: "because",
+    Link.ALTHOUGH: "although",
+    Link.IF: "if",
+    Link.THAT: "that",
+    Link.ASKING: "",
+}
+
+
+def sentence(meaning: Meaning) -> str:
+    """Say it in English."""
+    if isinstance(meaning, Phrase):
+        return meaning.id
+    return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
+
+
+def finish(words: str, end: str) -> str:
+    """Put punctuation where it belongs, after a word and once, and begin with a capital letter."""
+    words = re.sub(r" +", " ", words).strip(" ,").replace(" ,", ",").replace(",,", ",")
+    return words[0].upper() + words[1:] + end
+
+
+def _words(meaning: Sentence) -> str:
+    main = meaning.main
+    match meaning.mood:
+        case Mood.QUESTION:
+            first = _question(main)
+        case Mood.COMMAND | Mood.REQUEST:
+            please = "please" if meaning.mood is Mood.REQUEST else ""
+            first = f"{please} {'do not' if main.negated else ''} {_predicate(main, _base(main))}"
+        case Mood.EXISTENCE:
+            first = f"there {_be(main)} {_phrase(main.subject)} {_place(main.place)}"
+        case _:
+            first = _statement(main)
+    if meaning.link is None or meaning.second is None:
+        return first
+    second = f"{_LINKS[meaning.link]} {_embedded(meaning.second)}"
+    return f"{second}, {first}" if meaning.second_first else f"{first} {second}"
+
+
+def _statement(clause: Clause) -> str:
+    auxiliary, rest = _verb_group(clause)
+    if clause.negated:
+        auxiliary = "cannot" if auxiliary == "can" else f"{auxiliary} not"
+    front = f"{clause.time.id}" if clause.time and clause.time_first else ""
+    subject = _phrase(clause.subject, as_subject=True)
+    return f"{front} {subject} {auxiliary} {_adverb(clause)} {_predicate(clause, rest)}"
+
+
+def _embedded(clause: Clause) -> str:
+    """A subordinate clause: statement order also after a question word."""
+    if clause.asked is Asked.TRUTH:
+        return f"whether {_statement(clause)}"
+    if clause.asked is Asked.OBJECT:
+        auxiliary, rest = _verb_group(clause)
+        subject = _phrase(clause.subject, as_subject=True)
+        return f"{_phrase(clause.object)} {subject} {auxiliary} {_predicate(clause, rest)}"
+    return f"{_ASKING.get(clause.asked, '') if clause.asked else ''} {_statement(clause)}"
+
+
+def _question(clause: Clause) -> str:
+    if clause.asked is Asked.SUBJECT:
+        return _statement(clause)
+    auxiliary, rest = _verb_group(clause, inverted=True)
+    subject = _phrase(clause.subject, as_subject=True)
+    wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked or Asked.TRUTH, "")
+    negation = "not" if clause.negated else ""
+    return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, rest)}"
+
+
+def _predicate(clause: Clause, verb: str) -> str:
+    """The verb and all that follows it."""
+    parts = [verb]
+    if clause.quality:
+        parts += [clause.quality.degree, clause.quality.adjective.word]
+    if clause.recipient:
+        parts.append(_phrase(clause.recipient))
+    if clause.object and clause.asked is not Asked.OBJECT:
+        parts.append(_phrase(clause.object))
+    if clause.place:
+        parts.append(_place(clause.place))
+    if clause.time and not clause.time_first and "frequency" not in clause.time.tenses:
+        parts.append(clause.time.id)
+    if clause.tense is Tense.PERFECT and (clause.negated or clause.asked):
+        parts.append("yet")
+    return " ".join(parts)
+
+
+def _adverb(clause: Clause) -> str:
+    if clause.tense is Tense.PERFECT and not clause.negated and not clause.asked:
+        return "already"
+    return clause.time.id if clause.time and "frequency" in clause.time.tenses else ""
+
+
+def _base(clause: Clause) -> str:
+    return clause.verb.word if clause.verb else "be"
+
+
+def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
+    """Return the auxiliary, "" if there is none, and the rest; negation and questions need an auxiliary."""
+    person, plural = agreement(clause.subject)
+    needs_auxiliary = clause.negated or inverted
+    if clause.modal is Modal.CAN:
+        return "can", _base(clause)
+    if clause.modal is Modal.MUST:
+        return "must", _base(clause)
+    if clause.modal is Modal.WANT:
+        wants = "wants" if (person, plural) == (3, False) else "want"
+        if needs_auxiliary:
+            return _do(person, plural), f"want to {_base(clause)}"
+        return "", f"{wants} to {_base(clause)}"
+    if clause.tense is Tense.FUTURE:
+        return "will", _base(clause)
+    if clause.verb is None:
+        return _be(clause), ""
+    first, *particles = clause.verb.word.split(" ", 1)
+    particle = "".join(particles)
+    if clause.tense is Tense.PROGRESSIVE:
+        return _be(clause), f"{progressive(first)} {particle}"
+    if clause.tense is Tense.PERFECT:
+        has = "has" if (person, plural) == (3, False) else "have"
+        return has, f"{clause.verb.english_participle} {particle}"
+    if needs_auxiliary:
+        return "did" if clause.tense is Tense.PAST else _do(person, plural), clause.verb.word
+    if clause.tense is Tense.PAST:
+        return "", f"{clause.verb.english_past} {particle}"
+    return "", f"{third_person(first) if (person, plural) == (3, False) else first} {particle}"
+
+
+def _do(person: int, plural: bool) -> str:
+    return "does" if (person, plural) == (3, False) else "do"
+
+
+def _be(clause: Clause) -> str:
+    person, plural = agreement(clause.subject)
+    if clause.tense is Tense.PAST:
+        return "were" if plural or person == 2 else "was"
+    return "are" if plural or person == 2 else ("am" if person == 1 else "is")
+
+
+@cache
+def third_person(verb: str) -> str:
+    """He, she or it does it: *has*, *goes*, *carries*."""
+    return "has" if verb == "have" else english_plural(verb)
+
+
+@cache
+def progressive(verb: str) -> str:
+    """*baking*, *running*, *opening*: a single vowel doubles the consonant after it in words of one syllable."""
+    if verb.endswith("e") and not verb.endswith("ee"):
+        return verb[:-1] + "ing"
+    doubled = re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb)
+    return f"{verb}{verb[-1] if doubled else ''}ing"
+
+
+def _place(place: Place | None) -> str:
+    if place is None:
+        return ""
+    match place.where:
+        case Home():
+            return "home" if place.goal else "at home"
+        case Name(id=city):
+            return f"{'to' if place.goal else 'in'} {city}"
+        case NounPhrase() as phrase:
+            return f"{place.relation.english if place.relation else ''} {_phrase(phrase)}"
+        case venue:
+            return f"{venue.english_to if place.goal else venue.english_at} {venue.noun.word}"
+
+
+def _phrase(phrase: Phrasal | None, *, as_subject: bool = False) -> str:
+    if phrase is None:
+        return ""
+    if isinstance(phrase, Pair):
+        parts = (_phrase(part, as_subject=as_subject) for part in (phrase.first, phrase.second))
+        return " and ".join(parts)
+    match phrase.head:
+        case Pronoun():
+            return (_SUBJECTS if as_subject else _OBJECTS)[phrase.head]
+        case Name():
+            return phrase.head.id
+    adjective = phrase.adjective.word if phrase.adjective else ""
+    words = f"{adjective} {_noun(phrase.head, plural=phrase.plural)}".strip()
+    return f"{_determiner(phrase, words)} {words}{_relative(phrase)}".strip()
+
+
+def _noun(noun: Noun, *, plural: bool) -> str:
+    return noun.english_plural if plural else noun.word
+
+
+def _determiner(phrase: NounPhrase, next_word: str) -> str:
+    if isinstance(phrase.owner, Name):
+        return f"{phrase.owner.id}'s"
+    if phrase.owner:
+        return _POSSESSIVES[phrase.owner]
+    if phrase.count:
+        return NUMERALS[phrase.count][0]
+    match phrase.det:
+        case Det.A:
+            return "an" if next_word[0] in "aeiou" else "a"
+        case Det.THE:
+            return "the"
+        case Det.THIS:
+            return "these" if phrase.plural or is_pair(phrase.head) else "this"
+        case Det.WHICH:
+            return "which"
+        case Det.HOW_MANY:
+            return "how many"
+        case Det.GENERIC if isinstance(phrase.head, Noun) and "instrument" in phrase.head.kinds:
+            return "the"
+        case _:
+            return ""
+
+
+def is_pair(head: object) -> bool:
+    """Tell whether it is one thing that English takes for two, as *pants*."""
+    return isinstance(head, Noun) and head.number == "pair"
+
+
+def _relative(phrase: NounPhrase) -> str:
+    clause = phrase.relative
+    if clause is None:
+        return ""
+    auxiliary, rest = _verb_group(clause)
+    if phrase.relative_role == "subject":
+        return f" who {auxiliary} {_predicate(clause, rest)}"
+    return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, rest)}"
+

@@ -1,0 +1,391 @@
+"""German: from meaning to words. The finite verb stands second, first or last; the rest of the verb closes the clause."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from mtformer.text.phrasebook.english import finish
+from mtformer.text.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.text.phrasebook.meaning import (
+    Asked,
+    Clause,
+    Det,
+    Home,
+    Link,
+    Meaning,
+    Modal,
+    Mood,
+    NounPhrase,
+    Pair,
+    Phrasal,
+    Place,
+    Pronoun,
+    Quality,
+    Sentence,
+    Tense,
+    agreement,
+)
+
+# Articles and endings by case for m, f, n and plural.
+_THE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
+_DER_ENDINGS = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # dieser, welcher
+_EIN_ENDINGS = {"nom": "- e - e", "acc": "en e - e", "dat": "em er em en"}  # ein, kein, mein
+_WEAK = {"nom": "e e e en", "acc": "en e e en", "dat": "en en en en"}  # adjectives after der
+_MIXED = {"nom": "er e es en", "acc": "en e es en", "dat": "en en en en"}  # after ein
+_STRONG = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}  # after nothing
+_GENDERS = ("m", "f", "n", "pl")
+
+_PRONOUNS = {
+    "nom": dict(zip(Pronoun, "ich du er sie es wir sie wer was".split(), strict=True)),
+    "acc": dict(zip(Pronoun, "mich dich ihn sie es uns sie wen was".split(), strict=True)),
+    "dat": dict(zip(Pronoun, "mir dir ihm ihr ihm uns ihnen wem was".split(), strict=True)),
+}
+_POSSESSIVES = dict(zip(Pronoun, "mein dein sein ihr sein unser ihr wessen -".split(), strict=True))
+_IT = {"m": "er", "f": "sie", "n": "es"}
+
+# Present tense: ich, du, er, and the plural of wir and sie.
+_IRREGULAR = {
+    "sein": ("bin", "bist", "ist", "sind"),
+    "haben": ("habe", "hast", "hat", "haben"),
+    "werden": ("werde", "wirst", "wird", "werden"),
+    "können": ("kann", "kannst", "kann", "können"),
+    "müssen": ("muss", "musst", "muss", "müssen"),
+    "wollen": ("will", "willst", "will", "wollen"),
+    "möchten": ("möchte", "möchtest", "möchte", "möchten"),
+    "mögen": ("mag", "magst", "mag", "mögen"),
+    "wissen": ("weiß", "weißt", "weiß", "wissen"),
+}
+_WAS = ("war", "warst", "war", "waren")
+_MODALS = {Modal.CAN: "können", Modal.MUST: "müssen", Modal.WANT: "wollen"}
+_CONTRACTIONS = {
+    "in dem ": "im ",
+    "in das ": "ins ",
+    "an dem ": "am ",
+    "an das ": "ans ",
+    "zu dem ": "zum ",
+    "zu der ": "zur ",
+}
+_LINKS = {Link.BECAUSE: "weil", Link.ALTHOUGH: "obwohl", Link.IF: "wenn", Link.THAT: "dass", Link.ASKING: ""}
+_ASKING = {Asked.TIME: "wann", Asked.REASON: "warum"}
+
+
+class _VerbGroup(NamedTuple):
+    """The parts of the predicate: the finite verb, its separable prefix, and what closes the clause."""
+
+    finite: str
+    prefix: str = ""
+    closing: str = ""
+
+
+def sentence(meaning: Meaning) -> str:
+    """Say it in German."""
+    if isinstance(meaning, Phrase):
+        return meaning.german
+    return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
+
+
+def _words(meaning: Sentence) -> str:
+    main = meaning.main
+    match meaning.mood:
+        case Mood.QUESTION if main.asked is Asked.TRUTH:
+            first = _verb_first(main)
+        case Mood.COMMAND:
+            first = _verb_first(main, _imperative(main))
+        case Mood.REQUEST:
+            first = f"bitte {_verb_first(main, _imperative(main))}"
+        case Mood.EXISTENCE:
+            first = f"{_place(main.place)} {_verb_group(main).finite} {_phrase(main.subject, 'nom')}"
+        case _ if meaning.second_first:
+            first = _verb_first(main)
+        case _:
+            first = _verb_second(main)
+    match meaning.link, meaning.second:
+        case _, None:
+            return first
+        case (Link.AND, second) if second:
+            return f"{first} und {_verb_second(second)}"
+        case (Link.BUT, second) if second:
+            return f"{first}, aber {_verb_second(second)}"
+        case (link, second) if link and second:
+            dependent = f"{_LINKS[link]} {_verb_last(second)}"
+            return f"{dependent}, {first}" if meaning.second_first else f"{first}, {dependent}"
+    return first
+
+
+def _verb_second(clause: Clause) -> str:
+    """A main clause: one constituent, then the finite verb."""
+    group = _verb_group(clause)
+    front = _front(clause)
+    if not front:
+        return f"{_phrase(clause.subject, 'nom')} {group.finite} {_rest(clause, group)}"
+    subject = "" if clause.asked is Asked.SUBJECT else _phrase(clause.subject, "nom")
+    return f"{front} {group.finite} {subject} {_rest(clause, group)}"
+
+
+def _verb_first(clause: Clause, group: _VerbGroup | None = None) -> str:
+    """A yes/no question, a command, or a main clause after its subordinate clause."""
+    group = group or _verb_group(clause)
+    return f"{group.finite} {_phrase(clause.subject, 'nom')} {_rest(clause, group)}"
+
+
+def _verb_last(clause: Clause, relative: str = "") -> str:
+    """A subordinate clause; ``relative`` is the pronoun that begins a relative one."""
+    group = _verb_group(clause)
+    front = relative or ("ob" if clause.asked is Asked.TRUTH else _front(clause) if clause.asked else "")
+    subject = "" if clause.asked is Asked.SUBJECT else _phrase(clause.subject, "nom")
+    return f"{front} {subject} {_middle(clause)} {group.closing} {group.prefix}{group.finite}"
+
+
+def _front(clause: Clause) -> str:
+    """What stands before the finite verb instead of the subject, or "" if that does."""
+    match clause.asked:
+        case Asked.SUBJECT:
+            return _phrase(clause.subject, "nom")
+        case Asked.OBJECT if clause.verb:
+            return _object(clause, clause.verb)
+        case Asked.PLACE:
+            return "wohin" if clause.verb and clause.verb.relation in ("to", "onto") else "wo"
+        case Asked.TIME | Asked.REASON as asked:
+            return _ASKING[asked]
+    return clause.time.german if clause.time and clause.time_first else ""
+
+
+def _rest(clause: Clause, group: _VerbGroup) -> str:
+    return f"{_middle(clause)} {group.prefix} {group.closing}"
+
+
+def _middle(clause: Clause) -> str:
+    """What stands between the finite verb and the end: pronouns, time, known objects, place, *nicht*, new objects."""
+    recipient = _phrase(clause.recipient, "dat")
+    obj = _object(clause, clause.verb) if clause.verb and clause.asked is not Asked.OBJECT else ""
+    shape = _object_shape(clause)
+    place, is_goal = _place(clause.place), _belongs_to_verb(clause)
+    not_, obj = _negation(clause, obj)
+    schon = clause.tense is Tense.PERFECT and not clause.negated
+    parts = [
+        obj if shape == "pronoun" else "",
+        recipient if _is_pronoun(clause.recipient) else "",
+        clause.time.german if clause.time and not clause.time_first else "",
+        recipient if not _is_pronoun(clause.recipient) else "",
+        obj if shape == "known" else "",
+        "schon" if schon else "",
+        "" if is_goal else place,
+        not_,
+        obj if shape in ("new", "prepositional", "generic") else "",
+        place if is_goal else "",
+        _quality(clause.quality),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _object_shape(clause: Clause) -> str:
+    """How the object behaves in the middle of the clause."""
+    if clause.object is None or clause.verb is None:
+        return ""
+    if clause.verb.preposition:
+        return "prepositional"
+    if isinstance(clause.object, Pair):
+        return "new" if clause.object.first.is_indefinite else "known"
+    if isinstance(clause.object.head, Pronoun):
+        return "pronoun"
+    if clause.object.det is Det.GENERIC:
+        return "generic"
+    return "new" if clause.object.is_indefinite or clause.object.count else "known"
+
+
+def _negation(clause: Clause, obj: str) -> tuple[str, str]:
+    """Return *nicht* or "", and the object, which takes *kein* if it is new."""
+    if not clause.negated:
+        return "", obj
+    yet = "noch " if clause.tense is Tense.PERFECT else ""
+    phrase = clause.object
+    if isinstance(phrase, NounPhrase) and phrase.is_indefinite and clause.verb and not clause.verb.preposition:
+        return "", f"{yet}{_noun_phrase(phrase, clause.verb.case, negated=True)}"
+    return f"{yet}nicht", obj
+
+
+def _belongs_to_verb(clause: Clause) -> bool:
+    """Tell whether the place completes the verb (*nach Berlin fahren*), and so stands close to the end."""
+    return clause.verb is None or not clause.verb.object or clause.verb.relation == "onto"
+
+
+def _is_pronoun(phrase: Phrasal | None) -> bool:
+    return isinstance(phrase, NounPhrase) and isinstance(phrase.head, Pronoun)
+
+
+def _object(clause: Clause, verb: Verb) -> str:
+    if clause.object is None:
+        return ""
+    return f"{verb.preposition} {_phrase(clause.object, verb.case)}".strip()
+
+
+def _quality(quality: Quality | None) -> str:
+    if quality is None:
+        return ""
+    degree = {"too": "zu ", "very": "sehr "}.get(quality.degree, "")
+    return degree + quality.adjective.german
+
+
+def _verb_group(clause: Clause) -> _VerbGroup:
+    person, plural = agreement(clause.subject)
+    verb = clause.verb
+    infinitive = f"{verb.prefix}{verb.german}" if verb else "sein"
+    if clause.modal:
+        return _VerbGroup(present(_MODALS[clause.modal], person, plural), closing=infinitive)
+    if clause.tense is Tense.FUTURE:
+        return _VerbGroup(present("werden", person, plural), closing=infinitive)
+    if verb is None:
+        return _VerbGroup(_WAS[_index(person, plural)] if clause.tense is Tense.PAST else present("sein", person, plural))
+    if clause.tense in (Tense.PAST, Tense.PERFECT):
+        return _VerbGroup(present(verb.auxiliary, person, plural), closing=verb.german_participle)
+    return _VerbGroup(present(verb.german, person, plural, verb.german_third), prefix=verb.prefix)
+
+
+def _index(person: int, plural: bool) -> int:
+    return 3 if plural else person - 1
+
+
+@cache
+def present(infinitive: str, person: int, plural: bool, third: str = "") -> str:
+    """The present tense; ``third`` is the third person singular, which shows a change of vowel: *fährt*, *liest*."""
+    if infinitive in _IRREGULAR:
+        return _IRREGULAR[infinitive][_index(person, plural)]
+    if plural:
+        return infinitive
+    if person == 3:
+        return third
+    if person == 1:
+        return infinitive.removesuffix("n") + ("e" if infinitive.endswith("ern") else "")
+    if infinitive.endswith("ten") and not third.endswith("et"):  # braten, er brät: du brätst
+        return f"{third}st"
+    stem = third.removesuffix("t")
+    return f"{stem}t" if stem.endswith(("s", "ß", "z", "x")) else f"{stem}st"
+
+
+def _imperative(clause: Clause) -> _VerbGroup:
+    if clause.verb is None:
+        return _VerbGroup("sei")
+    return _VerbGroup(imperative(clause.verb.german, clause.verb.german_third), prefix=clause.verb.prefix)
+
+
+@cache
+def imperative(infinitive: str, third: str) -> str:
+    """What one says to a friend: *komm*, *warte*, *lies*, *fahr*."""
+    stem = infinitive.removesuffix("n").removesuffix("e")
+    changed = third.removesuffix("t")
+    if "e" in stem and changed.count("i") > stem.count("i"):  # essen, isst: iss
+        return changed
+    return f"{stem}e" if re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
+
+
+def _place(place: Place | None) -> str:
+    if place is None:
+        return ""
+    match place.where:
+        case Home():
+            return "nach Hause" if place.goal else "zu Hause"
+        case Name(german=city):
+            return f"{'nach' if place.goal else 'in'} {city}"
+        case NounPhrase() as phrase:
+            preposition, _, case = place.relation.german.partition("+") if place.relation else ("", "", "dat")
+            return _contract(f"{preposition} {_noun_phrase(phrase, case)}")
+        case venue:
+            preposition, _, case = (venue.german_to if place.goal else f"{venue.german_at}+dat").partition("+")
+            return _contract(f"{preposition} {_noun_phrase(NounPhrase(venue.noun, Det.THE), case)}")
+
+
+def _contract(words: str) -> str:
+    for full, short in _CONTRACTIONS.items():
+        if words.startswith(full):
+            return short + words.removeprefix(full)
+    return words
+
+
+def _phrase(phrase: Phrasal | None, case: str) -> str:
+    if phrase is None:
+        return ""
+    if isinstance(phrase, Pair):
+        return f"{_noun_phrase(phrase.first, case)} und {_noun_phrase(phrase.second, case)}"
+    return _noun_phrase(phrase, case)
+
+
+def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str:
+    match phrase.head:
+        case Pronoun.IT if phrase.antecedent:
+            return _IT[phrase.antecedent.gender]
+        case Pronoun():
+            return _PRONOUNS[case][phrase.head]
+        case Name():
+            return phrase.head.german
+    noun = phrase.head
+    gender = _GENDERS.index("pl" if phrase.plural else noun.gender)
+    determiner, endings = _determiner(phrase, case, gender, negated=negated)
+    adjective = inflected(phrase.adjective, endings[case].split()[gender]) if phrase.adjective else ""
+    words = f"{determiner} {adjective} {_noun(noun, case, plural=phrase.plural)}"
+    return " ".join(words.split()) + _relative(phrase, gender)
+
+
+def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) -> tuple[str, dict[str, str]]:
+    """Return the determiner and the endings that adjectives have after it."""
+    ein_ending = _EIN_ENDINGS[case].split()[gender].strip("-")
+    der_ending = _DER_ENDINGS[case].split()[gender]
+    if negated:
+        return f"kein{ein_ending}", _MIXED
+    if isinstance(phrase.owner, Name):
+        name = phrase.owner.german
+        return f"{name}'" if name.endswith(("s", "x", "z")) else f"{name}s", _STRONG
+    if phrase.owner:
+        return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
+    if phrase.count:
+        return NUMERALS[phrase.count][1], _STRONG
+    match phrase.det:
+        case Det.A:
+            return f"ein{ein_ending}", _MIXED
+        case Det.THE:
+            return _THE[case].split()[gender], _WEAK
+        case Det.THIS:
+            return f"dies{der_ending}", _WEAK
+        case Det.WHICH:
+            return f"welch{der_ending}", _WEAK
+        case Det.HOW_MANY:
+            return "wie viele", _STRONG
+        case _:
+            return "", _STRONG
+
+
+def inflected(adjective: Adjective, ending: str) -> str:
+    """The adjective before a noun."""
+    return adjective.german_stem + ending
+
+
+def _noun(noun: Noun, case: str, *, plural: bool) -> str:
+    if plural:
+        return noun.german_plural + ("n" if case == "dat" and not noun.german_plural.endswith(("n", "s")) else "")
+    return noun.german_plural if noun.weak and case != "nom" else noun.german
+
+
+def _relative(phrase: NounPhrase, gender: int) -> str:
+    clause = phrase.relative
+    if clause is None or clause.verb is None:
+        return ""
+    case = "nom" if phrase.relative_role == "subject" else clause.verb.case
+    pronoun = _THE[case].split()[gender] if (case, gender) != ("dat", 3) else "denen"
+    missing = replace(clause, asked=Asked.SUBJECT) if phrase.relative_role == "subject" else clause
+    return f", {_verb_last(missing, pronoun)},"
+
+
+def forms(entry: Entry) -> set[str]:
+    """The forms of a noun, verb or adjective, as far as they differ."""
+    match entry:
+        case Noun():
+            return {entry.german, entry.german_plural, _noun(entry, "dat", plural=True)} - {""}
+        case Adjective():
+            endings = {ending for case in _STRONG.values() for ending in case.split()}
+            return {entry.german, *(entry.german_stem + ending for ending in endings)}
+        case Verb():
+            singular = (present(entry.german, person, False, entry.german_third) for person in (1, 2, 3))
+            command = imperative(entry.german, entry.german_third)
+            finite = {*singular, entry.german, command}
+            return finite | {entry.prefix + form for form in finite} | {entry.german_participle}
+    return set()

@@ -1,0 +1,380 @@
+"""The words: tables in ``lexicon/``, one row an entry, read into a record each.
+
+A word that has several meanings has several entries, told apart after a dot: ``chip.snack``, ``chip.token``. What can
+be said of a noun is decided by its kinds: a verb names the kinds, or single nouns, that its subject and object may be,
+and an adjective those that it may describe. So every sentence makes sense, and the neighbours of a word with several
+meanings always tell which one is meant.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+FOLDER = Path(__file__).parent / "lexicon"
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What all entries share: a row of a table, and a name that is unique in it."""
+
+    id: str
+
+    @property
+    def word(self) -> str:
+        """The English word, which several entries may share."""
+        return self.id.partition(".")[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Noun(Entry):
+    """A noun.
+
+    Attributes:
+        number: ``mass`` (no plural), ``singular`` or ``plural`` (no other), ``pair`` (a plural in English only), or "".
+        gender: of the German noun: ``m``, ``f`` or ``n``.
+        weak: the German noun ends in -(e)n in all cases but the nominative.
+        measure: the Chinese measure word.
+        kinds: what the tables of verbs and adjectives call it.
+    """
+
+    english_plural: str
+    number: str
+    german: str
+    german_plural: str
+    gender: str
+    weak: bool
+    chinese: str
+    measure: str
+    kinds: frozenset[str]
+
+    @classmethod
+    def from_row(cls, row: Row) -> Self:
+        """Read a row of ``nouns.tsv``; the German noun stands there as in a dictionary: ``der Bär, Bären, weak``."""
+        singular, plural, *weak = [*row["german"].split(", "), ""][:3]
+        article, _, german = singular.partition(" ")
+        word = row["noun"].partition(".")[0]
+        return cls(
+            id=row["noun"],
+            english_plural=row["plural"] or english_plural(word),
+            number=row["number"],
+            german=german,
+            german_plural=plural,
+            gender={"der": "m", "die": "f", "das": "n"}[article],
+            weak=weak == ["weak"],
+            chinese=row["chinese"],
+            measure=row["measure"],
+            kinds=frozenset([row["noun"].replace(" ", "_"), *row["kinds"].split()]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Adjective(Entry):
+    """An adjective.
+
+    Attributes:
+        german: as a predicate; ``german_stem`` takes the endings.
+        chinese: before a noun; ``chinese_predicate`` after 很, unless it begins with 是.
+        attributive: it may stand before a noun.
+        kinds: of the nouns that it may describe.
+    """
+
+    german: str
+    german_stem: str
+    chinese: str
+    chinese_predicate: str
+    attributive: bool
+    kinds: frozenset[str]
+
+    @classmethod
+    def from_row(cls, row: Row) -> Self:
+        """Read a row of ``adjectives.tsv``: ``teuer, teur-`` names the stem, ``红色的, 是红色的`` the predicate."""
+        german, _, stem = row["german"].partition(", ")
+        chinese, _, predicate = row["chinese"].partition(", ")
+        return cls(
+            id=row["adjective"],
+            german=german,
+            german_stem=stem.rstrip("-") or german.removesuffix("e"),
+            chinese=chinese,
+            chinese_predicate=predicate or chinese.removesuffix("的"),
+            attributive=row["use"] == "both",
+            kinds=frozenset(row["kinds"].split()),
+        )
+
+    def describes(self, noun: Noun) -> bool:
+        """Tell whether it may be said of ``noun``."""
+        return not self.kinds.isdisjoint(noun.kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class Verb(Entry):
+    """A verb with what it takes.
+
+    Attributes:
+        prefix: the separable prefix of the German verb, or "".
+        german: its infinitive without it.
+        german_third: he, she or it does it now.
+        auxiliary: ``haben`` or ``sein``, of the perfect.
+        preposition: before the German object, or "".
+        case: of the German object: ``acc`` or ``dat``.
+        chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
+        aspect: which tenses make sense, see :mod:`mtformer.text.phrasebook.grammar`.
+        subject, object, recipient: the kinds of nouns that it takes there.
+        relation: how the place is related, see ``relations.tsv``; ``at`` and ``to`` go by the place.
+        places: the kinds of places that fit.
+    """
+
+    english_past: str
+    english_participle: str
+    prefix: str
+    german: str
+    german_third: str
+    german_participle: str
+    auxiliary: str
+    preposition: str
+    case: str
+    chinese: str
+    chinese_past: str
+    chinese_progressive: str
+    chinese_negative: str
+    aspect: str
+    subject: tuple[str, ...]
+    object: tuple[str, ...]
+    recipient: tuple[str, ...]
+    relation: str
+    places: tuple[str, ...]
+
+    @classmethod
+    def from_row(cls, row: Row) -> Self:
+        """Read a row of ``verbs.tsv``.
+
+        The German verb stands there as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, and with its object:
+        ``warten auf+acc``. The Chinese forms are: bare; past; progressive; negated; those left out follow the rule.
+        """
+        word = row["verb"].partition(".")[0]
+        infinitive, _, marker = row["german"].partition(" ")
+        prefix, _, german = infinitive.rpartition("·")
+        preposition, _, case = marker.partition("+")
+        third, _, perfect = row["forms"].partition(", ")
+        auxiliary, _, participle = perfect.partition(" ")
+        bare, past, progressive, negative, *_ = [*(form.strip() for form in row["chinese"].split(";")), "", "", ""]
+        relation, *places = row["place"].split() or [""]
+        return cls(
+            id=row["verb"],
+            english_past=row["past"] or english_past(word.split()[0]),
+            english_participle=row["participle"] or row["past"] or english_past(word.split()[0]),
+            prefix=prefix,
+            german=german,
+            german_third=third,
+            german_participle=prefix + participle,
+            auxiliary={"hat": "haben", "ist": "sein"}[auxiliary],
+            preposition=preposition,
+            case=case or "acc",
+            chinese=bare,
+            chinese_past=past or f"{bare}了",
+            chinese_progressive=progressive,
+            chinese_negative=negative,
+            aspect=row["aspect"],
+            subject=tuple(row["subject"].split()),
+            object=tuple(row["object"].split()),
+            recipient=tuple(row["recipient"].split()),
+            relation=relation,
+            places=tuple(places),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Name(Entry):
+    """The name of a man, a woman or a city."""
+
+    german: str
+    chinese: str
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Venue(Entry):
+    """How one says that something is at a place or goes to it, as in *at the station*, *zum Bahnhof*.
+
+    Attributes:
+        noun: the place.
+        english_at, english_to: with the article, if there is one.
+        german_at: a preposition with the dative.
+        german_to: a preposition with its case, ``zu+dat``.
+        chinese: the localizer, or "".
+    """
+
+    noun: Noun
+    english_at: str
+    german_at: str
+    chinese: str
+    english_to: str
+    german_to: str
+
+
+@dataclass(frozen=True, eq=False)
+class Relation(Entry):
+    """A preposition of place that goes with any noun, as in *under the table*."""
+
+    english: str
+    german: str
+    chinese: str
+
+
+@dataclass(frozen=True, eq=False)
+class Time(Entry):
+    """When or how often.
+
+    Attributes:
+        tenses: those that it goes with, or ``habitual``; ``frequency`` is an adverb that stands by the verb.
+    """
+
+    german: str
+    chinese: str
+    tenses: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Phrase(Entry):
+    """A sentence that is said just so."""
+
+    german: str
+    chinese: str
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons(Entry):
+    """Why it did not happen: adjectives that speak of the subject of the verb, and those that speak of its object."""
+
+    verb: Verb
+    of_subject: tuple[Adjective, ...]
+    of_object: tuple[Adjective, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Location(Entry):
+    """What may be found where: kinds of nouns, a relation, and kinds of places."""
+
+    subject: tuple[str, ...]
+    relation: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Motive(Entry):
+    """A state of a person, and what one does for it, or does not do."""
+
+    adjective: Adjective
+    verbs: tuple[Verb, ...]
+    negated_verbs: tuple[Verb, ...]
+
+
+NUMERALS = {
+    2: ("two", "zwei", "两"),
+    3: ("three", "drei", "三"),
+    4: ("four", "vier", "四"),
+    5: ("five", "fünf", "五"),
+    6: ("six", "sechs", "六"),
+    7: ("seven", "sieben", "七"),
+    8: ("eight", "acht", "八"),
+    9: ("nine", "neun", "九"),
+    10: ("ten", "zehn", "十"),
+    11: ("eleven", "elf", "十一"),
+    12: ("twelve", "zwölf", "十二"),
+    20: ("twenty", "zwanzig", "二十"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """All tables, by the name of the entry."""
+
+    nouns: dict[str, Noun] = field(default_factory=lambda: {row["noun"]: Noun.from_row(row) for row in _rows("nouns")})
+    adjectives: dict[str, Adjective] = field(
+        default_factory=lambda: {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
+    )
+    verbs: dict[str, Verb] = field(default_factory=lambda: {row["verb"]: Verb.from_row(row) for row in _rows("verbs")})
+    names: tuple[Name, ...] = field(default_factory=lambda: tuple(Name(*row.values()) for row in _rows("names")))
+    relations: dict[str, Relation] = field(
+        default_factory=lambda: {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
+    )
+    times: tuple[Time, ...] = field(default_factory=lambda: tuple(_times()))
+    phrases: tuple[Phrase, ...] = field(default_factory=lambda: tuple(Phrase(*row.values()) for row in _rows("phrases")))
+
+    def venues(self) -> dict[str, Venue]:
+        """The places where things happen, by the name of the noun."""
+        rows = list(_rows("places"))
+        return {row["place"]: Venue(row["place"], self.nouns[row["place"]], *list(row.values())[1:]) for row in rows}
+
+    def reasons(self) -> tuple[Reasons, ...]:
+        """What stands in ``because.tsv``."""
+        return tuple(
+            Reasons(
+                row["verb"],
+                self.verbs[row["verb"]],
+                tuple(self.adjectives[name] for name in row["subject adjectives"].split()),
+                tuple(self.adjectives[name] for name in row["object adjectives"].split()),
+            )
+            for row in _rows("because")
+        )
+
+    def locations(self) -> tuple[Location, ...]:
+        """What stands in ``locations.tsv``."""
+        return tuple(
+            Location(f"be.{row['relation']}", tuple(row["subject"].split()), row["relation"], tuple(row["places"].split()))
+            for row in _rows("locations")
+        )
+
+    def motives(self) -> tuple[Motive, ...]:
+        """What stands in ``motives.tsv``."""
+        return tuple(
+            Motive(
+                row["adjective"],
+                self.adjectives[row["adjective"]],
+                tuple(self.verbs[name.replace("_", " ")] for name in row["verbs"].split()),
+                tuple(self.verbs[name.replace("_", " ")] for name in row["negated verbs"].split()),
+            )
+            for row in _rows("motives")
+        )
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Read the tables, once."""
+    return Lexicon()
+
+
+def _rows(table: str) -> Iterator[Row]:
+    with (FOLDER / f"{table}.tsv").open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")
+
+
+def _times() -> Iterator[Time]:
+    """Read ``times.tsv``; a row with ``{n}`` stands for one with each numeral up to twelve."""
+    for row in _rows("times"):
+        columns = row["english"], row["german"], row["chinese"]
+        tenses = frozenset(row["tense"].split())
+        numerals = [NUMERALS[n] for n in range(2, 13)] if "{n}" in row["english"] else [("", "", "")]
+        for numeral in numerals:
+            yield Time(*(column.replace("{n}", n) for column, n in zip(columns, numeral, strict=True)), tenses)
+
+
+def english_plural(word: str) -> str:
+    """The regular plural, and the third person of a verb: *boxes*, *babies*, *keys*."""
+    if word.endswith(("s", "x", "z", "ch", "sh")) or word in ("go", "do"):
+        return word + "es"
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def english_past(word: str) -> str:
+    """The regular past: *baked*, *tried*, *opened*."""
+    if word.endswith("e"):
+        return word + "d"
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "ied"
+    return word + "ed"
