@@ -146,7 +146,7 @@ def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides)
     if details["type"] == "value_error":
         return label + str(details["ctx"]["error"])
     if details["type"] == "union_tag_not_found":
-        return label + "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}"
+        return label + "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
     shown = "nothing" if given is None else f"`{given}`"
     return f"{label}given {shown}, allowed: {_allowed(details)}"
 

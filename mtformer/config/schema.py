@@ -127,11 +127,25 @@ class HubDataset(Section):
     """The column of the target text; the target language's code when not given."""
 
 
+class BuiltinText(Section):
+    """A corpus that ships with mtformer: the phrasebook, sentences of a small grammar in English, German and Chinese."""
+
+    builtin: Literal["phrasebook"]
+    """Its name."""
+    split: Literal["train", "valid", "test", "compositional", "ambiguous", "pronouns"] = "train"
+    """Which of its sentences; none of `train` is in another split."""
+    size: PositiveInt | None = None
+    """How many; when not given, 60,000 of `train` and all 1,000 of another split."""
+    seed: int = Field(default=1, ge=0)
+    """Decides which sentences `train` has."""
+
+
 SOURCE_KINDS: dict[str, type[Section]] = {
     "src/tgt": TextFiles,
     "tsv": TsvFile,
     "jsonl": JsonlFile,
     "hf": HubDataset,
+    "builtin": BuiltinText,
 }
 
 
@@ -140,14 +154,15 @@ def _source_kind(value: Any) -> str | None:
     keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
     if keys & {"src", "tgt"}:
         return "src/tgt"
-    return next((kind for kind in ("tsv", "jsonl", "hf") if kind in keys), None)
+    return next((kind for kind in SOURCE_KINDS if kind in keys), None)
 
 
 Source = Annotated[
     Annotated[TextFiles, Tag("src/tgt")]
     | Annotated[TsvFile, Tag("tsv")]
     | Annotated[JsonlFile, Tag("jsonl")]
-    | Annotated[HubDataset, Tag("hf")],
+    | Annotated[HubDataset, Tag("hf")]
+    | Annotated[BuiltinText, Tag("builtin")],
     Discriminator(_source_kind),
 ]
 

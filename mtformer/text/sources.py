@@ -1,4 +1,4 @@
-"""Sentence pairs from wherever the config says: text files, tsv, jsonl, data sets of the hub."""
+"""Sentence pairs from wherever the config says: text files, tsv, jsonl, data sets of the hub, the phrasebook."""
 
 import hashlib
 import itertools
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtformer.config import HubDataset, JsonlFile, Source, TextFiles, TsvFile
+from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
 from mtformer.errors import UserError
+from mtformer.text import phrasebook
 from mtformer.text.lines import is_utf8, read_lines
 
 
@@ -45,6 +46,8 @@ class ParallelText:
                     yield from _from_jsonl(source.jsonl, src_key, tgt_key)
                 case HubDataset():
                     yield from _from_hub(source, self.src_lang, self.tgt_lang)
+                case BuiltinText():
+                    yield from _from_phrasebook(source, self.src_lang, self.tgt_lang)
 
 
 class Fingerprint(NamedTuple):
@@ -134,6 +137,14 @@ def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Sent
     src_key, tgt_key = source.src_column or src_lang, source.tgt_column or tgt_lang
     for number, row in enumerate(rows):
         yield _pair_of_row(row, src_key, tgt_key, f"{source.hf}, split {source.split}, row {number}")
+
+
+def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+    for language in (src_lang, tgt_lang):
+        if language not in phrasebook.LANGUAGES:
+            raise UserError(f"the phrasebook has {', '.join(phrasebook.LANGUAGES)}, not {language}")
+    for saying in phrasebook.sentences(source.split, size=source.size, seed=source.seed):
+        yield SentencePair(saying.text(src_lang), saying.text(tgt_lang))
 
 
 def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePair:

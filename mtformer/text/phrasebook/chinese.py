@@ -154,7 +154,7 @@ def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
 def _polar(word: str, clause: Clause, *, whether: bool) -> str:
     """A modal verb, its negation, or both for *whether*: 会, 不会, 会不会."""
     if whether:
-        return f"{word}不{word}"
+        return f"是不是{word}" if len(word) > 1 else f"{word}不{word}"
     return f"不{word}" if clause.negated else word
 
 
@@ -185,7 +185,7 @@ def _doing(clause: Clause, verb: Verb, pattern: str, *, without_at: bool = False
     elif place:
         pattern = (place if without_at else f"在{place}") + pattern
     pattern = pattern.replace("#", _phrase(clause.recipient))
-    bare_object = clause.negated or clause.asked is Asked.TRUTH
+    bare_object = clause.negated or clause.asked in (Asked.TRUTH, Asked.PLACE, Asked.TIME)
     obj = _phrase(clause.object, indefinite_is_bare=bare_object)
     return pattern.replace("~", obj) if "~" in pattern else pattern + obj
 
@@ -217,11 +217,8 @@ def _phrase(phrase: Phrasal | None, *, indefinite_is_bare: bool = False) -> str:
 def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
     """A noun phrase; ``in_place`` leaves out determiners that the place makes needless: 桌子上, not 那张桌子上."""
     match phrase.head:
-        case Pronoun.IT if phrase.antecedent:
-            # Chinese says 它 of an animal, and rather repeats the name of a thing.
-            return "它" if {"animal", "flyer"} & phrase.antecedent.kinds else phrase.antecedent.chinese
-        case Pronoun.IT:  # of the weather
-            return ""
+        case Pronoun.IT:
+            return pronoun(phrase)
         case Pronoun():
             return _PRONOUNS[phrase.head]
         case Name():
@@ -233,7 +230,9 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
     if phrase.owner:
         owner = phrase.owner.chinese if isinstance(phrase.owner, Name) else _PRONOUNS[phrase.owner]
         words += "们" if is_person and phrase.plural else ""
-        return owner + ("" if "family" in noun.kinds and not phrase.adjective else "的") + words
+        followed = phrase.adjective is not None and phrase.adjective.chinese.endswith("的")
+        needs_no_de = isinstance(phrase.owner, Pronoun) and ("family" in noun.kinds or followed)
+        return owner + ("" if needs_no_de else "的") + words
     if phrase.count:
         return NUMERALS[phrase.count][2] + noun.measure + words
     measure = "些" if phrase.plural else noun.measure
@@ -254,6 +253,13 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
         case Det.THE if phrase.adjective or not (in_place or "known" in noun.kinds):
             return f"那{measure}{words}"
     return words
+
+
+def pronoun(it: NounPhrase) -> str:
+    """Chinese says 它 of an animal, rather repeats the name of a thing, and says nothing of the weather."""
+    if it.antecedent is None:
+        return ""
+    return "它" if {"animal", "flyer"} & it.antecedent.kinds else it.antecedent.chinese
 
 
 def _relative(phrase: NounPhrase) -> str:

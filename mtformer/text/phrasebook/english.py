@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from mtformer.text.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, english_plural
+from mtformer.text.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, doubled, english_plural
 from mtformer.text.phrasebook.meaning import (
     Asked,
     Clause,
@@ -27,6 +27,7 @@ _SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict
 _OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
 _POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
 _ASKING = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
+_PARTICLES = "up|on|off|away|out|along"  # they stand after a pronoun
 _LINKS = {
     Link.AND: "and",
     Link.BUT: ", but",
@@ -101,6 +102,9 @@ def _question(clause: Clause) -> str:
 
 def _predicate(clause: Clause, verb: str) -> str:
     """The verb and all that follows it."""
+    particle = ""
+    if isinstance(clause.object, NounPhrase) and isinstance(clause.object.head, Pronoun):
+        verb, _, particle = re.sub(rf" ({_PARTICLES})\b", r"\t\1", verb).partition("\t")  # pick her up
     parts = [verb]
     if clause.quality:
         parts += [clause.quality.degree, clause.quality.adjective.word]
@@ -108,6 +112,7 @@ def _predicate(clause: Clause, verb: str) -> str:
         parts.append(_phrase(clause.recipient))
     if clause.object and clause.asked is not Asked.OBJECT:
         parts.append(_phrase(clause.object))
+    parts.append(particle)
     if clause.place:
         parts.append(_place(clause.place))
     if clause.time and not clause.time_first and "frequency" not in clause.time.tenses:
@@ -177,11 +182,9 @@ def third_person(verb: str) -> str:
 
 @cache
 def progressive(verb: str) -> str:
-    """*baking*, *running*, *opening*: a single vowel doubles the consonant after it in words of one syllable."""
-    if verb.endswith("e") and not verb.endswith("ee"):
-        return verb[:-1] + "ing"
-    doubled = re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb)
-    return f"{verb}{verb[-1] if doubled else ''}ing"
+    """*baking*, *running*, *opening*."""
+    stem = verb.removesuffix("e") if verb.endswith("e") else doubled(verb)
+    return f"{stem}ing"
 
 
 def _place(place: Place | None) -> str:

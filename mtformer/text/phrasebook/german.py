@@ -313,7 +313,7 @@ def _phrase(phrase: Phrasal | None, case: str) -> str:
 def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str:
     match phrase.head:
         case Pronoun.IT if phrase.antecedent:
-            return _IT[phrase.antecedent.gender]
+            return pronoun(phrase)
         case Pronoun():
             return _PRONOUNS[case][phrase.head]
         case Name():
@@ -324,6 +324,11 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
     adjective = inflected(phrase.adjective, endings[case].split()[gender]) if phrase.adjective else ""
     words = f"{determiner} {adjective} {_noun(noun, case, plural=phrase.plural)}"
     return " ".join(words.split()) + _relative(phrase, gender)
+
+
+def pronoun(it: NounPhrase) -> str:
+    """The pronoun for a noun, by its gender."""
+    return _IT[it.antecedent.gender if it.antecedent else "n"]
 
 
 def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) -> tuple[str, dict[str, str]]:

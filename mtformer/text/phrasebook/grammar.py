@@ -73,8 +73,8 @@ def _verbs(*aspects: str) -> tuple[Verb, ...]:
 
 
 @cache
-def _times(tense: str) -> tuple[Time, ...]:
-    return tuple(time for time in lexicon().times if tense in time.tenses)
+def _times(tense: str) -> tuple[tuple[Time, ...], ...]:
+    return tuple(group for group in lexicon().times if tense in group[0].tenses)
 
 
 _venues = cache(lambda: lexicon().venues())
@@ -244,8 +244,11 @@ class Grammar:
         likely = needed or (not verb.object and self._chance(0.6)) or self._chance(share)
         return self._place(verb) if likely else None
 
+    def _time(self, tense: str) -> Time:
+        return self._choice(self._choice(_times(tense)))
+
     def _time_for(self, tense: Tense) -> Time | None:
-        return self._choice(_times(tense.value)) if self._chance(_TIME_SHARE.get(tense, 0)) else None
+        return self._time(tense.value) if self._chance(_TIME_SHARE.get(tense, 0)) else None
 
     # Clauses.
 
@@ -265,7 +268,7 @@ class Grammar:
             negated = False
         time = self._time_for(tense)
         if modal is not Modal.CAN and modal and self._chance(0.3):
-            time = self._choice(_times("plan"))
+            time = self._time("plan")
         return Clause(
             subject=subject,
             verb=verb,
@@ -283,7 +286,7 @@ class Grammar:
         return self._other_person(self._choice(nouns(verb.recipient)), subject) if verb.recipient else None
 
     def _habit(self, verb: Verb, subject: Phrasal) -> Clause:
-        time = self._choice(_times(self._choice(("habitual", "frequency"))))
+        time = self._time(self._choice(("habitual", "frequency")))
         return Clause(
             subject=subject,
             verb=verb,
@@ -296,7 +299,7 @@ class Grammar:
 
     def _weather(self, verb: Verb) -> Clause:
         tense = self._choice((Tense.PROGRESSIVE, Tense.PAST, Tense.FUTURE))
-        time = self._choice(_times(tense.value)) if tense is not Tense.PROGRESSIVE else None
+        time = self._time(tense.value) if tense is not Tense.PROGRESSIVE else None
         first = time is not None and self._chance(0.4)
         return Clause(NounPhrase(Pronoun.IT), verb, time=time, time_first=first, tense=tense)
 
@@ -314,7 +317,7 @@ class Grammar:
         feelings = [a for a in lexicon().adjectives.values() if "person" in a.kinds]
         clause = self._quality(subject, self._choice(feelings))
         if can_be_past and self._chance(0.4):
-            time = self._choice(_times("past"))
+            time = self._time("past")
             return replace(clause, tense=Tense.PAST, time=time, time_first=self._chance(0.4))
         return clause
 
@@ -475,14 +478,14 @@ class Grammar:
         return Sentence(replace(clause, subject=subject, negated=False), Mood.EXISTENCE)
 
     def _coordination(self) -> Meaning:
-        first = self._clause(self._any_verb(), negated=False)
         link = self._choice((Link.AND, Link.BUT))
         while True:
+            first = self._clause(self._any_verb(), negated=False)
             second = self._clause(self._any_verb(), negated=link is Link.BUT)
             same_time = (second.tense, second.modal) == (first.tense, first.modal)
             if same_time and second.negated is (link is Link.BUT) and second.subject != first.subject:
                 break
-        if second.time not in _times("frequency"):
+        if second.time and "frequency" not in second.time.tenses:
             second = replace(second, time=None, time_first=False)
         return Sentence(first, link=link, second=second)
 
@@ -490,17 +493,24 @@ class Grammar:
         """Someone thinks, knows, hopes or says that something is so."""
         verb = self._choice(_verbs("opinion"))
         subject = self._person(("person",))
-        second = self._feeling(can_be_past=False) if self._chance(0.2) else self._clause(self._any_verb())
+        while True:
+            second = self._clause(self._any_verb())
+            if second.subject != subject:
+                break
         return Sentence(Clause(subject, verb), link=Link.THAT, second=replace(second, time_first=False))
 
     def _unknown(self) -> Meaning:
         """Someone does not know, or is asked."""
-        second = replace(self._asking(), time_first=False)
         know = lexicon().verbs["know.fact"]
-        if self._chance(0.4):
-            main = Clause(NounPhrase(Pronoun.YOU), know, asked=Asked.TRUTH)
-            return Sentence(main, Mood.QUESTION, Link.ASKING, second)
-        return Sentence(Clause(self._person(("person",)), know, negated=True), link=Link.ASKING, second=second)
+        asked = self._chance(0.4)
+        subject = NounPhrase(Pronoun.YOU) if asked else self._person(("person",))
+        while True:
+            second = self._asking()
+            if second.subject != subject:
+                break
+        if asked:
+            return Sentence(Clause(subject, know, asked=Asked.TRUTH), Mood.QUESTION, Link.ASKING, second)
+        return Sentence(Clause(subject, know, negated=True), link=Link.ASKING, second=second)
 
     def _because(self) -> Meaning:
         """A feeling and what it leads to, in either order; *although* when it leads to the contrary; or *if*."""
@@ -544,7 +554,7 @@ class Grammar:
             tense=Tense.FUTURE,
             negated=verb.aspect != "stay" and self._chance(0.5),
         )
-        time = self._choice(_times("plan"))
+        time = self._time("day")
         condition = Clause(NounPhrase(Pronoun.IT), weather, time=time)
         return Sentence(deed, link=Link.IF, second=condition, second_first=True)
 

@@ -7,6 +7,7 @@ meanings always tell which one is meant.
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -290,7 +291,7 @@ NUMERALS = {
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All tables, by the name of the entry."""
+    """All tables, by the name of the entry; ``times`` in groups that differ by a number only."""
 
     nouns: dict[str, Noun] = field(default_factory=lambda: {row["noun"]: Noun.from_row(row) for row in _rows("nouns")})
     adjectives: dict[str, Adjective] = field(
@@ -301,7 +302,7 @@ class Lexicon:
     relations: dict[str, Relation] = field(
         default_factory=lambda: {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
     )
-    times: tuple[Time, ...] = field(default_factory=lambda: tuple(_times()))
+    times: tuple[tuple[Time, ...], ...] = field(default_factory=lambda: tuple(_times()))
     phrases: tuple[Phrase, ...] = field(default_factory=lambda: tuple(Phrase(*row.values()) for row in _rows("phrases")))
 
     def venues(self) -> dict[str, Venue]:
@@ -352,14 +353,16 @@ def _rows(table: str) -> Iterator[Row]:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")
 
 
-def _times() -> Iterator[Time]:
-    """Read ``times.tsv``; a row with ``{n}`` stands for one with each numeral up to twelve."""
+def _times() -> Iterator[tuple[Time, ...]]:
+    """Read ``times.tsv``, a group for each row; that of a row with ``{n}`` has an entry for each numeral to twelve."""
     for row in _rows("times"):
         columns = row["english"], row["german"], row["chinese"]
         tenses = frozenset(row["tense"].split())
         numerals = [NUMERALS[n] for n in range(2, 13)] if "{n}" in row["english"] else [("", "", "")]
-        for numeral in numerals:
-            yield Time(*(column.replace("{n}", n) for column, n in zip(columns, numeral, strict=True)), tenses)
+        yield tuple(
+            Time(*(column.replace("{n}", n) for column, n in zip(columns, numeral, strict=True)), tenses)
+            for numeral in numerals
+        )
 
 
 def english_plural(word: str) -> str:
@@ -372,9 +375,14 @@ def english_plural(word: str) -> str:
 
 
 def english_past(word: str) -> str:
-    """The regular past: *baked*, *tried*, *opened*."""
+    """The regular past: *baked*, *tried*, *opened*, *robbed*."""
     if word.endswith("e"):
         return word + "d"
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ied"
-    return word + "ed"
+    return doubled(word) + "ed"
+
+
+def doubled(word: str) -> str:
+    """The stem before -ed and -ing: in words of one syllable a single vowel doubles the consonant after it."""
+    return word + word[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word) else word

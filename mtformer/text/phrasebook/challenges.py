@@ -1,0 +1,71 @@
+"""Questions that a translation from English answers right or wrong: which meaning a word has, which noun *it* is."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mtformer.text.phrasebook import LANGUAGES, Saying, antecedent, entries, senses, sentences
+from mtformer.text.phrasebook.lexicon import Entry
+from mtformer.text.phrasebook.meaning import Sentence
+
+
+class Challenge(NamedTuple):
+    """A sentence to translate.
+
+    Attributes:
+        src: in English.
+        tgt: as it should be.
+        expected: for each thing that is asked, the words of which one must be in the translation.
+    """
+
+    src: str
+    tgt: str
+    expected: tuple[frozenset[str], ...]
+
+    def is_met_by(self, hypothesis: str) -> bool:
+        """Tell whether ``hypothesis`` has all that is expected, whatever else may be wrong with it."""
+        return all(any(_occurs(word, hypothesis) for word in words) for words in self.expected)
+
+
+def ambiguous_words(tgt_lang: str) -> list[Challenge]:
+    """The split ``ambiguous`` as far as the meanings of its words have different translations in ``tgt_lang``."""
+    challenges = []
+    for saying in sentences("ambiguous"):
+        tgt = saying.text(tgt_lang)
+        expected = tuple(_expected_words(saying, tgt, tgt_lang))
+        if expected:
+            challenges.append(Challenge(saying.en, tgt, expected))
+    return challenges
+
+
+def pronouns(tgt_lang: str) -> list[Challenge]:
+    """The split ``pronouns``: German has *er*, *sie* or *es*; Chinese 它 for an animal, and repeats any other noun."""
+    because = {"de": "weil ", "zh": "因为"}[tgt_lang]
+    challenges = []
+    for saying in sentences("pronouns"):
+        tgt = saying.text(tgt_lang)
+        it = antecedent(saying.meaning) if isinstance(saying.meaning, Sentence) else None
+        if it:
+            expected = because + LANGUAGES[tgt_lang].pronoun(it)
+            challenges.append(Challenge(saying.en, tgt, (frozenset([expected]),)))
+    return challenges
+
+
+def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozenset[str]]:
+    forms = LANGUAGES[tgt_lang].forms
+    for entry in entries(saying.meaning) if isinstance(saying.meaning, Sentence) else ():
+        if _tells_senses_apart(entry, tgt_lang):
+            words = frozenset(word for word in forms(entry) if _occurs(word, tgt))
+            if words:
+                yield words
+
+
+def _tells_senses_apart(entry: Entry, language: str) -> bool:
+    """Tell whether the language has another word for another meaning of the English one."""
+    forms = LANGUAGES[language].forms
+    return any(forms(entry).isdisjoint(forms(other)) for other in senses(entry))
+
+
+def _occurs(word: str, text: str) -> bool:
+    """Look for ``word``; as a whole in German, where *alt* is also a part of *kalt*."""
+    return re.search(rf"(?<![a-zäöüß]){re.escape(word)}(?![a-zäöüß])", text, re.IGNORECASE) is not None
