@@ -21,6 +21,9 @@ app = typer.Typer(
     add_completion=False,
 )
 
+data_app = typer.Typer(help="Look at the text to learn from.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
 
 class Format(StrEnum):
     """How ``translate`` prints."""
@@ -124,6 +127,9 @@ def evaluate(
     model: ModelOption = None,
     src: Annotated[Path | None, typer.Option(help="Source text; the run's test set without it.")] = None,
     ref: Annotated[Path | None, typer.Option(help="Its reference translation.")] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv.")
+    ] = None,
     beam_size: BeamOption = None,
     length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -137,12 +143,32 @@ def evaluate(
         find_model(model),
         src=src,
         ref=ref,
+        data=data,
         beam_size=beam_size,
         length_penalty=length_penalty,
         as_json=json,
         output=output,
         device=device,
     )
+
+
+@data_app.command(name="sample")
+def sample(
+    source: Annotated[
+        str, typer.Argument(help="As in builtin:phrasebook, tsv:pairs.tsv, src:a.en,tgt:a.de or hf:NAME,split:train.")
+    ],
+    pair: Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")],
+    n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Another number draws other ones.")] = 1,
+) -> None:
+    """Print sentence pairs of a source, drawn at random: source, tab, target."""
+    from mtformer.commands import sample_pairs
+
+    src_lang, dash, tgt_lang = pair.partition("-")
+    if not (src_lang and dash and tgt_lang):
+        raise UserError(f"--pair {pair}: give the languages as in en-de")
+    for src, tgt in sample_pairs(source, src_lang, tgt_lang, n, seed):
+        print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t")
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
-"""What stands behind ``translate`` and ``eval``: finding the model, streams of lines, printed scores."""
+"""What stands behind the commands except ``train``: finding the model, streams of lines, samples, printed scores."""
 
 import json
 import logging
 import os
+import random
 from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import islice
@@ -12,13 +13,13 @@ from typing import IO
 from pydantic import ValidationError
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import SearchConfig
+from mtformer.config import BuiltinText, SearchConfig, parse_source
 from mtformer.errors import UserError
 from mtformer.hardware import pick_device
 from mtformer.metrics import Score, all_scores
 from mtformer.progress import Progress
 from mtformer.text.lines import open_output, read_lines
-from mtformer.text.sources import ParallelText
+from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.translator import Translation, Translator
 
 log = logging.getLogger(__name__)
@@ -112,6 +113,7 @@ def evaluate_model(
     *,
     src: Path | None,
     ref: Path | None,
+    data: str | None,
     beam_size: int | None,
     length_penalty: float | None,
     as_json: bool,
@@ -120,7 +122,7 @@ def evaluate_model(
 ) -> None:
     """Translate a test set, print the scores, and write the translations to ``output`` if it is given."""
     bundle = load_bundle(path)
-    sources, references = _test_set(bundle, path, src, ref)
+    sources, references = _test_set(bundle, path, src, ref, data)
     translator = make_translator(bundle, device, beam_size, length_penalty)
     if str(output) == "-":
         raise UserError("--output -: standard output has the scores; name a file for the translations")
@@ -134,21 +136,26 @@ def evaluate_model(
     print(_scores_as_json(path, translator, len(sources), scores) if as_json else _scores_as_text(scores))
 
 
-def _test_set(bundle: Bundle, path: Path, src: Path | None, ref: Path | None) -> tuple[list[str], list[str]]:
-    """Read the given files, or else the test set that the run's config names."""
-    data = bundle.config.data
+def _test_set(
+    bundle: Bundle, path: Path, src: Path | None, ref: Path | None, data: str | None
+) -> tuple[list[str], list[str]]:
+    """Read the given files or the given source, or else the test set that the run's config names."""
+    languages = bundle.config.data.src_lang, bundle.config.data.tgt_lang
     if (src is None) != (ref is None):
         raise UserError("give both --src and --ref, or neither for the run's test set")
+    if src is not None and data is not None:
+        raise UserError("give --src and --ref, or --data, not both")
     if src is not None and ref is not None:
         sources, references = list(read_lines(src)), list(read_lines(ref))
         if len(sources) != len(references):
             raise UserError(f"{src} has {len(sources):,} lines, {ref} has {len(references):,}")
-    elif data.test:
+    elif data is not None:
+        sources, references = _sides(ParallelText([parse_source(data)], *languages))
+    elif bundle.config.data.test:
         try:
-            pairs = list(ParallelText(data.test, data.src_lang, data.tgt_lang))
+            sources, references = _sides(ParallelText(bundle.config.data.test, *languages))
         except UserError as error:
             raise UserError(f"the test set that {path} names: {error}; or give --src and --ref") from None
-        sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
     else:
         raise UserError(f"{path} names no test set (data.test): give --src and --ref")
     if not sources:
@@ -156,10 +163,37 @@ def _test_set(bundle: Bundle, path: Path, src: Path | None, ref: Path | None) ->
     return sources, references
 
 
+def _sides(pairs: Iterable[SentencePair]) -> tuple[list[str], list[str]]:
+    both = list(pairs)
+    return [pair.src for pair in both], [pair.tgt for pair in both]
+
+
 def _scores_as_json(path: Path, translator: Translator, n_sentences: int, scores: list[Score]) -> str:
     search = {"beam_size": translator.search.beam_size, "length_penalty": translator.search.length_penalty}
     shown = {"model": str(path), "sentences": n_sentences, **search, "scores": [score.to_dict() for score in scores]}
     return json.dumps(shown, indent=2)
+
+
+def sample_pairs(source_text: str, src_lang: str, tgt_lang: str, n: int, seed: int) -> list[SentencePair]:
+    """Draw ``n`` pairs at random from a source as named on the command line; all of them if it has no more.
+
+    The pairs come in the order of the source, each as likely as any other (reservoir sampling: Vitter 1985, algorithm
+    R). The built-in corpus is drawn as it is made.
+    """
+    source = parse_source(source_text)
+    if isinstance(source, BuiltinText):
+        drawn = {"size": source.size or n, "seed": seed} if source.split == "train" else {}
+        return list(islice(ParallelText([source.model_copy(update=drawn)], src_lang, tgt_lang), n))
+    generator = random.Random(seed)
+    kept: list[tuple[int, SentencePair]] = []
+    with Progress("sampling", unit="pairs") as progress:
+        for number, pair in enumerate(ParallelText([source], src_lang, tgt_lang)):
+            if len(kept) < n:
+                kept.append((number, pair))
+            elif (place := generator.randrange(number + 1)) < n:
+                kept[place] = number, pair
+            progress.advance(1)
+    return [pair for _, pair in sorted(kept)]
 
 
 def _scores_as_text(scores: list[Score]) -> str:

@@ -1,7 +1,8 @@
 """What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
 
-from mtformer.config.loading import dump_config, load_config
+from mtformer.config.loading import dump_config, load_config, parse_source
 from mtformer.config.schema import (
+    BuiltinText,
     Config,
     DataConfig,
     EvalConfig,
@@ -19,6 +20,7 @@ from mtformer.config.schema import (
 from mtformer.config.sizing import sized_to_data
 
 __all__ = [
+    "BuiltinText",
     "Config",
     "DataConfig",
     "EvalConfig",
@@ -34,5 +36,6 @@ __all__ = [
     "TsvFile",
     "dump_config",
     "load_config",
+    "parse_source",
     "sized_to_data",
 ]

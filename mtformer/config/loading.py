@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mtformer.config.schema import SOURCE_KINDS, Config, Section
+from mtformer.config.schema import SOURCE_KINDS, Config, Section, Source
 from mtformer.errors import UserError
 
 Key = tuple[str | int, ...]
@@ -55,6 +55,29 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     if problems:
         raise UserError("\n".join(_with_heading(list(dict.fromkeys(problems)))))
     return config
+
+
+def parse_source(text: str) -> Source:
+    """Read a source as it is named on the command line: ``key:value``, and more of them after commas.
+
+    So ``builtin:phrasebook,split:test`` is what ``{builtin: phrasebook, split: test}`` is in a config. Paths are
+    relative to the current folder.
+
+    Raises:
+        UserError: naming all that is wrong with it.
+    """
+    values = dict[str, str]()
+    for part in text.split(","):
+        key, colon, value = part.partition(":")
+        if not colon:
+            raise UserError(f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test")
+        values[key.strip()] = value.strip()
+    try:
+        return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})
+    except ValidationError as error:
+        root = ("data", "train", 0)  # where it would stand in a config
+        problems = [_explain({**details, "loc": (*root, *details["loc"])}, text, {}, {}) for details in error.errors()]
+        raise UserError("\n".join(problem.replace("data.train.0.", "").replace("data.train.0: ", "") for problem in problems)) from None
 
 
 def dump_config(config: Config) -> str:

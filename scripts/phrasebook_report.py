@@ -1,0 +1,41 @@
+"""Say what a model trained on the phrasebook has learned: BLEU on sentences and on combinations that training never
+showed, and how often it finds the meaning of a word and the noun that *it* stands for.
+
+usage: phrasebook_report.py RUN
+"""
+
+import sys
+from pathlib import Path
+
+from mtformer.bundle import load_bundle
+from mtformer.commands import find_model, make_translator
+from mtformer.metrics import all_scores
+from mtformer.text.phrasebook import challenges, sentences
+
+
+def main() -> None:
+    """Translate four splits and print a line for each."""
+    bundle = load_bundle(find_model(Path(sys.argv[1])))
+    languages = bundle.config.data
+    translator = make_translator(bundle, "auto")
+    for split in ("test", "compositional"):
+        sayings = sentences(split)
+        references = [saying.text(languages.tgt_lang) for saying in sayings]
+        found = translator.translate([saying.text(languages.src_lang) for saying in sayings])
+        hypotheses = [best.text for best, *_ in found]
+        bleu, *_ = all_scores(hypotheses, references, languages.tgt_lang, bundle.config.eval.bleu_tokenize)
+        same = sum(map(str.__eq__, hypotheses, references)) / len(references)
+        print(f"{split:<14} {bleu.value:6.2f} BLEU  {same:6.1%} word for word  {bleu.signature}")
+    if languages.src_lang != "en":  # the words that only their neighbours decide are English
+        return
+    for name, questions in (
+        ("ambiguous", challenges.ambiguous_words(languages.tgt_lang)),
+        ("pronouns", challenges.pronouns(languages.tgt_lang)),
+    ):
+        found = translator.translate([question.src for question in questions])
+        right = sum(question.is_met_by(best.text) for question, (best, *_) in zip(questions, found, strict=True))
+        print(f"{name:<14} {right / len(questions):6.1%} right      ({right} of {len(questions)})")
+
+
+if __name__ == "__main__":
+    main()

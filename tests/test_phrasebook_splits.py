@@ -1,0 +1,188 @@
+"""The phrasebook as a corpus: what its splits hold, and what keeps them apart."""
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import combinations as pairs_of
+
+import pytest
+
+from mtformer.errors import UserError
+from mtformer.text.phrasebook import (
+    HELD_OUT_SIZES,
+    LANGUAGES,
+    Saying,
+    antecedent,
+    combinations,
+    entries,
+    is_held_out,
+    senses,
+    sentences,
+)
+from mtformer.text.phrasebook.challenges import Challenge, ambiguous_words, pronouns
+from mtformer.text.phrasebook.grammar import adjectives_of, nouns
+from mtformer.text.phrasebook.lexicon import lexicon
+from mtformer.text.phrasebook.meaning import Sentence
+
+N_TRAIN = 20_000
+
+
+@pytest.fixture(scope="module")
+def train() -> tuple[Saying, ...]:
+    return sentences("train", size=N_TRAIN)
+
+
+def texts(sayings: Iterable[Saying], language: str) -> set[str]:
+    return {saying.text(language) for saying in sayings}
+
+
+def meanings(sayings: Iterable[Saying]) -> list[Sentence]:
+    return [saying.meaning for saying in sayings if isinstance(saying.meaning, Sentence)]
+
+
+@pytest.mark.parametrize(("one", "other"), list(pairs_of(["train", *HELD_OUT_SIZES], 2)))
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_sentence_is_in_two_splits(one: str, other: str, language: str, train: tuple[Saying, ...]) -> None:
+    first = train if one == "train" else sentences(one)
+    assert texts(first, language).isdisjoint(texts(sentences(other), language))
+
+
+@pytest.mark.parametrize("split", HELD_OUT_SIZES)
+def test_a_split_has_its_size_and_no_sentence_twice(split: str) -> None:
+    assert len(texts(sentences(split), "en")) == HELD_OUT_SIZES[split] == len(sentences(split))
+    assert sentences(split, size=7) == sentences(split)[:7]
+
+
+def test_more_than_a_split_has_is_refused() -> None:
+    with pytest.raises(UserError, match="test has 1,000 sentences, not 1,001"):
+        sentences("test", size=1_001)
+
+
+def test_the_seed_decides_what_train_has() -> None:
+    one, same, other = sentences("train", size=200), sentences("train", size=300)[:200], sentences("train", size=200, seed=2)
+    assert texts(one, "en") == texts(same, "en")
+    assert len(texts(one, "en") & texts(other, "en")) < 40
+
+
+def test_another_process_draws_the_same_sentences() -> None:
+    code = "from mtformer.text.phrasebook import sentences; print([s[1:] for s in sentences('train', size=300)])"
+    command = [sys.executable, "-c", code]
+    outputs = {
+        subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout for seed in "01"
+    }
+    assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_an_english_sentence_has_one_translation(language: str, train: tuple[Saying, ...]) -> None:
+    held_out = [saying for split in HELD_OUT_SIZES for saying in sentences(split)]
+    translations = defaultdict(set)
+    for saying in (*train, *held_out):
+        translations[saying.en].add(saying.text(language))
+    assert [english for english, found in translations.items() if len(found) > 1] == []
+
+
+def test_sentences_have_two_to_thirty_words_and_end_as_they_should(train: tuple[Saying, ...]) -> None:
+    lengths = {len(saying.en.split()) for saying in train}
+    assert min(lengths) == 2
+    assert 20 < max(lengths) <= 30
+    for saying in train:
+        assert saying.en[0].isupper() or not saying.en[0].isascii()
+        assert saying.de[0].isupper()
+        assert (saying.en[-1], saying.de[-1], saying.zh[-1]) in {(".", ".", "。"), ("!", "!", "！"), ("?", "?", "？")}
+        assert "  " not in saying.en + saying.de
+        assert not set(" ,.!?;:") & set(saying.zh)
+        assert not {"~", "#", "@", "{"} & set(saying.en + saying.de + saying.zh)
+
+
+def test_training_never_shows_a_held_out_combination_and_compositional_always_does(train: tuple[Saying, ...]) -> None:
+    plain = [*meanings(train), *meanings(sentences("valid")), *meanings(sentences("test"))]
+    assert not any(is_held_out(combination) for meaning in plain for combination in combinations(meaning))
+    held_out = [
+        {combination for combination in combinations(meaning) if is_held_out(combination)}
+        for meaning in meanings(sentences("compositional"))
+    ]
+    assert all(held_out)
+    kinds = {kind for found in held_out for kind, *_ in found}
+    assert kinds == {"verb, object", "adjective, noun", "nouns of it"}
+
+
+def test_training_shows_each_part_of_a_held_out_combination(train: tuple[Saying, ...]) -> None:
+    known = {entry.id for meaning in meanings(train) for entry in entries(meaning)}
+    needed = {entry.id for meaning in meanings(sentences("compositional")) for entry in entries(meaning)}
+    assert needed <= known
+
+
+def test_training_shows_all_meanings_of_ambiguous_words(train: tuple[Saying, ...]) -> None:
+    shown = {entry.id for meaning in meanings(train) for entry in entries(meaning)}
+    tables = (lexicon().nouns, lexicon().verbs, lexicon().adjectives)
+    ambiguous = {entry.id: entry.word for table in tables for entry in table.values() if len(senses(entry)) > 1}
+    assert set(ambiguous) <= shown
+    assert {"chip", "bank", "bat", "light", "run"} <= set(ambiguous.values())
+    assert len(set(ambiguous.values())) >= 11
+
+
+def test_it_stands_for_many_pairs_of_nouns_of_different_gender(train: tuple[Saying, ...]) -> None:
+    nouns_of = {}
+    for meaning in meanings(train):
+        it = antecedent(meaning)
+        if it and it.antecedent:
+            subject, obj = meaning.main.subject, meaning.main.object
+            nouns_of[subject.head.id, obj.head.id] = subject.head.gender, obj.head.gender  # type: ignore[union-attr]
+    assert len(nouns_of) > 200
+    assert all(first != second for first, second in nouns_of.values())
+    assert set(nouns_of.values()) == {(one, other) for one in "mfn" for other in "mfn" if one != other}
+
+
+def test_each_pair_of_nouns_leaves_open_which_one_it_is(train: tuple[Saying, ...]) -> None:
+    answers = defaultdict(set)
+    for meaning in meanings(train):
+        it = antecedent(meaning)
+        if it and it.antecedent:
+            answers[meaning.main.subject.head.id, meaning.main.object.head.id].add(it.antecedent.id)  # type: ignore[union-attr]
+    assert sum(len(found) == 2 for found in answers.values()) > 100
+
+
+def test_more_than_ten_million_sentences_are_possible() -> None:
+    """Already those that say who did what to what when: a name or pronoun, and one adjective at most."""
+    n_subjects = 6 + sum(name.kind != "city" for name in lexicon().names)
+    n_times = sum(len(group) for group in lexicon().times if "past" in group[0].tenses)
+    n_objects = sum(
+        1 + len(adjectives_of(noun))
+        for verb in lexicon().verbs.values()
+        if "person" in verb.subject and verb.aspect in ("activity", "act")
+        for noun in nouns(verb.object)
+        if not {"person", "family"} & noun.kinds
+    )
+    n_determiners, n_orders = 3, 2  # the, this, my; the time first or last
+    assert n_subjects * n_objects * n_determiners * n_times * n_orders > 10**7
+
+
+@pytest.mark.parametrize("tgt_lang", ["de", "zh"])
+@pytest.mark.parametrize("challenge", [ambiguous_words, pronouns])
+def test_references_meet_their_challenges(tgt_lang: str, challenge: object) -> None:
+    questions: list[Challenge] = challenge(tgt_lang)  # type: ignore[operator]
+    assert len(questions) >= 500
+    assert [question for question in questions if not question.is_met_by(question.tgt)] == []
+    assert not any(question.is_met_by("") for question in questions)
+
+
+def test_the_wrong_noun_or_meaning_does_not_meet_a_challenge() -> None:
+    german = {question.src: question for question in pronouns("de")}
+    question = next(q for q in german.values() if "weil sie" in q.tgt)
+    assert not question.is_met_by(question.tgt.replace("weil sie", "weil er"))
+    chips = next(q for q in ambiguous_words("zh") if "薯片" in q.tgt)
+    assert not chips.is_met_by(chips.tgt.replace("薯片", "芯片"))
+
+
+@pytest.mark.parametrize("table", ["nouns", "verbs", "adjectives"])
+def test_what_the_tables_refer_to_exists(table: str) -> None:
+    kinds = {kind for noun in lexicon().nouns.values() for kind in noun.kinds} | {"home", "city"}
+    for entry in getattr(lexicon(), table).values():
+        named = {
+            "nouns": lambda entry: (),
+            "verbs": lambda entry: (*entry.subject, *entry.object, *entry.recipient, *entry.places),
+            "adjectives": lambda entry: entry.kinds,
+        }[table](entry)
+        assert [kind for kind in named if kind not in kinds] == [], entry.id
