@@ -128,7 +128,8 @@ def evaluate(
     src: Annotated[Path | None, typer.Option(help="Source text; the run's test set without it.")] = None,
     ref: Annotated[Path | None, typer.Option(help="Its reference translation.")] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv.")
+        str | None,
+        typer.Option(metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv."),
     ] = None,
     beam_size: BeamOption = None,
     length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,

@@ -186,9 +186,19 @@ QUESTIONS = [
         "Magst du Tee?",
         "你喜欢茶吗？",
     ),
-    (do(WHO, "open", the("door"), tense=PAST, asked=Asked.SUBJECT), "Who opened the door?", "Wer hat die Tür geöffnet?", "谁打开了门？"),
+    (
+        do(WHO, "open", the("door"), tense=PAST, asked=Asked.SUBJECT),
+        "Who opened the door?",
+        "Wer hat die Tür geöffnet?",
+        "谁打开了门？",
+    ),
     (do(SHE, "buy", WHAT, tense=PAST, asked=Asked.OBJECT), "What did she buy?", "Was hat sie gekauft?", "她买了什么？"),
-    (do(YOU, "help", WHO, tense=PAST, asked=Asked.OBJECT), "Who did you help?", "Wem hast du geholfen?", "你帮助了谁？"),
+    (
+        do(YOU, "help", WHO, tense=PAST, asked=Asked.OBJECT),
+        "Who did you help?",
+        "Wem hast du geholfen?",
+        "你帮助了谁？",
+    ),
     (
         do(YOU, "wait for", WHO, tense=PROGRESSIVE, asked=Asked.OBJECT),
         "Who are you waiting for?",
@@ -209,7 +219,12 @@ QUESTIONS = [
     ),
     (Clause(the("book"), asked=Asked.PLACE), "Where is the book?", "Wo ist das Buch?", "那本书在哪里？"),
     (do(PETER, "live", asked=Asked.PLACE), "Where does Peter live?", "Wo wohnt Peter?", "彼得住在哪里？"),
-    (do(PETER, "go", tense=PAST, asked=Asked.PLACE), "Where did Peter go?", "Wohin ist Peter gegangen?", "彼得去哪里了？"),
+    (
+        do(PETER, "go", tense=PAST, asked=Asked.PLACE),
+        "Where did Peter go?",
+        "Wohin ist Peter gegangen?",
+        "彼得去哪里了？",
+    ),
     (
         do(YOU, "buy", the("coat"), tense=PAST, asked=Asked.PLACE),
         "Where did you buy the coat?",
@@ -268,16 +283,16 @@ GERMAN_CASES = [
         "安娜买了两根香蕉。",
     ),
     (
-        do(ANNA, "wash", noun("jacket", adjective="blue", owner=NAMES["Max"]), tense=PAST),
+        do(ANNA, "wash.clean", noun("jacket", adjective="blue", owner=NAMES["Max"]), tense=PAST),
         "Anna washed Max's blue jacket.",
         "Anna hat Max' blaue Jacke gewaschen.",
-        "安娜洗了马克斯的蓝色的夹克。",
+        "安娜洗了马克斯那件蓝色的夹克。",
     ),
     (
         do(ANNA, "climb", a("tower", "tall.height"), tense=PAST),
         "Anna climbed a tall tower.",
         "Anna ist auf einen hohen Turm geklettert.",
-        "安娜爬上了一座高塔。",
+        "安娜爬上了一座高高的塔。",
     ),
     (
         do(SHE, "put.flat", the("book"), place=near("onto", the("table")), tense=PAST),
@@ -327,7 +342,7 @@ GERMAN_ORDER = [
     (
         do(PETER, "call", ANNA, time="every day"),
         "Peter calls Anna every day.",
-        "Peter ruft jeden Tag Anna an.",
+        "Peter ruft Anna jeden Tag an.",
         "彼得每天都给安娜打电话。",
     ),
     (
@@ -351,7 +366,12 @@ GERMAN_ORDER = [
 ]
 
 COMMANDS = [
-    (Sentence(do(None, "close", the("window")), Mood.COMMAND), "Close the window!", "Mach das Fenster zu!", "关上窗户！"),
+    (
+        Sentence(do(None, "close", the("window")), Mood.COMMAND),
+        "Close the window!",
+        "Mach das Fenster zu!",
+        "关上窗户！",
+    ),
     (
         Sentence(do(None, "read", the("letter.mail")), Mood.COMMAND),
         "Read the letter!",
@@ -368,7 +388,7 @@ COMMANDS = [
         Sentence(do(None, "wake up", negated=True), Mood.COMMAND),
         "Do not wake up!",
         "Wach nicht auf!",
-        "别醒来！",
+        "别醒！",
     ),
     (
         Sentence(do(None, "stay", place=Place(Home())), Mood.REQUEST),
@@ -380,7 +400,9 @@ COMMANDS = [
 
 TWO_CLAUSES = [
     (
-        Sentence(do(ANNA, "read", a("book"), tense=PROGRESSIVE), link=Link.AND, second=do(PETER, "sleep", tense=PROGRESSIVE)),
+        Sentence(
+            do(ANNA, "read", a("book"), tense=PROGRESSIVE), link=Link.AND, second=do(PETER, "sleep", tense=PROGRESSIVE)
+        ),
         "Anna is reading a book and Peter is sleeping.",
         "Anna liest ein Buch und Peter schläft.",
         "安娜正在看一本书，彼得正在睡觉。",
@@ -425,7 +447,7 @@ TWO_CLAUSES = [
         Sentence(do(ANNA, "think"), link=Link.THAT, second=do(PETER, "call", WE, tense=PAST)),
         "Anna thinks that Peter called us.",
         "Anna glaubt, dass Peter uns angerufen hat.",
-        "安娜认为彼得给我们打了电话。",
+        "安娜觉得彼得给我们打了电话。",
     ),
     (
         Sentence(do(ANNA, "say"), link=Link.THAT, second=do(PETER, "close", the("door"), tense=PROGRESSIVE)),
@@ -464,7 +486,7 @@ TWO_CLAUSES = [
     (
         do(I, "lose", the("watch", relative=do(ANNA, "buy", tense=PAST), relative_role="object"), tense=PAST),
         "I lost the watch that Anna bought.",
-        "Ich habe die Uhr, die Anna gekauft hat, verloren.",
+        "Ich habe die Uhr verloren, die Anna gekauft hat.",
         "我弄丢了安娜买的那块手表。",
     ),
 ]
@@ -506,14 +528,34 @@ NEIGHBOURS_DECIDE = [
         "Die Fledermaus hängt in der Höhle.",
         "那只蝙蝠倒挂在山洞里。",
     ),
-    (do(HE, "turn on", the("light.lamp"), tense=PAST), "He turned on the light.", "Er hat das Licht angemacht.", "他打开了灯。"),
+    (
+        do(HE, "turn on", the("light.lamp"), tense=PAST),
+        "He turned on the light.",
+        "Er hat das Licht angemacht.",
+        "他打开了灯。",
+    ),
     (be(the("suitcase"), "light.weight"), "The suitcase is light.", "Der Koffer ist leicht.", "那个行李箱很轻。"),
     (be(the("kitchen"), "light.bright"), "The kitchen is light.", "Die Küche ist hell.", "那间厨房很明亮。"),
     (do(SHE, "run.business", a("hotel")), "She runs a hotel.", "Sie leitet ein Hotel.", "她经营一家酒店。"),
     (do(SHE, "run.jog", tense=PROGRESSIVE), "She is running.", "Sie läuft.", "她正在跑步。"),
-    (do(the("engine"), "run.machine", tense=PROGRESSIVE), "The engine is running.", "Der Motor läuft.", "那台发动机正在运转。"),
-    (do(SHE, "wear.head", a("hat"), tense=PROGRESSIVE), "She is wearing a hat.", "Sie trägt einen Hut.", "她戴着一顶帽子。"),
-    (do(SHE, "wear.clothes", a("dress"), tense=PROGRESSIVE), "She is wearing a dress.", "Sie trägt ein Kleid.", "她穿着一条连衣裙。"),
+    (
+        do(the("engine"), "run.machine", tense=PROGRESSIVE),
+        "The engine is running.",
+        "Der Motor läuft.",
+        "那台发动机正在运转。",
+    ),
+    (
+        do(SHE, "wear.head", a("hat"), tense=PROGRESSIVE),
+        "She is wearing a hat.",
+        "Sie trägt einen Hut.",
+        "她戴着一顶帽子。",
+    ),
+    (
+        do(SHE, "wear.clothes", a("dress"), tense=PROGRESSIVE),
+        "She is wearing a dress.",
+        "Sie trägt ein Kleid.",
+        "她穿着一条连衣裙。",
+    ),
     (do(HE, "know.person", PETER), "He knows Peter.", "Er kennt Peter.", "他认识彼得。"),
 ]
 
@@ -524,13 +566,13 @@ IT = [
         Sentence(ANIMAL, link=Link.BECAUSE, second=it_was("animal", "tired")),
         "The animal did not cross the street because it was too tired.",
         "Das Tier hat die Straße nicht überquert, weil es zu müde war.",
-        "那只动物没过那条马路，因为它太累了。",
+        "那只动物没穿过那条马路，因为它太累了。",
     ),
     (
         Sentence(ANIMAL, link=Link.BECAUSE, second=it_was("street", "wide")),
         "The animal did not cross the street because it was too wide.",
         "Das Tier hat die Straße nicht überquert, weil sie zu breit war.",
-        "那只动物没过那条马路，因为马路太宽了。",
+        "那只动物没穿过那条马路，因为马路太宽了。",
     ),
     (
         Sentence(CASE, link=Link.BECAUSE, second=it_was("trophy", "big")),
@@ -547,6 +589,37 @@ IT = [
 ]
 
 OTHERS = [
+    (be(the("pants"), "dirty"), "The pants are dirty.", "Die Hose ist schmutzig.", "那条裤子很脏。"),
+    (
+        Sentence(Clause(a("hotel"), place=at("village")), Mood.EXISTENCE),
+        "There is a hotel in the village.",
+        "Im Dorf gibt es ein Hotel.",
+        "村子里有一家酒店。",
+    ),
+    (
+        do(the("bear"), "climb", the("tree"), modal=Modal.CAN, negated=True),
+        "The bear cannot climb the tree.",
+        "Der Bär kann nicht auf den Baum klettern.",
+        "那头熊爬不上那棵树。",
+    ),
+    (
+        do(ANNA, "carry", the("table"), time="rarely"),
+        "Anna rarely carries the table.",
+        "Anna trägt den Tisch selten.",
+        "安娜很少搬那张桌子。",
+    ),
+    (
+        do(ANNA, "bring along", a("cake"), tense=PAST),
+        "Anna brought a cake along.",
+        "Anna hat einen Kuchen mitgebracht.",
+        "安娜带来了一个蛋糕。",
+    ),
+    (
+        do(SHE, "paint.nails", noun("nail.finger", plural=True, owner=Pronoun.SHE), tense=PROGRESSIVE),
+        "She is painting her nails.",
+        "Sie lackiert ihre Fingernägel.",
+        "她正在涂自己的指甲。",
+    ),
     (
         Sentence(Clause(a("cat", "black"), place=near("under", the("table"))), Mood.EXISTENCE),
         "There is a black cat under the table.",

@@ -60,7 +60,11 @@ def test_more_than_a_split_has_is_refused() -> None:
 
 
 def test_the_seed_decides_what_train_has() -> None:
-    one, same, other = sentences("train", size=200), sentences("train", size=300)[:200], sentences("train", size=200, seed=2)
+    one, same, other = (
+        sentences("train", size=200),
+        sentences("train", size=300)[:200],
+        sentences("train", size=200, seed=2),
+    )
     assert texts(one, "en") == texts(same, "en")
     assert len(texts(one, "en") & texts(other, "en")) < 40
 

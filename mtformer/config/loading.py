@@ -70,14 +70,18 @@ def parse_source(text: str) -> Source:
     for part in text.split(","):
         key, colon, value = part.partition(":")
         if not colon:
-            raise UserError(f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test")
+            raise UserError(
+                f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test"
+            )
         values[key.strip()] = value.strip()
     try:
         return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})
     except ValidationError as error:
         root = ("data", "train", 0)  # where it would stand in a config
         problems = [_explain({**details, "loc": (*root, *details["loc"])}, text, {}, {}) for details in error.errors()]
-        raise UserError("\n".join(problem.replace("data.train.0.", "").replace("data.train.0: ", "") for problem in problems)) from None
+        raise UserError(
+            "\n".join(problem.replace("data.train.0.", "").replace("data.train.0: ", "") for problem in problems)
+        ) from None
 
 
 def dump_config(config: Config) -> str:
@@ -169,7 +173,10 @@ def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides)
     if details["type"] == "value_error":
         return label + str(details["ctx"]["error"])
     if details["type"] == "union_tag_not_found":
-        return label + "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
+        return (
+            label
+            + "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
+        )
     shown = "nothing" if given is None else f"`{given}`"
     return f"{label}given {shown}, allowed: {_allowed(details)}"
 

@@ -121,33 +121,40 @@ def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
     bare, past = verb.chinese, verb.chinese_past
     if clause.negated and verb.chinese_negative:
         return _doing(clause, verb, verb.chinese_negative)
+    if clause.negated and clause.modal is Modal.CAN and verb.chinese_cannot:
+        return _doing(clause, verb, verb.chinese_cannot)
     asks_truth = clause.asked is Asked.TRUTH
     if clause.modal:
-        word = _modal(clause.modal, verb)
+        word = _modal(clause, verb)
         return _polar(word, clause, whether=whether) + _doing(clause, verb, bare)
     if clause.tense is Tense.FUTURE:
         if clause.asked is Asked.TIME:
             return _doing(clause, verb, bare)
-        return _polar("会", clause, whether=whether) + _doing(clause, verb, bare)
+        word = "要" if clause.asked is Asked.REASON and verb.aspect != "event" else "会"
+        return _polar(word, clause, whether=whether) + _doing(clause, verb, bare)
     if clause.tense is Tense.PAST:
         if clause.negated:
             return "没" + _doing(clause, verb, bare)
         if whether:
             return "有没有" + _doing(clause, verb, bare)
         if asks_truth or (clause.asked is Asked.PLACE and verb.relation in ("to", "onto")):
-            return _doing(clause, verb, bare) + "了"
+            return _doing(clause, verb, bare) + ("了" if past != bare else "")
         if clause.asked in (Asked.PLACE, Asked.TIME):  # the deed is known, its place or time is asked for
             return "是" * (clause.asked is Asked.PLACE) + _doing(clause, verb, bare) + "的"
+        if clause.asked is Asked.REASON and verb.aspect in ("activity", "skill", "behavior"):
+            return _doing(clause, verb, bare)
         return _doing(clause, verb, past)
     if clause.tense is Tense.PERFECT:
         if clause.negated:
             return "还没" + _doing(clause, verb, bare)
-        return "已经" + _doing(clause, verb, bare if asks_truth else past) + ("了" if asks_truth else "")
+        if asks_truth:
+            return ("是不是已经" if whether else "") + _doing(clause, verb, bare) + "了"
+        return "已经" + _doing(clause, verb, past)
     if clause.tense is Tense.PROGRESSIVE:
         return _progressive(clause, verb, whether=whether)
     negation = "没" if bare.startswith("有") else "不"
     if whether:
-        return f"{bare[0]}{negation}" + _doing(clause, verb, bare)
+        return "是不是" + _doing(clause, verb, bare)
     return (negation if clause.negated else "") + _doing(clause, verb, bare)
 
 
@@ -158,10 +165,13 @@ def _polar(word: str, clause: Clause, *, whether: bool) -> str:
     return f"不{word}" if clause.negated else word
 
 
-def _modal(modal: Modal, verb: Verb) -> str:
-    if modal is Modal.CAN:
-        return "会" if verb.aspect == "skill" else "能"
-    return {Modal.MUST: "必须", Modal.WANT: "想"}[modal]
+def _modal(clause: Clause, verb: Verb) -> str:
+    """The modal verb; what one can is 会 if one has learned it, 可以 if one may, 能 otherwise."""
+    if clause.modal is Modal.CAN:
+        if verb.aspect == "skill" and clause.place is None:
+            return "会"
+        return "可以" if verb.aspect == "act" and not clause.negated else "能"
+    return "必须" if clause.modal is Modal.MUST else "想"
 
 
 def _progressive(clause: Clause, verb: Verb, *, whether: bool) -> str:
@@ -171,7 +181,9 @@ def _progressive(clause: Clause, verb: Verb, *, whether: bool) -> str:
         return _doing(clause, verb, verb.chinese_progressive or verb.chinese)
     if clause.negated:
         return "没在" + _doing(clause, verb, verb.chinese, without_at=True)
-    marker = "是不是正在" if whether else "正在"
+    if clause.asked is Asked.PLACE:
+        return _doing(clause, verb, verb.chinese)
+    marker = "是不是正在" if whether else ("在" if clause.asked is Asked.OBJECT else "正在")
     return marker + _doing(clause, verb, verb.chinese, without_at=True)
 
 
@@ -201,7 +213,7 @@ def _location(place: Place | None) -> str:
         case NounPhrase() as phrase:
             return _noun_phrase(phrase, in_place=True) + (place.relation.chinese if place.relation else "")
         case venue:
-            return venue.noun.chinese + ("" if place.goal else venue.chinese)
+            return venue.noun.chinese + ("" if place.goal and venue.chinese != "边" else venue.chinese)
 
 
 def _phrase(phrase: Phrasal | None, *, indefinite_is_bare: bool = False) -> str:
@@ -227,15 +239,17 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
     is_person = bool({"person", "family"} & noun.kinds)
     words = (phrase.adjective.chinese if phrase.adjective else "") + noun.chinese
     gap = _relative(phrase)
+    measure = "些" if phrase.plural else noun.measure
     if phrase.owner:
         owner = phrase.owner.chinese if isinstance(phrase.owner, Name) else _PRONOUNS[phrase.owner]
+        if "body" in noun.kinds:
+            return f"自己的{words}"
+        if phrase.adjective and phrase.adjective.chinese.endswith("的"):
+            return f"{owner}那{measure}{words}"
         words += "们" if is_person and phrase.plural else ""
-        followed = phrase.adjective is not None and phrase.adjective.chinese.endswith("的")
-        needs_no_de = isinstance(phrase.owner, Pronoun) and ("family" in noun.kinds or followed)
-        return owner + ("" if needs_no_de else "的") + words
+        return owner + ("" if "family" in noun.kinds and isinstance(phrase.owner, Pronoun) else "的") + words
     if phrase.count:
         return NUMERALS[phrase.count][2] + noun.measure + words
-    measure = "些" if phrase.plural else noun.measure
     match phrase.det:
         case Det.A if not in_place:
             return f"一{noun.measure}{words}"

@@ -27,7 +27,7 @@ _SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict
 _OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
 _POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
 _ASKING = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
-_PARTICLES = "up|on|off|away|out|along"  # they stand after a pronoun
+_PARTICLES = "up|on|off|away|out|along"  # they stand after a pronoun; along after any object
 _LINKS = {
     Link.AND: "and",
     Link.BUT: ", but",
@@ -103,7 +103,7 @@ def _question(clause: Clause) -> str:
 def _predicate(clause: Clause, verb: str) -> str:
     """The verb and all that follows it."""
     particle = ""
-    if isinstance(clause.object, NounPhrase) and isinstance(clause.object.head, Pronoun):
+    if isinstance(clause.object, NounPhrase) and (isinstance(clause.object.head, Pronoun) or verb.endswith("along")):
         verb, _, particle = re.sub(rf" ({_PARTICLES})\b", r"\t\1", verb).partition("\t")  # pick her up
     parts = [verb]
     if clause.quality:
@@ -134,7 +134,7 @@ def _base(clause: Clause) -> str:
 
 def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
     """Return the auxiliary, "" if there is none, and the rest; negation and questions need an auxiliary."""
-    person, plural = agreement(clause.subject)
+    person, plural = _agreement(clause.subject)
     needs_auxiliary = clause.negated or inverted
     if clause.modal is Modal.CAN:
         return "can", _base(clause)
@@ -163,12 +163,17 @@ def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
     return "", f"{third_person(first) if (person, plural) == (3, False) else first} {particle}"
 
 
+def _agreement(phrase: Phrasal | None) -> tuple[int, bool]:
+    is_plural = isinstance(phrase, NounPhrase) and _is_pair(phrase.head)  # the pants are …
+    return (3, True) if is_plural else agreement(phrase)
+
+
 def _do(person: int, plural: bool) -> str:
     return "does" if (person, plural) == (3, False) else "do"
 
 
 def _be(clause: Clause) -> str:
-    person, plural = agreement(clause.subject)
+    person, plural = _agreement(clause.subject)
     if clause.tense is Tense.PAST:
         return "were" if plural or person == 2 else "was"
     return "are" if plural or person == 2 else ("am" if person == 1 else "is")
@@ -183,6 +188,8 @@ def third_person(verb: str) -> str:
 @cache
 def progressive(verb: str) -> str:
     """*baking*, *running*, *opening*."""
+    if verb.endswith("ee"):
+        return f"{verb}ing"
     stem = verb.removesuffix("e") if verb.endswith("e") else doubled(verb)
     return f"{stem}ing"
 
@@ -234,7 +241,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
         case Det.THE:
             return "the"
         case Det.THIS:
-            return "these" if phrase.plural or is_pair(phrase.head) else "this"
+            return "these" if phrase.plural or _is_pair(phrase.head) else "this"
         case Det.WHICH:
             return "which"
         case Det.HOW_MANY:
@@ -245,7 +252,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
             return ""
 
 
-def is_pair(head: object) -> bool:
+def _is_pair(head: object) -> bool:
     """Tell whether it is one thing that English takes for two, as *pants*."""
     return isinstance(head, Noun) and head.number == "pair"
 
@@ -258,4 +265,3 @@ def _relative(phrase: NounPhrase) -> str:
     if phrase.relative_role == "subject":
         return f" who {auxiliary} {_predicate(clause, rest)}"
     return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, rest)}"
-

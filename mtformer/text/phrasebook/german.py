@@ -66,6 +66,7 @@ _CONTRACTIONS = {
     "zu dem ": "zum ",
     "zu der ": "zur ",
 }
+_WITH_E = ("danken", "umarmen", "lernen", "malen", "besuchen", "feiern")  # commands that sound better with -e
 _LINKS = {Link.BECAUSE: "weil", Link.ALTHOUGH: "obwohl", Link.IF: "wenn", Link.THAT: "dass", Link.ASKING: ""}
 _ASKING = {Asked.TIME: "wann", Asked.REASON: "warum"}
 
@@ -95,7 +96,7 @@ def _words(meaning: Sentence) -> str:
         case Mood.REQUEST:
             first = f"bitte {_verb_first(main, _imperative(main))}"
         case Mood.EXISTENCE:
-            first = f"{_place(main.place)} {_verb_group(main).finite} {_phrase(main.subject, 'nom')}"
+            first = f"{_place(main.place)} {_existence(main)}"
         case _ if meaning.second_first:
             first = _verb_first(main)
         case _:
@@ -111,6 +112,14 @@ def _words(meaning: Sentence) -> str:
             dependent = f"{_LINKS[link]} {_verb_last(second)}"
             return f"{dependent}, {first}" if meaning.second_first else f"{first}, {dependent}"
     return first
+
+
+def _existence(clause: Clause) -> str:
+    """*Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel*: what stays there is given."""
+    head = clause.subject.head if isinstance(clause.subject, NounPhrase) else None
+    if isinstance(head, Noun) and "landmark" in head.kinds:
+        return f"gibt es {_phrase(clause.subject, 'acc')}"
+    return f"{_verb_group(clause).finite} {_phrase(clause.subject, 'nom')}"
 
 
 def _verb_second(clause: Clause) -> str:
@@ -152,7 +161,10 @@ def _front(clause: Clause) -> str:
 
 
 def _rest(clause: Clause, group: _VerbGroup) -> str:
-    return f"{_middle(clause)} {group.prefix} {group.closing}"
+    """All after the finite verb and the subject; a clause that describes the object comes last."""
+    obj = clause.object
+    relative = _relative(obj) if isinstance(obj, NounPhrase) else ""
+    return f"{_middle(clause)} {group.prefix} {group.closing}{relative}"
 
 
 def _middle(clause: Clause) -> str:
@@ -163,12 +175,16 @@ def _middle(clause: Clause) -> str:
     place, is_goal = _place(clause.place), _belongs_to_verb(clause)
     not_, obj = _negation(clause, obj)
     schon = clause.tense is Tense.PERFECT and not clause.negated
+    time = clause.time.german if clause.time and not clause.time_first else ""
+    is_frequency = clause.time is not None and "frequency" in clause.time.tenses
+    recipient_is_early = _is_brief(clause.recipient)
     parts = [
-        obj if shape == "pronoun" else "",
-        recipient if _is_pronoun(clause.recipient) else "",
-        clause.time.german if clause.time and not clause.time_first else "",
-        recipient if not _is_pronoun(clause.recipient) else "",
+        obj if shape == "brief" else "",
+        recipient if recipient_is_early else "",
+        "" if is_frequency else time,
+        "" if recipient_is_early else recipient,
         obj if shape == "known" else "",
+        time if is_frequency else "",
         "schon" if schon else "",
         "" if is_goal else place,
         not_,
@@ -187,8 +203,8 @@ def _object_shape(clause: Clause) -> str:
         return "prepositional"
     if isinstance(clause.object, Pair):
         return "new" if clause.object.first.is_indefinite else "known"
-    if isinstance(clause.object.head, Pronoun):
-        return "pronoun"
+    if _is_brief(clause.object):
+        return "brief"
     if clause.object.det is Det.GENERIC:
         return "generic"
     return "new" if clause.object.is_indefinite or clause.object.count else "known"
@@ -210,14 +226,16 @@ def _belongs_to_verb(clause: Clause) -> bool:
     return clause.verb is None or not clause.verb.object or clause.verb.relation == "onto"
 
 
-def _is_pronoun(phrase: Phrasal | None) -> bool:
-    return isinstance(phrase, NounPhrase) and isinstance(phrase.head, Pronoun)
+def _is_brief(phrase: Phrasal | None) -> bool:
+    """Tell whether it is a pronoun or a name, which come early."""
+    return isinstance(phrase, NounPhrase) and isinstance(phrase.head, Pronoun | Name)
 
 
 def _object(clause: Clause, verb: Verb) -> str:
     if clause.object is None:
         return ""
-    return f"{verb.preposition} {_phrase(clause.object, verb.case)}".strip()
+    obj = replace(clause.object, relative=None) if isinstance(clause.object, NounPhrase) else clause.object
+    return f"{verb.preposition} {_phrase(obj, verb.case)}".strip()
 
 
 def _quality(quality: Quality | None) -> str:
@@ -236,7 +254,9 @@ def _verb_group(clause: Clause) -> _VerbGroup:
     if clause.tense is Tense.FUTURE:
         return _VerbGroup(present("werden", person, plural), closing=infinitive)
     if verb is None:
-        return _VerbGroup(_WAS[_index(person, plural)] if clause.tense is Tense.PAST else present("sein", person, plural))
+        return _VerbGroup(
+            _WAS[_index(person, plural)] if clause.tense is Tense.PAST else present("sein", person, plural)
+        )
     if clause.tense in (Tense.PAST, Tense.PERFECT):
         return _VerbGroup(present(verb.auxiliary, person, plural), closing=verb.german_participle)
     return _VerbGroup(present(verb.german, person, plural, verb.german_third), prefix=verb.prefix)
@@ -256,6 +276,8 @@ def present(infinitive: str, person: int, plural: bool, third: str = "") -> str:
     if person == 3:
         return third
     if person == 1:
+        if infinitive.endswith("eln"):
+            return infinitive.removesuffix("eln") + "le"
         return infinitive.removesuffix("n") + ("e" if infinitive.endswith("ern") else "")
     if infinitive.endswith("ten") and not third.endswith("et"):  # braten, er brät: du brätst
         return f"{third}st"
@@ -276,7 +298,7 @@ def imperative(infinitive: str, third: str) -> str:
     changed = third.removesuffix("t")
     if "e" in stem and changed.count("i") > stem.count("i"):  # essen, isst: iss
         return changed
-    return f"{stem}e" if re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
+    return f"{stem}e" if infinitive in _WITH_E or re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
 
 
 def _place(place: Place | None) -> str:
@@ -323,7 +345,7 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
     determiner, endings = _determiner(phrase, case, gender, negated=negated)
     adjective = inflected(phrase.adjective, endings[case].split()[gender]) if phrase.adjective else ""
     words = f"{determiner} {adjective} {_noun(noun, case, plural=phrase.plural)}"
-    return " ".join(words.split()) + _relative(phrase, gender)
+    return " ".join(words.split()) + _relative(phrase)
 
 
 def pronoun(it: NounPhrase) -> str:
@@ -370,10 +392,11 @@ def _noun(noun: Noun, case: str, *, plural: bool) -> str:
     return noun.german_plural if noun.weak and case != "nom" else noun.german
 
 
-def _relative(phrase: NounPhrase, gender: int) -> str:
+def _relative(phrase: NounPhrase) -> str:
     clause = phrase.relative
-    if clause is None or clause.verb is None:
+    if clause is None or clause.verb is None or not isinstance(phrase.head, Noun):
         return ""
+    gender = _GENDERS.index("pl" if phrase.plural else phrase.head.gender)
     case = "nom" if phrase.relative_role == "subject" else clause.verb.case
     pronoun = _THE[case].split()[gender] if (case, gender) != ("dat", 3) else "denen"
     missing = replace(clause, asked=Asked.SUBJECT) if phrase.relative_role == "subject" else clause

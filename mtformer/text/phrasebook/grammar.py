@@ -31,6 +31,7 @@ T = TypeVar("T")
 # What a verb of each aspect may be in, and how often. A name of a modal stands for the present with it.
 _TENSES: dict[str, dict[str, int]] = {
     "activity": {"progressive": 6, "habitual": 3, "past": 6, "future": 3, "perfect": 1, "modal": 3},
+    "behavior": {"progressive": 4, "habitual": 2, "past": 4},
     "skill": {"progressive": 4, "habitual": 4, "past": 4, "future": 2, "modal": 6},
     "act": {"past": 10, "future": 4, "perfect": 2, "modal": 4},
     "event": {"past": 1},
@@ -46,6 +47,33 @@ _HUMAN = {"person", "adult", "engineer"}
 _SPEAKERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
 _OWNERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
 _IMPERATIVE = ("activity", "act", "go", "stay", "skill")
+_ONE_AT_A_TIME = ("wear", "put on", "take off", "lose", "forget", "reach", "turn on", "turn off", "show", "hide")
+_LASTING = {
+    "washed",
+    "closed",
+    "switched",
+    "room",
+    "pet",
+    "farm",
+    "readable",
+    "container",
+    "known",
+    "transit",
+    "growing",
+}
+_UNOWNED = {
+    "public",
+    "climbed",
+    "crossed",
+    "goal",
+    "landmark",
+    "sight",
+    "hurdle",
+    "bathing",
+    "lifter",
+    "known",
+    "built",
+}
 _BARE_WITH = ("like", "love", "hate")
 _NEW_WITH = ("have", "need", "want")
 
@@ -151,20 +179,24 @@ class Grammar:
 
     def _object(self, verb: Verb, subject: Phrasal, *, habitual: bool = False, negated: bool = False) -> Phrasal:
         noun = self._choice(nouns(verb.object))
-        if {"person", "family"} & noun.kinds and verb.id not in (*_BARE_WITH, *_NEW_WITH):
+        if {"person", "family"} & noun.kinds and verb.id not in _NEW_WITH:
             return self._other_person(noun, subject)
-        if noun.id == "nail.finger":
+        if "body" in noun.kinds:
             return NounPhrase(noun, plural=True, owner=pronoun_for(subject))
         if verb.id.startswith("play."):
             return NounPhrase(noun, Det.GENERIC)
         if "language" in noun.kinds:
             return NounPhrase(noun)
-        if verb.id in _BARE_WITH and "person" not in noun.kinds and "family" not in noun.kinds:
+        if verb.id in _BARE_WITH:
             return self._in_general(noun)
-        phrase = self._thing(noun, habitual=habitual, negated=negated, new=verb.id in _NEW_WITH)
+        one = verb.word in _ONE_AT_A_TIME
+        phrase = self._thing(noun, habitual=habitual, negated=negated, new=verb.id in _NEW_WITH, one=one)
+        if isinstance(phrase.owner, Name) and phrase.owner in _heads(subject):
+            phrase = replace(phrase, owner=pronoun_for(subject))
         is_plain = not phrase.owner and phrase.det is Det.NONE and not phrase.count and not phrase.adjective
         if is_plain and not negated and self._chance(0.15):
-            others = [other for other in nouns(verb.object) if other.number == noun.number and other is not noun]
+            kind = next(selector for selector in verb.object if selector in noun.kinds)
+            others = [other for other in nouns((kind,)) if other.number == noun.number and other is not noun]
             if others:
                 return Pair(phrase, replace(phrase, head=self._choice(others)))
         return phrase
@@ -175,12 +207,20 @@ class Grammar:
             return NounPhrase(noun, plural=noun.number != "mass")
         return self._known(noun)
 
-    def _thing(self, noun: Noun, *, habitual: bool = False, negated: bool = False, new: bool = False) -> NounPhrase:
+    def _thing(
+        self, noun: Noun, *, habitual: bool = False, negated: bool = False, new: bool = False, one: bool = False
+    ) -> NounPhrase:
         """Something, as an object: known or new, one or several."""
         adjective = self._adjective(noun, 0.22)
         kinds = {"the": 4, "owner": 2, "this": 1, "some": 4, "several": 2, "a": 5, "the several": 1}
+        if one:
+            kinds |= {"some": 0, "several": 0}
         if habitual:
-            kinds |= {"a": 0, "several": 0, "this": 0, "some": 7}
+            is_lasting = not _LASTING.isdisjoint(noun.kinds)
+            kinds |= {"a": 0, "several": 0, "this": 0, "some": 7, "the": 4 * is_lasting, "owner": 2 * is_lasting}
+            kinds |= {"the several": 0} if not is_lasting else {}
+        if not _UNOWNED.isdisjoint(noun.kinds) and "homes" not in noun.kinds:
+            kinds["owner"] = 0
         if negated:
             kinds["several"] = 0
         if new:
@@ -193,6 +233,8 @@ class Grammar:
             kinds |= {"some": 0, "several": 0}
         if noun.number in ("mass", "plural"):
             kinds |= {"a": 0, "several": 0, "the several": 0}
+        if not any(kinds.values()):
+            kinds["the"] = 1
         kind = self._weighted(kinds)
         plural = noun.number == "plural" or (noun.number == "" and kind in ("some", "several", "the several"))
         if kind == "owner":
@@ -260,7 +302,9 @@ class Grammar:
         kind = self._weighted(_TENSES[verb.aspect])
         if kind == "habitual":
             return self._habit(verb, subject)
-        modal = self._weighted({Modal.CAN: 2, Modal.MUST: 2, Modal.WANT: 2}) if kind == "modal" else None
+        is_human = not _HUMAN.isdisjoint(verb.subject)
+        modals = {Modal.CAN: 1, Modal.MUST: int(is_human), Modal.WANT: int(is_human)}
+        modal = self._weighted(modals) if kind == "modal" else None
         tense = Tense.PRESENT if modal else Tense(kind)
         if negated is None:
             negated = self._chance(0.15)
@@ -325,11 +369,9 @@ class Grammar:
         if isinstance(subject, NounPhrase):
             subject = replace(subject, adjective=None)
         negated = self._chance(0.15)
-        degrees = {"": 6, "very": 2, "too": 1}
+        degrees = {"": 6, "very": 2, "too": 0 if {"person", "machine"} & adjective.kinds else 1}
         plain = negated or adjective.chinese_predicate.startswith("是")
-        return Clause(
-            subject, quality=Quality(adjective, "" if plain else self._weighted(degrees)), negated=negated
-        )
+        return Clause(subject, quality=Quality(adjective, "" if plain else self._weighted(degrees)), negated=negated)
 
     # Kinds of sentences.
 
@@ -342,23 +384,29 @@ class Grammar:
         subject, obj = clause.subject, clause.object
         if clause.time_first or clause.verb is None:
             return clause
+        is_past = clause.tense is Tense.PAST
         if isinstance(subject, NounPhrase) and isinstance(subject.head, Noun) and "person" in subject.head.kinds:
             if subject.det is Det.THE:
                 phrase = replace(subject, adjective=None)
-                return replace(clause, subject=self._described(phrase, as_subject=True))
+                return replace(clause, subject=self._who(phrase, is_past=is_past))
             return clause
         is_thing = isinstance(obj, NounPhrase) and isinstance(obj.head, Noun) and "goods" in obj.head.kinds
-        if is_thing and isinstance(obj, NounPhrase) and obj.det is Det.THE and clause.verb.id != "buy":
-            return replace(clause, object=self._described(replace(obj, adjective=None), as_subject=False))
+        ends = not clause.time and not clause.place  # nothing may follow that could belong to the other clause
+        if is_thing and ends and isinstance(obj, NounPhrase) and obj.det is Det.THE and clause.verb.id != "buy":
+            return replace(clause, object=self._which(replace(obj, adjective=None)))
         return clause
 
-    def _described(self, phrase: NounPhrase, *, as_subject: bool) -> NounPhrase:
-        if not as_subject:
-            verbs = [lexicon().verbs[name] for name in ("buy", "sell")]
-            who = NounPhrase(self._choice((*_SPEAKERS, *_names("person"))))
-            clause = Clause(who, self._choice(verbs), tense=Tense.PAST, time=self._time_for(Tense.PAST))
-            return replace(phrase, relative=clause, relative_role="object")
-        verb = self._choice([v for v in _verbs("activity", "act", "state") if "person" in v.subject])
+    def _which(self, phrase: NounPhrase) -> NounPhrase:
+        """The thing that someone bought or sold."""
+        verb = lexicon().verbs[self._choice(("buy", "sell"))]
+        who = NounPhrase(self._choice((*_SPEAKERS, *_names("person"))))
+        clause = Clause(who, verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
+        return replace(phrase, relative=clause, relative_role="object")
+
+    def _who(self, phrase: NounPhrase, *, is_past: bool) -> NounPhrase:
+        """The person who does something, or did it if the sentence is about the past."""
+        aspects = ("act", "state") if is_past else ("activity", "act", "state")
+        verb = self._choice([v for v in _verbs(*aspects) if "person" in v.subject])
         tense = {"state": Tense.PRESENT, "activity": Tense.PROGRESSIVE, "act": Tense.PAST}[verb.aspect]
         clause = Clause(
             phrase,
@@ -411,24 +459,33 @@ class Grammar:
             wanted = NounPhrase(noun, Det.HOW_MANY if several else Det.WHICH, plural=several)
         elif is_person:
             wanted = NounPhrase(Pronoun.WHO)
-        elif verb.preposition:
+        elif verb.preposition or verb.id == "answer":
             return self._ask_object()
         else:
             wanted = NounPhrase(Pronoun.WHAT)
         return replace(clause, object=wanted, modal=None, tense=_plain(clause), asked=Asked.OBJECT)
 
     def _ask_subject(self) -> Clause:
-        verb = self._choice([v for v in _verbs("activity", "act", "state", "event", "skill", "go") if "person" in v.subject])
+        verb = self._choice(
+            [v for v in _verbs("activity", "act", "state", "event", "skill", "go") if "person" in v.subject]
+        )
         clause = self._clause(verb, NounPhrase(Pronoun.WHO), negated=False)
         is_habit = clause.time is not None and clause.tense is Tense.PRESENT
-        return replace(clause, time_first=False, asked=Asked.SUBJECT, time=None if is_habit else clause.time,
-                       modal=None, tense=_plain(clause))
+        return replace(
+            clause,
+            time_first=False,
+            asked=Asked.SUBJECT,
+            time=None if is_habit else clause.time,
+            modal=None,
+            tense=_plain(clause),
+        )
 
     def _ask_place(self) -> Clause:
         if self._chance(0.35):
             return replace(self._located(), asked=Asked.PLACE, place=None, negated=False)
-        verb = self._choice([v for v in _verbs("activity", "act", "event", "go", "stay", "skill") if v.places]
-                            + [lexicon().verbs["live"]] * 3)
+        verb = self._choice(
+            [v for v in _verbs("activity", "act", "event", "go", "skill") if v.places] + [lexicon().verbs["live"]] * 3
+        )
         clause = self._simple(verb)
         return replace(clause, place=None, modal=None, tense=_plain(clause), asked=Asked.PLACE)
 
@@ -450,9 +507,11 @@ class Grammar:
             verb,
             object=self._object(verb, you, negated=negated) if verb.object else None,
             recipient=self._recipient(verb, you),
-            place=self._place_for(verb, 0.1),
+            place=self._place_for(verb, 0.0 if negated and verb.object else 0.1),
             negated=negated,
         )
+        if negated and isinstance(clause.object, NounPhrase) and clause.object.det is Det.A:
+            clause = replace(clause, object=replace(clause.object, det=Det.THE))
         return Sentence(clause, Mood.REQUEST if self._chance(0.4) else Mood.COMMAND)
 
     def _located(self) -> Clause:
@@ -495,7 +554,8 @@ class Grammar:
         subject = self._person(("person",))
         while True:
             second = self._clause(self._any_verb())
-            if second.subject != subject:
+            is_hoped = second.tense is Tense.FUTURE or verb.id != "hope"
+            if is_hoped and not _overlap(subject, second.subject):
                 break
         return Sentence(Clause(subject, verb), link=Link.THAT, second=replace(second, time_first=False))
 
@@ -506,7 +566,7 @@ class Grammar:
         subject = NounPhrase(Pronoun.YOU) if asked else self._person(("person",))
         while True:
             second = self._asking()
-            if second.subject != subject:
+            if not _overlap(subject, second.subject):
                 break
         if asked:
             return Sentence(Clause(subject, know, asked=Asked.TRUTH), Mood.QUESTION, Link.ASKING, second)
@@ -517,7 +577,7 @@ class Grammar:
         motive = self._choice(_motives())
         negated = bool(motive.negated_verbs) and (not motive.verbs or self._chance(0.5))
         verb = self._choice(motive.negated_verbs if negated else motive.verbs)
-        who = self._person(verb.subject)
+        who = self._person_with_pronoun()
         link = self._weighted({Link.BECAUSE: 6, Link.ALTHOUGH: 2, Link.IF: 2})
         future = link is Link.IF
         if link is Link.ALTHOUGH:
@@ -539,6 +599,15 @@ class Grammar:
         if second_first:
             return Sentence(replace(deed, subject=again), link=link, second=state, second_first=True)
         return Sentence(deed, link=link, second=replace(state, subject=again))
+
+    def _person_with_pronoun(self) -> Phrasal:
+        """Someone of whom English and German say *he* or *she* alike; no adjective, the sentence has one."""
+        while True:
+            who = self._person(("person",))
+            if isinstance(who, Pair) or not isinstance(who.head, Noun):
+                return who
+            if who.plural or who.head.gender != "n" or who.head.id == "girl":
+                return replace(who, adjective=None)
 
     def _if_weather(self) -> Meaning:
         """If it rains tomorrow …, or because it is raining."""
@@ -566,7 +635,11 @@ class Grammar:
         speaks_of_subject = self._chance(0.5)
         antecedent, other = (subject, obj) if speaks_of_subject else (obj, subject)
         adjective = self._choice(telling(reasons, antecedent, other, of_subject=speaks_of_subject))
-        kind = self._weighted({"past": 3, "future": 1, "can": 1}) if verb.aspect != "fit" else self._choice(("past", "present"))
+        kind = (
+            self._weighted({"past": 3, "future": 1, "can": 1})
+            if verb.aspect != "fit"
+            else self._choice(("past", "present"))
+        )
         tense = {"past": Tense.PAST, "future": Tense.FUTURE}.get(kind, Tense.PRESENT)
         main = Clause(
             NounPhrase(subject, Det.THE),
@@ -577,7 +650,9 @@ class Grammar:
             negated=True,
         )
         it = NounPhrase(Pronoun.IT, antecedent=antecedent)
-        reason = Clause(it, quality=Quality(adjective, "too"), tense=Tense.PAST if tense is Tense.PAST else Tense.PRESENT)
+        reason = Clause(
+            it, quality=Quality(adjective, "too"), tense=Tense.PAST if tense is Tense.PAST else Tense.PRESENT
+        )
         return Sentence(main, link=Link.BECAUSE, second=reason)
 
     def _unlike_nouns(self, reasons: Reasons) -> tuple[Noun, Noun]:
@@ -611,7 +686,22 @@ _KINDS: dict[Callable[[Grammar], Meaning], float] = {
 
 def _plain(clause: Clause) -> Tense:
     """The tense of a clause that loses its modal verb."""
-    return {Tense.PRESENT: Tense.FUTURE, Tense.PERFECT: Tense.PAST}.get(clause.tense, clause.tense)
+    if clause.modal:
+        return Tense.FUTURE
+    return Tense.PAST if clause.tense is Tense.PERFECT else clause.tense
+
+
+def _heads(phrase: Phrasal | None) -> tuple[object, ...]:
+    if phrase is None:
+        return ()
+    return (phrase.first.head, phrase.second.head) if isinstance(phrase, Pair) else (phrase.head,)
+
+
+def _overlap(one: Phrasal | None, other: Phrasal | None) -> bool:
+    """Tell whether the same person may be among both."""
+    speaker = {Pronoun.I, Pronoun.WE}
+    first, second = set(_heads(one)), set(_heads(other))
+    return bool(first & second) or bool(first & speaker and second & speaker)
 
 
 @cache

@@ -141,6 +141,7 @@ class Verb(Entry):
     chinese_past: str
     chinese_progressive: str
     chinese_negative: str
+    chinese_cannot: str
     aspect: str
     subject: tuple[str, ...]
     object: tuple[str, ...]
@@ -153,7 +154,8 @@ class Verb(Entry):
         """Read a row of ``verbs.tsv``.
 
         The German verb stands there as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, and with its object:
-        ``warten auf+acc``. The Chinese forms are: bare; past; progressive; negated; those left out follow the rule.
+        ``warten auf+acc``. The Chinese forms are: bare; past; progressive; negated; not able to. Those left out follow
+        the rules.
         """
         word = row["verb"].partition(".")[0]
         infinitive, _, marker = row["german"].partition(" ")
@@ -161,7 +163,7 @@ class Verb(Entry):
         preposition, _, case = marker.partition("+")
         third, _, perfect = row["forms"].partition(", ")
         auxiliary, _, participle = perfect.partition(" ")
-        bare, past, progressive, negative, *_ = [*(form.strip() for form in row["chinese"].split(";")), "", "", ""]
+        bare, past, progressive, negative, cannot, *_ = [*map(str.strip, row["chinese"].split(";")), "", "", "", ""]
         relation, *places = row["place"].split() or [""]
         return cls(
             id=row["verb"],
@@ -178,6 +180,7 @@ class Verb(Entry):
             chinese_past=past or f"{bare}了",
             chinese_progressive=progressive,
             chinese_negative=negative,
+            chinese_cannot=cannot,
             aspect=row["aspect"],
             subject=tuple(row["subject"].split()),
             object=tuple(row["object"].split()),
@@ -303,7 +306,9 @@ class Lexicon:
         default_factory=lambda: {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
     )
     times: tuple[tuple[Time, ...], ...] = field(default_factory=lambda: tuple(_times()))
-    phrases: tuple[Phrase, ...] = field(default_factory=lambda: tuple(Phrase(*row.values()) for row in _rows("phrases")))
+    phrases: tuple[Phrase, ...] = field(
+        default_factory=lambda: tuple(Phrase(*row.values()) for row in _rows("phrases"))
+    )
 
     def venues(self) -> dict[str, Venue]:
         """The places where things happen, by the name of the noun."""
@@ -325,7 +330,9 @@ class Lexicon:
     def locations(self) -> tuple[Location, ...]:
         """What stands in ``locations.tsv``."""
         return tuple(
-            Location(f"be.{row['relation']}", tuple(row["subject"].split()), row["relation"], tuple(row["places"].split()))
+            Location(
+                f"be.{row['relation']}", tuple(row["subject"].split()), row["relation"], tuple(row["places"].split())
+            )
             for row in _rows("locations")
         )
 

@@ -33,7 +33,7 @@ class Det(Enum):
     """No article in German and Chinese."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NounPhrase:
     """Someone or something.
 
@@ -61,7 +61,7 @@ class NounPhrase:
         return isinstance(self.head, Noun) and not self.owner and not self.count and self.det in (Det.NONE, Det.A)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two noun phrases joined by *and*."""
 
@@ -90,12 +90,12 @@ class Modal(Enum):
     WANT = auto()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Home:
     """At home, or home: no article, and a preposition of its own in German."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where or where to.
 
@@ -110,7 +110,7 @@ class Place:
     goal: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Quality:
     """An adjective that is said of the subject; ``too`` much of it, ``very``, or neither ("")."""
 
@@ -129,7 +129,7 @@ class Asked(Enum):
     REASON = auto()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Clause:
     """One thing that is so, or not so, or asked, or asked for.
 
@@ -176,7 +176,7 @@ class Link(Enum):
     ASKING = auto()  # I do not know where …
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A main clause, or two.
 
