@@ -203,7 +203,7 @@ QUESTIONS = [
         do(YOU, "wait for", WHO, tense=PROGRESSIVE, asked=Asked.OBJECT),
         "Who are you waiting for?",
         "Auf wen wartest du?",
-        "你正在等谁？",
+        "你在等谁？",
     ),
     (
         do(ANNA, "read", noun("book", Det.WHICH), tense=PAST, asked=Asked.OBJECT),
@@ -247,7 +247,7 @@ QUESTIONS = [
         be(the("house"), "expensive", asked=Asked.TRUTH),
         "Is the house expensive?",
         "Ist das Haus teuer?",
-        "那座房子贵吗？",
+        "那栋房子贵吗？",
     ),
 ]
 
@@ -520,7 +520,7 @@ NEIGHBOURS_DECIDE = [
         do(the("boy"), "swing", the("bat.club"), tense=PROGRESSIVE),
         "The boy is swinging the bat.",
         "Der Junge schwingt den Schläger.",
-        "那个男孩正在挥那根球棒。",
+        "那个男孩正在挥动那根球棒。",
     ),
     (
         do(the("bat.animal"), "hang", place=near("in", the("cave")), tense=PROGRESSIVE),

@@ -17,7 +17,6 @@ from mtformer.text.phrasebook import (
     combinations,
     entries,
     is_held_out,
-    senses,
     sentences,
 )
 from mtformer.text.phrasebook.challenges import Challenge, ambiguous_words, pronouns
@@ -121,7 +120,9 @@ def test_training_shows_each_part_of_a_held_out_combination(train: tuple[Saying,
 def test_training_shows_all_meanings_of_ambiguous_words(train: tuple[Saying, ...]) -> None:
     shown = {entry.id for meaning in meanings(train) for entry in entries(meaning)}
     tables = (lexicon().nouns, lexicon().verbs, lexicon().adjectives)
-    ambiguous = {entry.id: entry.word for table in tables for entry in table.values() if len(senses(entry)) > 1}
+    ambiguous = {
+        entry.id: entry.word for table in tables for entry in table.values() if len(lexicon().senses(entry)) > 1
+    }
     assert set(ambiguous) <= shown
     assert {"chip", "bank", "bat", "light", "run"} <= set(ambiguous.values())
     assert len(set(ambiguous.values())) >= 11

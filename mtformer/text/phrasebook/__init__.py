@@ -19,14 +19,15 @@ from typing import NamedTuple
 
 from mtformer.errors import UserError
 from mtformer.text.phrasebook import chinese, english, german
-from mtformer.text.phrasebook.grammar import Grammar
-from mtformer.text.phrasebook.lexicon import Adjective, Entry, Noun, Phrase, Verb, lexicon
+from mtformer.text.phrasebook.grammar import Grammar, nouns
+from mtformer.text.phrasebook.lexicon import Entry, Noun, lexicon
 from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Pronoun, Sentence
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 TRAIN_SIZE = 60_000
 HELD_OUT_SIZES = {"valid": 1_000, "test": 1_000, "compositional": 1_000, "ambiguous": 1_000, "pronouns": 1_000}
 _HELD_OUT_SHARE = 10  # one combination in so many
+_FEW = 5
 _WORDS = range(2, 31)
 
 
@@ -88,7 +89,7 @@ def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterato
 
 
 def _fits(split: str, meaning: Sentence) -> bool:
-    if split == "ambiguous" and not any(_is_ambiguous(entry) for entry in entries(meaning)):
+    if split == "ambiguous" and not any(len(lexicon().senses(entry)) > 1 for entry in entries(meaning)):
         return False
     if split == "pronouns" and antecedent(meaning) is None:
         return False
@@ -120,9 +121,22 @@ def combinations(meaning: Sentence) -> Iterator[Combination]:
 
 @cache
 def is_held_out(combination: Combination) -> bool:
-    """Tell whether only the compositional split has it; never so for words of several meanings: they need examples."""
-    if any("." in part for part in combination[1:]):
+    """Tell whether only the compositional split has it.
+
+    Never so for words of several meanings, and for those that stand with few others: they need examples.
+    """
+    kind, first, second = combination
+    if "." in first + second:
         return False
+    if kind == "verb, object":
+        verbs = [verb for verb in lexicon().verbs.values() if lexicon().nouns[second] in nouns(verb.object)]
+        if min(len(nouns(lexicon().verbs[first].object)), len(verbs)) < _FEW:
+            return False
+    if kind == "adjective, noun":
+        adjectives = [one for one in lexicon().adjectives.values() if one.describes(lexicon().nouns[second])]
+        described = [noun for noun in lexicon().nouns.values() if lexicon().adjectives[first].describes(noun)]
+        if min(len(adjectives), len(described)) < _FEW:
+            return False
     return zlib.crc32("|".join(combination).encode()) % _HELD_OUT_SHARE == 0
 
 
@@ -164,14 +178,3 @@ def antecedent(meaning: Sentence) -> NounPhrase | None:
     """The *it* of a sentence that has one with an antecedent."""
     subject = meaning.second.subject if meaning.second else None
     return subject if isinstance(subject, NounPhrase) and subject.antecedent else None
-
-
-@cache
-def senses(entry: Entry) -> tuple[Entry, ...]:
-    """The entries of the same English word, ``entry`` itself among them."""
-    tables = {Verb: lexicon().verbs, Noun: lexicon().nouns, Adjective: lexicon().adjectives}
-    return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
-
-
-def _is_ambiguous(entry: Entry) -> bool:
-    return len(senses(entry)) > 1

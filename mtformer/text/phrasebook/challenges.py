@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.text.phrasebook import LANGUAGES, Saying, antecedent, entries, senses, sentences
-from mtformer.text.phrasebook.lexicon import Entry
+from mtformer.text.phrasebook import LANGUAGES, Saying, antecedent, entries, sentences
+from mtformer.text.phrasebook.lexicon import Entry, lexicon
 from mtformer.text.phrasebook.meaning import Sentence
 
 
@@ -63,7 +63,7 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
     """Tell whether the language has another word for another meaning of the English one."""
     forms = LANGUAGES[language].forms
-    return any(forms(entry).isdisjoint(forms(other)) for other in senses(entry))
+    return any(forms(entry).isdisjoint(forms(other)) for other in lexicon().senses(entry))
 
 
 def _occurs(word: str, text: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from mtformer.text.phrasebook.lexicon import Adjective, Name, Noun, Reasons, Time, Verb, lexicon
+from mtformer.text.phrasebook.lexicon import Adjective, Entry, Name, Noun, Reasons, Time, Verb, lexicon
 from mtformer.text.phrasebook.meaning import (
     Asked,
     Clause,
@@ -82,6 +82,22 @@ _NEW_WITH = ("have", "need", "want")
 def nouns(selectors: tuple[str, ...]) -> tuple[Noun, ...]:
     """The nouns of any of these kinds, in the order of the table."""
     return tuple(noun for noun in lexicon().nouns.values() if not noun.kinds.isdisjoint(selectors))
+
+
+@cache
+def _objects(verb: Verb) -> tuple[Noun, ...]:
+    """What the verb may have as its object."""
+    return tuple(noun for noun in nouns(verb.object) for _ in range(_weight(noun)))
+
+
+@cache
+def _adjectives() -> tuple[Adjective, ...]:
+    return tuple(adjective for adjective in lexicon().adjectives.values() for _ in range(_weight(adjective)))
+
+
+def _weight(entry: Entry) -> int:
+    """Words of several meanings come more often: they need more examples."""
+    return 4 if len(lexicon().senses(entry)) > 1 else 1
 
 
 @cache
@@ -178,7 +194,7 @@ class Grammar:
         return self._choice(options) if options and self._chance(share) else None
 
     def _object(self, verb: Verb, subject: Phrasal, *, habitual: bool = False, negated: bool = False) -> Phrasal:
-        noun = self._choice(nouns(verb.object))
+        noun = self._choice(_objects(verb))
         if {"person", "family"} & noun.kinds and verb.id not in _NEW_WITH:
             return self._other_person(noun, subject)
         if "body" in noun.kinds:
@@ -350,14 +366,13 @@ class Grammar:
     def _any_verb(self) -> Verb:
         return self._choice(_verbs(*_TENSES))
 
-    def _feeling(self, subject: Phrasal | None = None, *, can_be_past: bool = True) -> Clause:
+    def _feeling(self, *, can_be_past: bool = True) -> Clause:
         """What someone is like, or something."""
-        if subject is None and self._chance(0.6):
-            noun = self._choice(tuple(lexicon().nouns.values()))
-            options = [a for a in lexicon().adjectives.values() if a.describes(noun)]
-            if options and "person" not in noun.kinds:
-                return self._quality(self._known(noun), self._choice(options))
-        subject = subject or self._person(("person",))
+        if self._chance(0.6):
+            adjective = self._choice(_adjectives())
+            options = [noun for noun in lexicon().nouns.values() if adjective.describes(noun)]
+            return self._quality(self._known(self._choice(options)), adjective)
+        subject = self._person(("person",))
         feelings = [a for a in lexicon().adjectives.values() if "person" in a.kinds]
         clause = self._quality(subject, self._choice(feelings))
         if can_be_past and self._chance(0.4):
@@ -641,10 +656,13 @@ class Grammar:
             else self._choice(("past", "present"))
         )
         tense = {"past": Tense.PAST, "future": Tense.FUTURE}.get(kind, Tense.PRESENT)
+        time = self._time_for(tense) if self._chance(0.6) else None
         main = Clause(
-            NounPhrase(subject, Det.THE),
+            self._candidate(subject, reasons),
             verb,
-            object=NounPhrase(obj, Det.THE),
+            object=self._candidate(obj, reasons),
+            time=time,
+            time_first=time is not None and self._chance(0.5),
             tense=tense,
             modal=Modal.CAN if kind == "can" else None,
             negated=True,
@@ -654,6 +672,13 @@ class Grammar:
             it, quality=Quality(adjective, "too"), tense=Tense.PAST if tense is Tense.PAST else Tense.PRESENT
         )
         return Sentence(main, link=Link.BECAUSE, second=reason)
+
+    def _candidate(self, noun: Noun, reasons: Reasons) -> NounPhrase:
+        """One that *it* may stand for; what is said of it here must not be a reason."""
+        det = Det.THIS if self._chance(0.15) else Det.THE
+        words = {adjective.word for adjective in (*reasons.of_subject, *reasons.of_object)}
+        options = [adjective for adjective in adjectives_of(noun) if adjective.word not in words]
+        return NounPhrase(noun, det, adjective=self._choice(options) if options and self._chance(0.3) else None)
 
     def _unlike_nouns(self, reasons: Reasons) -> tuple[Noun, Noun]:
         """A subject and an object of different gender in German, of which something can be said."""

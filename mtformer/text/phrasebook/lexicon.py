@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 FOLDER = Path(__file__).parent / "lexicon"
 Row = dict[str, str]
@@ -326,6 +326,11 @@ class Lexicon:
             )
             for row in _rows("because")
         )
+
+    def senses(self, entry: Entry) -> tuple[Entry, ...]:
+        """The entries of the same English word and part of speech, ``entry`` itself among them."""
+        tables: dict[type[Entry], dict[str, Any]] = {Verb: self.verbs, Noun: self.nouns, Adjective: self.adjectives}
+        return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
 
     def locations(self) -> tuple[Location, ...]:
         """What stands in ``locations.tsv``."""
