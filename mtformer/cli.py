@@ -163,12 +163,13 @@ def sample(
     seed: Annotated[int, typer.Option(min=0, help="Another number draws other ones.")] = 1,
 ) -> None:
     """Print sentence pairs of a source, drawn at random: source, tab, target."""
-    from mtformer.commands import sample_pairs
+    from mtformer.config import parse_source
+    from mtformer.text.sampling import sample_pairs
 
     src_lang, dash, tgt_lang = pair.partition("-")
     if not (src_lang and dash and tgt_lang):
         raise UserError(f"--pair {pair}: give the languages as in en-de")
-    for src, tgt in sample_pairs(source, src_lang, tgt_lang, n, seed):
+    for src, tgt in sample_pairs(parse_source(source), src_lang, tgt_lang, n, seed):
         print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t")
 
 

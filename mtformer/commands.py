@@ -1,9 +1,8 @@
-"""What stands behind the commands except ``train``: finding the model, streams of lines, samples, printed scores."""
+"""What stands behind ``translate`` and ``eval``: finding the model, streams of lines, printed scores."""
 
 import json
 import logging
 import os
-import random
 from collections.abc import Iterable
 from contextlib import nullcontext
 from itertools import islice
@@ -13,7 +12,7 @@ from typing import IO
 from pydantic import ValidationError
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import BuiltinText, SearchConfig, parse_source
+from mtformer.config import SearchConfig, parse_source
 from mtformer.errors import UserError
 from mtformer.hardware import pick_device
 from mtformer.metrics import Score, all_scores
@@ -172,28 +171,6 @@ def _scores_as_json(path: Path, translator: Translator, n_sentences: int, scores
     search = {"beam_size": translator.search.beam_size, "length_penalty": translator.search.length_penalty}
     shown = {"model": str(path), "sentences": n_sentences, **search, "scores": [score.to_dict() for score in scores]}
     return json.dumps(shown, indent=2)
-
-
-def sample_pairs(source_text: str, src_lang: str, tgt_lang: str, n: int, seed: int) -> list[SentencePair]:
-    """Draw ``n`` pairs at random from a source as named on the command line; all of them if it has no more.
-
-    The pairs come in the order of the source, each as likely as any other (reservoir sampling: Vitter 1985, algorithm
-    R). The built-in corpus is drawn as it is made.
-    """
-    source = parse_source(source_text)
-    if isinstance(source, BuiltinText):
-        drawn = {"size": source.size or n, "seed": seed} if source.split == "train" else {}
-        return list(islice(ParallelText([source.model_copy(update=drawn)], src_lang, tgt_lang), n))
-    generator = random.Random(seed)
-    kept: list[tuple[int, SentencePair]] = []
-    with Progress("sampling", unit="pairs") as progress:
-        for number, pair in enumerate(ParallelText([source], src_lang, tgt_lang)):
-            if len(kept) < n:
-                kept.append((number, pair))
-            elif (place := generator.randrange(number + 1)) < n:
-                kept[place] = number, pair
-            progress.advance(1)
-    return [pair for _, pair in sorted(kept)]
 
 
 def _scores_as_text(scores: list[Score]) -> str:

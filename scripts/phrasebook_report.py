@@ -1,7 +1,7 @@
-"""Say what a model trained on the phrasebook has learned: BLEU on sentences and on combinations that training never
-showed, and how often it finds the meaning of a word and the noun that *it* stands for.
+"""Say what a model trained on the phrasebook has learned.
 
-usage: phrasebook_report.py RUN
+BLEU on new sentences and on combinations that training never showed; and from English, how often the model finds the
+meaning of a word and the noun that *it* stands for. Usage: phrasebook_report.py RUN
 """
 
 import sys

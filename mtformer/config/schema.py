@@ -128,7 +128,7 @@ class HubDataset(Section):
 
 
 class BuiltinText(Section):
-    """A corpus that ships with mtformer: the phrasebook, sentences of a small grammar in English, German and Chinese."""
+    """A corpus that ships with mtformer: the phrasebook, made by a grammar of English, German and Chinese."""
 
     builtin: Literal["phrasebook"]
     """Its name."""

@@ -18,10 +18,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from mtformer.errors import UserError
+from mtformer.progress import Progress
 from mtformer.text.phrasebook import chinese, english, german
 from mtformer.text.phrasebook.grammar import Grammar, nouns
 from mtformer.text.phrasebook.lexicon import Entry, Noun, lexicon
-from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Pronoun, Sentence
+from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 TRAIN_SIZE = 60_000
@@ -61,7 +62,12 @@ def sentences(split: str, *, size: int | None = None, seed: int = 1) -> tuple[Sa
 @lru_cache(maxsize=2)  # a run reads its training text three times
 def _train(size: int, seed: int) -> tuple[Saying, ...]:
     taken = {text for split in _held_out().values() for saying in split for text in saying[1:]}
-    return tuple(islice(_new(f"train {seed}", taken, fixed_phrases=True), size))
+    drawn = []
+    with Progress("drawing sentences", size, unit="sentences") as progress:
+        for saying in islice(_new(f"train {seed}", taken, fixed_phrases=True), size):
+            drawn.append(saying)
+            progress.advance(1)
+    return tuple(drawn)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""German: from meaning to words. The finite verb stands second, first or last; the rest of the verb closes the clause."""
+"""German: from meaning to words. The finite verb stands second, first or last; the rest of it closes the clause."""
 
 import re
 from dataclasses import replace

@@ -414,8 +414,8 @@ class Grammar:
     def _which(self, phrase: NounPhrase) -> NounPhrase:
         """The thing that someone bought or sold."""
         verb = lexicon().verbs[self._choice(("buy", "sell"))]
-        who = NounPhrase(self._choice((*_SPEAKERS, *_names("person"))))
-        clause = Clause(who, verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
+        anyone: tuple[Pronoun | Name, ...] = (*_SPEAKERS, *_names("person"))
+        clause = Clause(NounPhrase(self._choice(anyone)), verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
         return replace(phrase, relative=clause, relative_role="object")
 
     def _who(self, phrase: NounPhrase, *, is_past: bool) -> NounPhrase:

@@ -371,10 +371,8 @@ def _times() -> Iterator[tuple[Time, ...]]:
         columns = row["english"], row["german"], row["chinese"]
         tenses = frozenset(row["tense"].split())
         numerals = [NUMERALS[n] for n in range(2, 13)] if "{n}" in row["english"] else [("", "", "")]
-        yield tuple(
-            Time(*(column.replace("{n}", n) for column, n in zip(columns, numeral, strict=True)), tenses)
-            for numeral in numerals
-        )
+        for_each = [[column.replace("{n}", n) for column, n in zip(columns, words, strict=True)] for words in numerals]
+        yield tuple(Time(english, german, chinese, tenses) for english, german, chinese in for_each)
 
 
 def english_plural(word: str) -> str:

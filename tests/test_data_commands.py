@@ -1,0 +1,109 @@
+"""``data sample``, ``eval --data`` and the phrasebook, as a user meets them on the command line."""
+
+import json
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Project
+
+from mtformer.config import parse_source
+from mtformer.text.phrasebook import sentences
+from mtformer.text.sampling import sample_pairs
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    path = tmp_path / "numbers.tsv"
+    path.write_text("".join(f"{n}\tn{n}\n" for n in range(1_000)))
+    return path
+
+
+def sampled(project: Project, *arguments: str | Path) -> list[list[str]]:
+    result = project.mtformer("data", "sample", *arguments)
+    assert result.status == 0, result.stderr
+    return [line.split("\t") for line in result.stdout.splitlines()]
+
+
+def test_a_sample_is_spread_over_the_source_and_keeps_its_order(project: Project, numbers: Path) -> None:
+    command = (f"tsv:{numbers}", "--pair", "en-de", "-n", "50")
+    pairs = sampled(project, *command)
+    drawn = [int(src) for src, _ in pairs]
+    assert [tgt for _, tgt in pairs] == [f"n{n}" for n in drawn]
+    assert drawn == sorted(set(drawn))
+    assert len(drawn) == 50
+    assert 350 < sum(drawn) / 50 < 650
+    assert sampled(project, *command) == pairs
+    assert sampled(project, *command, "--seed", "2") != pairs
+
+
+def test_a_source_with_fewer_pairs_is_printed_whole(project: Project, numbers: Path) -> None:
+    assert len(sampled(project, f"tsv:{numbers}", "--pair", "en-de", "-n", "2000")) == 1_000
+
+
+@pytest.mark.parametrize(("src", "tgt"), list(permutations(["en", "de", "zh"], 2)))
+def test_the_phrasebook_in_all_directions(src: str, tgt: str) -> None:
+    source = parse_source("builtin:phrasebook,split:test,size:5")
+    pairs = [(saying.text(src), saying.text(tgt)) for saying in sentences("test", size=5)]
+    assert sample_pairs(source, src, tgt, n=9, seed=1) == pairs
+
+
+def test_samples_of_the_phrasebook_are_drawn_as_its_seed_says(project: Project) -> None:
+    command = ("builtin:phrasebook", "--pair", "en-de", "-n", "20")
+    assert len(sampled(project, *command)) == 20
+    assert sampled(project, *command, "--seed", "3") == [[s.en, s.de] for s in sentences("train", size=20, seed=3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tsv", "--pair", "en-de"], "tsv: a source is named by its keys, as in tsv:pairs.tsv"),
+        (["tsv:none.tsv", "--pair", "en-de"], "there is no file"),
+        (["file:none.tsv", "--pair", "en-de"], "a source is one of {src: …, tgt: …}, {tsv: …}"),
+        (["builtin:phrasebok", "--pair", "en-de"], "builtin: given `phrasebok`, allowed: phrasebook"),
+        (["builtin:phrasebook,sice:3", "--pair", "en-de"], "sice: there is no such key; did you mean `size`?"),
+        (["builtin:phrasebook,split:dev", "--pair", "en-de"], "split: given `dev`, allowed: train, valid, test"),
+        (["builtin:phrasebook,size:none", "--pair", "en-de"], "size: given `none`, allowed: a whole number"),
+        (["builtin:phrasebook", "--pair", "en-fr"], "the phrasebook has en, de, zh, not fr"),
+        (["builtin:phrasebook,split:test,size:2000", "--pair", "en-de"], "test has 1,000 sentences, not 2,000"),
+        (["builtin:phrasebook", "--pair", "ende"], "--pair ende: give the languages as in en-de"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_told(project: Project, arguments: list[str], told: str) -> None:
+    result = project.mtformer("data", "sample", *arguments)
+    assert (result.status, result.stdout) == (2, "")
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_eval_scores_a_source_as_it_scores_the_same_pairs_in_files(trained: Project, tmp_path: Path) -> None:
+    pairs = [
+        (trained.folder / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("en", "de")
+    ]
+    (tmp_path / "test.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in zip(*pairs, strict=True)))
+    from_source = trained.mtformer("eval", "--json", "--data", f"tsv:{tmp_path / 'test.tsv'}")
+    from_config = trained.mtformer("eval", "--json")
+    assert from_source.status == 0
+    assert json.loads(from_source.stdout) == json.loads(from_config.stdout)
+    both = trained.mtformer("eval", "--data", "tsv:a", "--src", "b", "--ref", "c")
+    assert (both.status, "not both" in both.stderr) == (2, True)
+
+
+def test_a_run_on_the_phrasebook_needs_no_file(project: Project) -> None:
+    config = yaml.safe_load(project.config.read_text())
+    config["data"] = {
+        "src_lang": "zh",
+        "tgt_lang": "de",
+        "train": [{"builtin": "phrasebook", "size": 300}],
+        "valid": [{"builtin": "phrasebook", "split": "valid", "size": 10}],
+        "test": [{"builtin": "phrasebook", "split": "compositional", "size": 10}],
+    }
+    config["tokenizer"] = {"vocab_size": 1_000}
+    config["training"]["max_steps"] = 3
+    project.config.write_text(yaml.safe_dump(config))
+    result = project.mtformer("train", project.config)
+    assert result.status == 0, result.stderr
+    assert "300 training pairs" in result.stderr
+    scores = json.loads(project.mtformer("eval", "--json").stdout)
+    assert scores["sentences"] == 10
