@@ -20,9 +20,10 @@ from typing import NamedTuple
 from mtformer.errors import UserError
 from mtformer.progress import Progress
 from mtformer.text.phrasebook import chinese, english, german
-from mtformer.text.phrasebook.grammar import Grammar, nouns
+from mtformer.text.phrasebook.grammar import Grammar
 from mtformer.text.phrasebook.lexicon import Entry, Noun, lexicon
 from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
+from mtformer.text.phrasebook.phrases import nouns
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 TRAIN_SIZE = 60_000

@@ -122,7 +122,7 @@ class Verb(Entry):
         preposition: before the German object, or "".
         case: of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
-        aspect: which tenses make sense, see :mod:`mtformer.text.phrasebook.grammar`.
+        aspect: which tenses make sense, see :mod:`mtformer.text.phrasebook.clauses`.
         subject, object, recipient: the kinds of nouns that it takes there.
         relation: how the place is related, see ``relations.tsv``; ``at`` and ``to`` go by the place.
         places: the kinds of places that fit.

@@ -1,0 +1,258 @@
+"""Draw who and what, where and when: noun phrases, places and times."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TypeVar
+
+from mtformer.text.phrasebook.lexicon import Adjective, Entry, Name, Noun, Time, Verb, lexicon
+from mtformer.text.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
+
+T = TypeVar("T")
+
+HUMAN = {"person", "adult", "engineer"}  # kinds that pronouns and names of people may stand for
+SPEAKERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
+_TIME_SHARE = {Tense.PROGRESSIVE: 0.2, Tense.PAST: 0.55, Tense.FUTURE: 0.9}
+_ONE_AT_A_TIME = ("wear", "put on", "take off", "lose", "forget", "reach", "turn on", "turn off", "show", "hide")
+# Kinds of nouns: what is there again the next time, and what nobody calls his own.
+_LASTING = set("washed closed switched room pet farm readable container known transit growing".split())
+_UNOWNED = set("public climbed crossed goal landmark sight hurdle bathing lifter known built".split())
+_BARE_WITH = ("like", "love", "hate")  # one likes apples, of any kind
+_NEW_WITH = ("have", "need", "want")  # and has an apple, not the apple
+
+
+@cache
+def nouns(selectors: tuple[str, ...]) -> tuple[Noun, ...]:
+    """The nouns of any of these kinds, in the order of the table."""
+    return tuple(noun for noun in lexicon().nouns.values() if not noun.kinds.isdisjoint(selectors))
+
+
+@cache
+def _objects(verb: Verb) -> tuple[Noun, ...]:
+    """What the verb may have as its object."""
+    return tuple(noun for noun in nouns(verb.object) for _ in range(weight(noun)))
+
+
+def weight(entry: Entry) -> int:
+    """Words of several meanings come more often: they need more examples."""
+    return 4 if len(lexicon().senses(entry)) > 1 else 1
+
+
+@cache
+def adjectives_of(noun: Noun) -> tuple[Adjective, ...]:
+    """The adjectives that may stand before ``noun``."""
+    return tuple(a for a in lexicon().adjectives.values() if a.attributive and a.describes(noun))
+
+
+@cache
+def names_of(kind: str) -> tuple[Name, ...]:
+    """The names of cities, men, women, or of both as ``person``."""
+    return tuple(name for name in lexicon().names if kind in (name.kind, "person" * (name.kind != "city")))
+
+
+@cache
+def times_of(tense: str) -> tuple[tuple[Time, ...], ...]:
+    """The groups of times that go with a tense."""
+    return tuple(group for group in lexicon().times if tense in group[0].tenses)
+
+
+_venues = cache(lambda: lexicon().venues())
+
+
+class Phrases:
+    """Draws phrases, one after the other, from a random generator of its own."""
+
+    def __init__(self, seed: str) -> None:
+        self._random = random.Random(seed)
+
+    # Choices.
+
+    def _chance(self, share: float) -> bool:
+        return self._random.random() < share
+
+    def _choice(self, options: Sequence[T]) -> T:
+        return options[int(self._random.random() * len(options))]
+
+    def _weighted(self, weights: dict[T, int]) -> T:
+        return self._random.choices(tuple(weights), weights=tuple(weights.values()))[0]
+
+    # Noun phrases.
+
+    def _subject(self, verb: Verb) -> Phrasal:
+        if verb.aspect == "weather":
+            return NounPhrase(Pronoun.IT)
+        if HUMAN.isdisjoint(verb.subject):
+            noun = self._choice(nouns(verb.subject))
+            return self._known(noun, can_be_plural=verb.aspect != "event" or "person" not in noun.kinds)
+        return self._person(verb.subject)
+
+    def _person(self, selectors: tuple[str, ...]) -> Phrasal:
+        """Someone, as the subject."""
+        kind = self._weighted({"pronoun": 6, "name": 5, "noun": 7, "family": 2, "pair": 1})
+        if kind == "pronoun":
+            return NounPhrase(self._choice(SPEAKERS))
+        if kind == "name":
+            return NounPhrase(self._choice(names_of("person")))
+        if kind == "family":
+            return self._relation_of(self._choice(SPEAKERS))
+        if kind == "pair":
+            first, second = self._random.sample(names_of("person"), 2)
+            return Pair(NounPhrase(first), NounPhrase(second))
+        noun = self._choice(nouns(tuple(s for s in selectors if s != "family")))
+        return self._known(noun)
+
+    def _relation_of(self, owner: Pronoun) -> NounPhrase:
+        return NounPhrase(self._choice(nouns(("family",))), owner=owner)
+
+    def _known(self, noun: Noun, *, can_be_plural: bool = True) -> NounPhrase:
+        """Someone or something that the listener knows: the, this, my."""
+        if "family" in noun.kinds:
+            return NounPhrase(noun, owner=self._choice(SPEAKERS))
+        plural = noun.number == "plural" or (can_be_plural and not noun.number and self._chance(0.15))
+        adjective = self._adjective(noun, 0.2)
+        if {"pet", "goods", "luggage"} & noun.kinds and self._chance(0.25):
+            return NounPhrase(noun, plural=plural, adjective=adjective, owner=self._choice(SPEAKERS))
+        det = Det.THIS if self._chance(0.1) else Det.THE
+        return NounPhrase(noun, det, plural, adjective=adjective)
+
+    def _adjective(self, noun: Noun, share: float) -> Adjective | None:
+        options = adjectives_of(noun)
+        return self._choice(options) if options and self._chance(share) else None
+
+    def _object(self, verb: Verb, subject: Phrasal, *, habitual: bool = False, negated: bool = False) -> Phrasal:
+        noun = self._choice(_objects(verb))
+        if {"person", "family"} & noun.kinds and verb.id not in _NEW_WITH:
+            return self._other_person(noun, subject)
+        if "body" in noun.kinds:
+            return NounPhrase(noun, plural=True, owner=pronoun_for(subject))
+        if verb.id.startswith("play."):
+            return NounPhrase(noun, Det.GENERIC)
+        if "language" in noun.kinds:
+            return NounPhrase(noun)
+        if verb.id in _BARE_WITH:
+            return self._in_general(noun)
+        phrase = self._thing(noun, _determiner_weights(noun, verb, habitual=habitual, negated=negated))
+        if isinstance(phrase.owner, Name) and phrase.owner in heads(subject):
+            phrase = replace(phrase, owner=pronoun_for(subject))
+        is_plain = not phrase.owner and phrase.det is Det.NONE and not phrase.count and not phrase.adjective
+        if is_plain and not negated and self._chance(0.15):
+            kind = next(selector for selector in verb.object if selector in noun.kinds)
+            others = [other for other in nouns((kind,)) if other.number == noun.number and other is not noun]
+            if others:
+                return Pair(phrase, replace(phrase, head=self._choice(others)))
+        return phrase
+
+    def _in_general(self, noun: Noun) -> NounPhrase:
+        """All of a kind: *apples*, *music*; or the one that is meant."""
+        if noun.number in ("", "plural", "mass") and self._chance(0.6):
+            return NounPhrase(noun, plural=noun.number != "mass")
+        return self._known(noun)
+
+    def _thing(self, noun: Noun, weights: dict[str, int]) -> NounPhrase:
+        """Something, as an object: known or new, one or several."""
+        adjective = self._adjective(noun, 0.22)
+        kind = self._weighted(weights)
+        plural = noun.number == "plural" or (noun.number == "" and kind in ("some", "several", "the several"))
+        if kind == "owner":
+            return NounPhrase(noun, plural=plural, owner=self._owner(), adjective=adjective)
+        if kind == "several":
+            count = self._choice((2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20))
+            return NounPhrase(noun, plural=plural, count=count, adjective=adjective)
+        det = {"the": Det.THE, "the several": Det.THE, "this": Det.THIS, "a": Det.A, "some": Det.NONE}[kind]
+        return NounPhrase(noun, det, plural, adjective=adjective)
+
+    def _owner(self) -> Pronoun | Name:
+        return self._choice(names_of("person")) if self._chance(0.15) else self._choice(SPEAKERS)
+
+    def _other_person(self, noun: Noun, subject: Phrasal) -> NounPhrase:
+        """Someone who is not the subject."""
+        who = subject.head if isinstance(subject, NounPhrase) else None
+        kind = self._weighted({"pronoun": 4, "name": 4, "noun": 8})
+        if kind == "pronoun":
+            own = {Pronoun.I, Pronoun.WE} if who in (Pronoun.I, Pronoun.WE) else {who}
+            return NounPhrase(self._choice([one for one in SPEAKERS if one not in own]))
+        if kind == "name" and "person" in noun.kinds:
+            used = {who} if isinstance(subject, NounPhrase) else {subject.first.head, subject.second.head}
+            return NounPhrase(self._choice([name for name in names_of("person") if name not in used]))
+        return self._known(noun)
+
+    # Places and times.
+
+    def _place(self, verb: Verb) -> Place | None:
+        return self._place_of(verb.relation, verb.places) if verb.places else None
+
+    def _place_of(self, relation: str, selectors: tuple[str, ...]) -> Place:
+        goal = relation == "to"
+        options: list[Noun | Name | Home] = [*nouns(selectors)]
+        if "home" in selectors:
+            options += [Home(), Home()]
+        if "city" in selectors:
+            options += names_of("city") if options == [] else [self._choice(names_of("city")) for _ in range(3)]
+        where = self._choice(options)
+        if not isinstance(where, Noun):
+            return Place(where, goal=goal)
+        if relation in ("at", "to"):
+            return Place(_venues()[where.id], goal=goal)
+        phrase = NounPhrase(where, Det.THE, adjective=self._adjective(where, 0.2))
+        return Place(phrase, lexicon().relations[relation])
+
+    def _place_for(self, verb: Verb, share: float = 0.25) -> Place | None:
+        """A place where the verb needs one, and sometimes where it does not."""
+        needed = verb.relation in ("to", "onto") or verb.aspect in ("stay", "posture") or verb.id == "live"
+        likely = needed or (not verb.object and self._chance(0.6)) or self._chance(share)
+        return self._place(verb) if likely else None
+
+    def _time(self, tense: str) -> Time:
+        return self._choice(self._choice(times_of(tense)))
+
+    def _time_for(self, tense: Tense) -> Time | None:
+        return self._time(tense.value) if self._chance(_TIME_SHARE.get(tense, 0)) else None
+
+
+def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool) -> dict[str, int]:
+    """How often an object is *the, my, this, some, several, a*, or *the* in the plural: 0 where nobody would say it."""
+    weights = {"the": 4, "owner": 2, "this": 1, "some": 4, "several": 2, "a": 5, "the several": 1}
+    if verb.word in _ONE_AT_A_TIME:
+        weights |= {"some": 0, "several": 0}
+    if habitual:  # one washes the car every week, but does not eat the apple every week
+        weights |= {"a": 0, "several": 0, "this": 0, "some": 7}
+        if _LASTING.isdisjoint(noun.kinds):
+            weights |= {"the": 0, "owner": 0, "the several": 0}
+    if not _UNOWNED.isdisjoint(noun.kinds) and "homes" not in noun.kinds:
+        weights["owner"] = 0
+    if negated:
+        weights["several"] = 0
+    if verb.id in _NEW_WITH:
+        weights |= {"the": 0, "this": 0, "owner": 0, "the several": 0}
+    if noun.number in ("pair", "singular"):
+        weights |= {"some": 0, "several": 0, "the several": 0}
+    if noun.number == "pair" or "known" in noun.kinds or "person" in noun.kinds:
+        weights |= {"a": 0, "some": 0, "several": 0, "the": 4}
+    if {"closed", "room", "hurdle", "climbed"} & noun.kinds:
+        weights |= {"some": 0, "several": 0}
+    if noun.number in ("mass", "plural"):
+        weights |= {"a": 0, "several": 0, "the several": 0}
+    return weights if any(weights.values()) else {"the": 1}
+
+
+def heads(phrase: Phrasal | None) -> tuple[object, ...]:
+    """Who or what a phrase names: two in a pair."""
+    if phrase is None:
+        return ()
+    return (phrase.first.head, phrase.second.head) if isinstance(phrase, Pair) else (phrase.head,)
+
+
+def pronoun_for(phrase: Phrasal) -> Pronoun:
+    """The pronoun that takes up a person."""
+    if isinstance(phrase, Pair):
+        both = (phrase.first.head, phrase.second.head)
+        return Pronoun.WE if {Pronoun.I, Pronoun.WE} & set(both) else Pronoun.THEY
+    match phrase.head:
+        case Pronoun():
+            return phrase.head
+        case Name(kind=kind):
+            return Pronoun.SHE if kind == "woman" else Pronoun.HE
+    if phrase.plural:
+        return Pronoun.THEY
+    return Pronoun.SHE if phrase.head.gender == "f" or phrase.head.id == "girl" else Pronoun.HE
