@@ -20,9 +20,9 @@ from mtformer.text.phrasebook import (
     sentences,
 )
 from mtformer.text.phrasebook.challenges import Challenge, ambiguous_words, pronouns
-from mtformer.text.phrasebook.phrases import adjectives_of, nouns
 from mtformer.text.phrasebook.lexicon import lexicon
 from mtformer.text.phrasebook.meaning import Sentence
+from mtformer.text.phrasebook.phrases import adjectives_of, nouns
 
 N_TRAIN = 20_000
 
