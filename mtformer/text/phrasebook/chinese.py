@@ -21,12 +21,13 @@ from mtformer.text.phrasebook.meaning import (
 
 _PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
 _LINKS = {
-    Link.AND: ("", "，"),
-    Link.BUT: ("", "，但是"),
-    Link.BECAUSE: ("", "，因为"),
-    Link.THAT: ("", ""),
-    Link.ASKING: ("", ""),
+    Link.AND: "，",
+    Link.BUT: "，但是",
+    Link.BECAUSE: "，因为",
+    Link.THAT: "",
+    Link.ASKING: "",
 }
+_WHEN = "什么时候"
 _FRONTED = {  # the second clause first: what begins it, and what begins the main clause
     Link.BECAUSE: ("因为", "所以"),
     Link.ALTHOUGH: ("虽然", "但是"),
@@ -59,8 +60,8 @@ def _words(meaning: Sentence) -> str:
     if meaning.link is Link.ASKING and meaning.second.asked is Asked.TRUTH:
         second = _clause(meaning.second, whether=True)
     if main.asked is Asked.TRUTH:  # 你知道……吗
-        return first.removesuffix("吗") + _LINKS[meaning.link][1] + second + "吗"
-    return first + _LINKS[meaning.link][1] + second
+        return first.removesuffix("吗") + _LINKS[meaning.link] + second + "吗"
+    return first + _LINKS[meaning.link] + second
 
 
 def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str:
@@ -80,9 +81,6 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
     asks_truth = clause.asked is Asked.TRUTH
     predicate = _predicate(clause, clause.verb, whether=whether)
     return before + ("就" if then else "") + predicate + ("吗" if asks_truth and not whether else "")
-
-
-_WHEN = "什么时候"
 
 
 def _command(clause: Clause) -> str:

@@ -1,5 +1,6 @@
 """Draw clauses: what someone does or is, or what is asked about it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -105,7 +106,12 @@ class Clauses(Phrases):
         return Clause(NounPhrase(Pronoun.IT), verb, time=time, time_first=first, tense=tense)
 
     def _any_verb(self) -> Verb:
-        return self._choice(verbs_of(*_TENSES))
+        return self._verb(verbs_of(*_TENSES))
+
+    def _verb(self, verbs: Sequence[Verb]) -> Verb:
+        """Choose a verb; those of several meanings get a second chance."""
+        verb = self._choice(verbs)
+        return verb if len(lexicon().senses(verb)) > 1 else self._choice(verbs)
 
     def _feeling(self, *, can_be_past: bool = True) -> Clause:
         """What someone or something is like."""

@@ -49,7 +49,7 @@ class Grammar(Clauses):
         return Sentence(self._asking(), Mood.QUESTION)
 
     def _command(self) -> Meaning:
-        verb = self._choice([v for v in verbs_of(*_IMPERATIVE) if not HUMAN.isdisjoint(v.subject)])
+        verb = self._verb([v for v in verbs_of(*_IMPERATIVE) if not HUMAN.isdisjoint(v.subject)])
         negated = self._chance(0.25)
         you = NounPhrase(Pronoun.YOU)
         clause = Clause(
@@ -224,7 +224,7 @@ _KINDS: dict[Callable[[Grammar], Meaning], float] = {
     Grammar._statement: 34,
     Grammar._question: 20,
     Grammar._description: 8,
-    Grammar._command: 7,
+    Grammar._command: 9,
     Grammar._location: 4,
     Grammar._existence: 3,
     Grammar._coordination: 6,

@@ -36,7 +36,7 @@ def _objects(verb: Verb) -> tuple[Noun, ...]:
 
 def weight(entry: Entry) -> int:
     """Words of several meanings come more often: they need more examples."""
-    return 4 if len(lexicon().senses(entry)) > 1 else 1
+    return 5 if len(lexicon().senses(entry)) > 1 else 1
 
 
 @cache
