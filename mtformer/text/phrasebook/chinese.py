@@ -45,8 +45,9 @@ def sentence(meaning: Meaning) -> str:
 def _words(meaning: Sentence) -> str:
     main = meaning.main
     match meaning.mood:
-        case Mood.COMMAND | Mood.REQUEST:
-            first = ("请" if meaning.mood is Mood.REQUEST else "") + _command(main)
+        case Mood.COMMAND | Mood.REQUEST if main.verb:
+            please, do_not = "请" * (meaning.mood is Mood.REQUEST), "别" * main.negated
+            first = please + do_not + _doing(main, main.verb, main.verb.chinese)
         case Mood.EXISTENCE:
             first = f"{_location(main.place)}有{_phrase(main.subject)}"
         case _:
@@ -83,20 +84,15 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
     return before + ("就" if then else "") + predicate + ("吗" if asks_truth and not whether else "")
 
 
-def _command(clause: Clause) -> str:
-    if clause.verb is None:
-        return "别" if clause.negated else ""
-    return ("别" if clause.negated else "") + _doing(clause, clause.verb, clause.verb.chinese)
-
-
 def _quality(clause: Clause, *, whether: bool) -> str:
     if clause.quality is None:
         return ""
     word = clause.quality.adjective.chinese_predicate
     is_color = word.startswith("是")
     if clause.asked is Asked.TRUTH:
-        asked = f"{'是不是' + word.removeprefix('是') if is_color else word + '不' + word}"
-        return asked if whether else f"{word}吗"
+        if not whether:
+            return f"{word}吗"
+        return f"是不{word}" if is_color else f"{word}不{word}"
     if clause.negated:
         return f"不{word}"
     if is_color:
@@ -116,44 +112,56 @@ def _being(clause: Clause, *, whether: bool) -> str:
 
 def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
     """Negation, modal or aspect; then place, verb and object."""
-    bare, past = verb.chinese, verb.chinese_past
     if clause.negated and verb.chinese_negative:
         return _doing(clause, verb, verb.chinese_negative)
     if clause.negated and clause.modal is Modal.CAN and verb.chinese_cannot:
         return _doing(clause, verb, verb.chinese_cannot)
-    asks_truth = clause.asked is Asked.TRUTH
     if clause.modal:
-        word = _modal(clause, verb)
-        return _polar(word, clause, whether=whether) + _doing(clause, verb, bare)
-    if clause.tense is Tense.FUTURE:
-        if clause.asked is Asked.TIME:
-            return _doing(clause, verb, bare)
-        word = "要" if clause.asked is Asked.REASON and verb.aspect != "event" else "会"
-        return _polar(word, clause, whether=whether) + _doing(clause, verb, bare)
-    if clause.tense is Tense.PAST:
-        if clause.negated:
-            return "没" + _doing(clause, verb, bare)
-        if whether:
-            return "有没有" + _doing(clause, verb, bare)
-        if asks_truth or (clause.asked is Asked.PLACE and verb.relation in ("to", "onto")):
-            return _doing(clause, verb, bare) + ("了" if past != bare else "")
-        if clause.asked in (Asked.PLACE, Asked.TIME):  # the deed is known, its place or time is asked for
-            return "是" * (clause.asked is Asked.PLACE) + _doing(clause, verb, bare) + "的"
-        if clause.asked is Asked.REASON and verb.aspect in ("activity", "skill", "behavior"):
-            return _doing(clause, verb, bare)
-        return _doing(clause, verb, past)
-    if clause.tense is Tense.PERFECT:
-        if clause.negated:
-            return "还没" + _doing(clause, verb, bare)
-        if asks_truth:
-            return ("是不是已经" if whether else "") + _doing(clause, verb, bare) + "了"
-        return "已经" + _doing(clause, verb, past)
-    if clause.tense is Tense.PROGRESSIVE:
-        return _progressive(clause, verb, whether=whether)
-    negation = "没" if bare.startswith("有") else "不"
+        return _polar(_modal(clause, verb), clause, whether=whether) + _doing(clause, verb, verb.chinese)
+    match clause.tense:
+        case Tense.FUTURE if clause.asked is Asked.TIME:
+            return _doing(clause, verb, verb.chinese)
+        case Tense.FUTURE:
+            word = "要" if clause.asked is Asked.REASON and verb.aspect != "event" else "会"
+            return _polar(word, clause, whether=whether) + _doing(clause, verb, verb.chinese)
+        case Tense.PAST:
+            return _past(clause, verb, whether=whether)
+        case Tense.PERFECT:
+            return _perfect(clause, verb, whether=whether)
+        case Tense.PROGRESSIVE:
+            return _progressive(clause, verb, whether=whether)
+    before = "是不是" if whether else ""
+    if clause.negated:
+        before = "没" if verb.chinese.startswith("有") else "不"
+    return before + _doing(clause, verb, verb.chinese)
+
+
+def _past(clause: Clause, verb: Verb, *, whether: bool) -> str:
+    """What happened: 了, 没, 有没有; or 是…的 when the deed is known, and its place or time is asked for."""
+    bare = _doing(clause, verb, verb.chinese)
+    if clause.negated:
+        return f"没{bare}"
     if whether:
-        return "是不是" + _doing(clause, verb, bare)
-    return (negation if clause.negated else "") + _doing(clause, verb, bare)
+        return f"有没有{bare}"
+    match clause.asked:
+        case Asked.PLACE if verb.relation not in ("to", "onto"):
+            return f"是{bare}的"
+        case Asked.TRUTH | Asked.PLACE:
+            return bare + ("了" if verb.chinese_past != verb.chinese else "")
+        case Asked.TIME:
+            return f"{bare}的"
+        case Asked.REASON if verb.aspect in ("activity", "skill", "behavior"):
+            return bare
+    return _doing(clause, verb, verb.chinese_past)
+
+
+def _perfect(clause: Clause, verb: Verb, *, whether: bool) -> str:
+    """What has happened already, or not yet."""
+    if clause.negated:
+        return "还没" + _doing(clause, verb, verb.chinese)
+    if clause.asked is Asked.TRUTH:
+        return ("是不是已经" if whether else "") + _doing(clause, verb, verb.chinese) + "了"
+    return "已经" + _doing(clause, verb, verb.chinese_past)
 
 
 def _polar(word: str, clause: Clause, *, whether: bool) -> str:
