@@ -169,7 +169,7 @@ def sample(
     src_lang, dash, tgt_lang = pair.partition("-")
     if not (src_lang and dash and tgt_lang):
         raise UserError(f"--pair {pair}: give the languages as in en-de")
-    for src, tgt in sample_pairs(parse_source(source), src_lang, tgt_lang, n, seed):
+    for src, tgt in sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed):
         print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t")
 
 

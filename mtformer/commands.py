@@ -149,14 +149,14 @@ def _test_set(
         if len(sources) != len(references):
             raise UserError(f"{src} has {len(sources):,} lines, {ref} has {len(references):,}")
     elif data is not None:
-        sources, references = _sides(ParallelText([parse_source(data)], *languages))
+        sources, references = _sides(ParallelText([parse_source(data, *languages)], *languages))
     elif bundle.config.data.test:
         try:
             sources, references = _sides(ParallelText(bundle.config.data.test, *languages))
         except UserError as error:
-            raise UserError(f"the test set that {path} names: {error}; or give --src and --ref") from None
+            raise UserError(f"the test set that {path} names: {error}; or give --data, or --src and --ref") from None
     else:
-        raise UserError(f"{path} names no test set (data.test): give --src and --ref")
+        raise UserError(f"{path} names no test set (data.test): give --data, or --src and --ref")
     if not sources:
         raise UserError("the test set is empty")
     return sources, references

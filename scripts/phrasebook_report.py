@@ -10,7 +10,7 @@ from pathlib import Path
 from mtformer.bundle import load_bundle
 from mtformer.commands import find_model, make_translator
 from mtformer.metrics import all_scores
-from mtformer.text.phrasebook import challenges, sentences
+from mtformer.text.phrasebook import challenges, held_out
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     languages = bundle.config.data
     translator = make_translator(bundle, "auto")
     for split in ("test", "compositional"):
-        sayings = sentences(split)
+        sayings = held_out(split)
         references = [saying.text(languages.tgt_lang) for saying in sayings]
         found = translator.translate([saying.text(languages.src_lang) for saying in sayings])
         hypotheses = [best.text for best, *_ in found]

@@ -203,7 +203,7 @@ search:
   beem_size: 4
 model: {source_lang: en}
 """
-    kinds = "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}"
+    kinds = "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
     assert set(problems(folder, text, "eval.n_samples")) == {
         "C:2: data.src_lang: given `EN`, allowed: a language code such as en, de or zh",
         "C:1: data.tgt_lang: this key is required and not given",

@@ -9,7 +9,7 @@ import yaml
 from conftest import Project
 
 from mtformer.config import parse_source
-from mtformer.text.phrasebook import sentences
+from mtformer.text.phrasebook import held_out, train
 from mtformer.text.sampling import sample_pairs
 
 
@@ -44,15 +44,21 @@ def test_a_source_with_fewer_pairs_is_printed_whole(project: Project, numbers: P
 
 @pytest.mark.parametrize(("src", "tgt"), list(permutations(["en", "de", "zh"], 2)))
 def test_the_phrasebook_in_all_directions(src: str, tgt: str) -> None:
-    source = parse_source("builtin:phrasebook,split:test,size:5")
-    pairs = [(saying.text(src), saying.text(tgt)) for saying in sentences("test", size=5)]
+    source = parse_source("builtin:phrasebook,split:test,size:5", src, tgt)
+    pairs = [(saying.text(src), saying.text(tgt)) for saying in held_out("test")[:5]]
     assert sample_pairs(source, src, tgt, n=9, seed=1) == pairs
+
+
+def test_the_languages_stand_in_paths_as_in_a_config(project: Project) -> None:
+    named = sampled(project, "src:test.{src_lang},tgt:test.{tgt_lang}", "--pair", "de-en", "-n", "3")
+    assert named == sampled(project, "src:test.de,tgt:test.en", "--pair", "de-en", "-n", "3")
 
 
 def test_samples_of_the_phrasebook_are_drawn_as_its_seed_says(project: Project) -> None:
     command = ("builtin:phrasebook", "--pair", "en-de", "-n", "20")
     assert len(sampled(project, *command)) == 20
-    assert sampled(project, *command, "--seed", "3") == [[s.en, s.de] for s in sentences("train", size=20, seed=3)]
+    assert sampled(project, *command, "--seed", "3") == sampled(project, "builtin:phrasebook,seed:3", *command[1:])
+    assert sampled(project, *command, "--seed", "3") == [[s.en, s.de] for s in train(20, 3)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_samples_of_the_phrasebook_are_drawn_as_its_seed_says(project: Project) 
         (["builtin:phrasebook,split:dev", "--pair", "en-de"], "split: given `dev`, allowed: train, valid, test"),
         (["builtin:phrasebook,size:none", "--pair", "en-de"], "size: given `none`, allowed: a whole number"),
         (["builtin:phrasebook", "--pair", "en-fr"], "the phrasebook has en, de, zh, not fr"),
-        (["builtin:phrasebook,split:test,size:2000", "--pair", "en-de"], "test has 1,000 sentences, not 2,000"),
+        (["tsv:a.tsv,tsv:b.tsv", "--pair", "en-de"], "a source is named by its keys"),
         (["builtin:phrasebook", "--pair", "ende"], "--pair ende: give the languages as in en-de"),
     ],
 )

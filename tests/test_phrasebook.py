@@ -3,7 +3,7 @@
 import pytest
 
 from mtformer.text.phrasebook import chinese, english, german
-from mtformer.text.phrasebook.lexicon import Name, Phrase, Time, lexicon
+from mtformer.text.phrasebook.lexicon import LEXICON, Name, Phrase, Time
 from mtformer.text.phrasebook.meaning import (
     Asked,
     Clause,
@@ -22,11 +22,11 @@ from mtformer.text.phrasebook.meaning import (
     Tense,
 )
 
-NOUNS, VERBS, ADJECTIVES = lexicon().nouns, lexicon().verbs, lexicon().adjectives
-VENUES = lexicon().venues()
-NAMES: dict[str, Name] = {name.id: name for name in lexicon().names}
-TIMES: dict[str, Time] = {time.id: time for group in lexicon().times for time in group}
-PHRASES: dict[str, Phrase] = {phrase.id: phrase for phrase in lexicon().phrases}
+NOUNS, VERBS, ADJECTIVES = LEXICON.nouns, LEXICON.verbs, LEXICON.adjectives
+VENUES = LEXICON.venues
+NAMES: dict[str, Name] = {name.id: name for name in LEXICON.names}
+TIMES: dict[str, Time] = {time.id: time for group in LEXICON.times for time in group}
+PHRASES: dict[str, Phrase] = {phrase.id: phrase for phrase in LEXICON.phrases}
 
 ME, YOU, HE, SHE, WE, THEY, WHO, WHAT = (
     NounPhrase(getattr(Pronoun, name)) for name in ("I", "YOU", "HE", "SHE", "WE", "THEY", "WHO", "WHAT")
@@ -66,7 +66,7 @@ def at(name: str, *, goal: bool = False) -> Place:
 
 
 def near(relation: str, phrase: NounPhrase) -> Place:
-    return Place(phrase, lexicon().relations[relation])
+    return Place(phrase, LEXICON.relations[relation])
 
 
 def ask(clause: Clause) -> Sentence:

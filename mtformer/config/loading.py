@@ -15,7 +15,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mtformer.config.schema import SOURCE_KINDS, Config, Section, Source
+from mtformer.config.schema import SOURCE_KINDS, Config, Section, Source, fill_in
 from mtformer.errors import UserError
 
 Key = tuple[str | int, ...]
@@ -57,7 +57,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     return config
 
 
-def parse_source(text: str) -> Source:
+def parse_source(text: str, src_lang: str, tgt_lang: str) -> Source:
     """Read a source as it is named on the command line: ``key:value``, and more of them after commas.
 
     So ``builtin:phrasebook,split:test`` is what ``{builtin: phrasebook, split: test}`` is in a config. Paths are
@@ -66,22 +66,16 @@ def parse_source(text: str) -> Source:
     Raises:
         UserError: naming all that is wrong with it.
     """
-    values = dict[str, str]()
-    for part in text.split(","):
-        key, colon, value = part.partition(":")
-        if not colon:
-            raise UserError(
-                f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test"
-            )
-        values[key.strip()] = value.strip()
+    given = [part.partition(":") for part in text.split(",")]
+    values = {key.strip(): value.strip() for key, _, value in given}
+    if not all(colon for _, colon, _ in given) or len(values) < len(given):
+        raise UserError(f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test")
+    values = fill_in(values, {"{src_lang}": src_lang, "{tgt_lang}": tgt_lang})
     try:
         return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})
     except ValidationError as error:
-        root = ("data", "train", 0)  # where it would stand in a config
-        problems = [_explain({**details, "loc": (*root, *details["loc"])}, text, {}, {}) for details in error.errors()]
-        raise UserError(
-            "\n".join(problem.replace("data.train.0.", "").replace("data.train.0: ", "") for problem in problems)
-        ) from None
+        problems = [_explain(details, text, {}, {}, root=("data", "train", 0)) for details in error.errors()]
+        raise UserError("\n".join(problems)) from None
 
 
 def dump_config(config: Config) -> str:
@@ -160,14 +154,18 @@ def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, ov
     applied[keys] = override
 
 
-def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides) -> str:
-    """Turn one of pydantic's errors into a sentence with file, line, key, what was given and what is allowed."""
-    key = _without_tags(details["loc"])
+def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides, root: Key = ()) -> str:
+    """Turn one of pydantic's errors into a sentence with file, line, key, what was given and what is allowed.
+
+    ``root`` is where in a config the part of it stands that was read alone.
+    """
+    loc = (*root, *details["loc"])
+    key = _without_tags(loc)[len(root) :]
     where = _where(key, name, lines, applied)
     label = f"{where}: {_dotted(key)}: " if key else f"{where}: "
     given = details["input"]
     if details["type"] == "extra_forbidden":
-        return label + "there is no such key" + _suggestion(str(key[-1]), _section_at(details["loc"][:-1]))
+        return label + "there is no such key" + _suggestion(str(key[-1]), _section_at(loc[:-1]))
     if details["type"] == "missing":
         return label + "this key is required and not given"
     if details["type"] == "value_error":

@@ -60,12 +60,12 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
     return path
 
 
-def _replace(value: Any, replacements: dict[str, Any]) -> Any:
+def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
     """Replace in all texts inside ``value`` what is a key of ``replacements`` and has a text there."""
     if isinstance(value, dict):
-        return {key: _replace(item, replacements) for key, item in value.items()}
+        return {key: fill_in(item, replacements) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replace(item, replacements) for item in value]
+        return [fill_in(item, replacements) for item in value]
     if isinstance(value, str):
         for old, new in replacements.items():
             value = value.replace(old, new) if isinstance(new, str) else value
@@ -134,8 +134,8 @@ class BuiltinText(Section):
     """Its name."""
     split: Literal["train", "valid", "test", "compositional", "ambiguous", "pronouns"] = "train"
     """Which of its sentences; none of `train` is in another split."""
-    size: PositiveInt | None = None
-    """How many; when not given, 60,000 of `train` and all 1,000 of another split."""
+    size: PositiveInt = 60_000
+    """How many at most; `train` has any number, another split 1,000."""
     seed: int = Field(default=1, ge=0)
     """Decides which sentences `train` has."""
 
@@ -345,4 +345,4 @@ class Config(Section):
         if not isinstance(given, dict) or not isinstance(given.get("data"), dict):
             return given
         languages = {f"{{{key}}}": given["data"].get(key) for key in ("src_lang", "tgt_lang")}
-        return given | {key: _replace(given[key], languages) for key in ("data", "run") if key in given}
+        return given | {key: fill_in(given[key], languages) for key in ("data", "run") if key in given}

@@ -1,7 +1,6 @@
 """A few sentence pairs of a source, drawn at random, to look at."""
 
 import random
-from itertools import islice
 
 from mtformer.config import BuiltinText, Source
 from mtformer.progress import Progress
@@ -12,11 +11,10 @@ def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int
     """Draw ``n`` pairs at random from ``source``; all of them if it has no more.
 
     The pairs come in the order of the source, each as likely as any other (reservoir sampling: Vitter 1985, algorithm
-    R). The built-in corpus is drawn as it is made.
+    R). Of the phrasebook's training text, which has no end, the first ``n`` of ``seed`` are taken.
     """
-    if isinstance(source, BuiltinText):
-        drawn = {"size": source.size or n, "seed": seed} if source.split == "train" else {}
-        return list(islice(ParallelText([source.model_copy(update=drawn)], src_lang, tgt_lang), n))
+    if isinstance(source, BuiltinText) and source.split == "train":
+        source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))
     generator = random.Random(seed)
     kept: list[tuple[int, SentencePair]] = []
     with Progress("sampling", unit="pairs") as progress:

@@ -143,7 +143,7 @@ def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Itera
     for language in (src_lang, tgt_lang):
         if language not in phrasebook.LANGUAGES:
             raise UserError(f"the phrasebook has {', '.join(phrasebook.LANGUAGES)}, not {language}")
-    for saying in phrasebook.sentences(source.split, size=source.size, seed=source.seed):
+    for saying in phrasebook.sentences(source.split, source.size, source.seed):
         yield SentencePair(saying.text(src_lang), saying.text(tgt_lang))
 
 

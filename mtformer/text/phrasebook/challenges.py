@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.text.phrasebook import LANGUAGES, Saying, antecedent, entries, sentences
-from mtformer.text.phrasebook.lexicon import Entry, lexicon
+from mtformer.text.phrasebook.lexicon import Entry, senses
 from mtformer.text.phrasebook.meaning import Sentence
+from mtformer.text.phrasebook.splits import LANGUAGES, Saying, antecedent, entries, held_out
 
 
 class Challenge(NamedTuple):
@@ -23,14 +23,17 @@ class Challenge(NamedTuple):
     expected: tuple[frozenset[str], ...]
 
     def is_met_by(self, hypothesis: str) -> bool:
-        """Tell whether ``hypothesis`` has all that is expected, whatever else may be wrong with it."""
-        return all(any(_occurs(word, hypothesis) for word in words) for words in self.expected)
+        """Tell whether ``hypothesis`` has all that is expected, whatever else may be wrong with it.
+
+        A word must be there as often as in ``tgt``: what is one word may also be a part of another, as 老 of 老虎.
+        """
+        return all(any(_count(word, hypothesis) >= _count(word, self.tgt) for word in words) for words in self.expected)
 
 
 def ambiguous_words(tgt_lang: str) -> list[Challenge]:
     """The split ``ambiguous`` as far as the meanings of its words have different translations in ``tgt_lang``."""
     challenges = []
-    for saying in sentences("ambiguous"):
+    for saying in held_out("ambiguous"):
         tgt = saying.text(tgt_lang)
         expected = tuple(_expected_words(saying, tgt, tgt_lang))
         if expected:
@@ -42,7 +45,7 @@ def pronouns(tgt_lang: str) -> list[Challenge]:
     """The split ``pronouns``: German has *er*, *sie* or *es*; Chinese 它 for an animal, and repeats any other noun."""
     because = {"de": "weil ", "zh": "因为"}[tgt_lang]
     challenges = []
-    for saying in sentences("pronouns"):
+    for saying in held_out("pronouns"):
         tgt = saying.text(tgt_lang)
         it = antecedent(saying.meaning) if isinstance(saying.meaning, Sentence) else None
         if it:
@@ -55,7 +58,7 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
     forms = LANGUAGES[tgt_lang].forms
     for entry in entries(saying.meaning) if isinstance(saying.meaning, Sentence) else ():
         if _tells_senses_apart(entry, tgt_lang):
-            words = frozenset(word for word in forms(entry) if _occurs(word, tgt))
+            words = frozenset(word for word in forms(entry) if _count(word, tgt))
             if words:
                 yield words
 
@@ -63,9 +66,9 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
     """Tell whether the language has another word for another meaning of the English one."""
     forms = LANGUAGES[language].forms
-    return any(forms(entry).isdisjoint(forms(other)) for other in lexicon().senses(entry))
+    return any(forms(entry).isdisjoint(forms(other)) for other in senses(entry))
 
 
-def _occurs(word: str, text: str) -> bool:
-    """Look for ``word``; as a whole in German, where *alt* is also a part of *kalt*."""
-    return re.search(rf"(?<![a-zäöüß]){re.escape(word)}(?![a-zäöüß])", text, re.IGNORECASE) is not None
+def _count(word: str, text: str) -> int:
+    """Count ``word``; as a whole in German, where *alt* is also a part of *kalt*."""
+    return len(re.findall(rf"(?<![a-zäöüß]){re.escape(word)}(?![a-zäöüß])", text, re.IGNORECASE))

@@ -1,5 +1,7 @@
 """Chinese: from meaning to characters. Time, place, verb, object; particles tell tense, negation and questions."""
 
+import re
+
 from mtformer.text.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
 from mtformer.text.phrasebook.meaning import (
     Asked,
@@ -301,5 +303,7 @@ def forms(entry: Entry) -> set[str]:
         case Adjective():
             return {entry.chinese, entry.chinese_predicate}
         case Verb():
-            return {entry.chinese.strip("~#@")}
+            patterns = [entry.chinese, entry.chinese_past, entry.chinese_progressive, entry.chinese_cannot]
+            patterns += [pattern.replace("去", "回") for pattern in patterns]  # home
+            return {part for pattern in patterns for part in re.split("[~#@了]", pattern)} - {"", "给", "把"}
     return set()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from mtformer.text.phrasebook.lexicon import Adjective, Name, Noun, Verb, lexicon
+from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Name, Noun, Verb, is_ambiguous
 from mtformer.text.phrasebook.meaning import (
     Asked,
     Clause,
@@ -19,7 +19,7 @@ from mtformer.text.phrasebook.meaning import (
 )
 from mtformer.text.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, names_of, nouns, weight
 
-# The aspects that a verb may have in the table: in which tenses it makes sense, and how often it comes in each.
+# Aspects that verbs have in the table: the tenses in which one makes sense, and how often it comes in each.
 _TENSES: dict[str, dict[str, int]] = {
     "activity": {"progressive": 6, "habitual": 3, "past": 6, "future": 3, "perfect": 1, "modal": 3},
     "behavior": {"progressive": 4, "habitual": 2, "past": 4},
@@ -32,21 +32,21 @@ _TENSES: dict[str, dict[str, int]] = {
     "posture": {"progressive": 1},
     "wear": {"progressive": 1},
     "running": {"progressive": 1},
+    "weather": {"progressive": 1, "past": 1, "future": 1},
 }
+
+_TRADE = ("buy", "sell")
 
 
 @cache
 def _adjectives() -> tuple[Adjective, ...]:
-    return tuple(adjective for adjective in lexicon().adjectives.values() for _ in range(weight(adjective)))
+    return tuple(adjective for adjective in LEXICON.adjectives.values() for _ in range(weight(adjective)))
 
 
 @cache
 def verbs_of(*aspects: str) -> tuple[Verb, ...]:
     """The verbs of any of these aspects, in the order of the table."""
-    return tuple(verb for verb in lexicon().verbs.values() if verb.aspect in aspects)
-
-
-_locations = cache(lambda: lexicon().locations())
+    return tuple(verb for verb in LEXICON.verbs.values() if verb.aspect in aspects)
 
 
 class Clauses(Phrases):
@@ -55,8 +55,6 @@ class Clauses(Phrases):
     def _clause(self, verb: Verb, subject: Phrasal | None = None, *, negated: bool | None = None) -> Clause:
         """A clause about ``subject``, or any that fits, in a tense that fits the verb."""
         subject = subject or self._subject(verb)
-        if verb.aspect == "weather":
-            return self._weather(verb)
         kind = self._weighted(_TENSES[verb.aspect])
         if kind == "habitual":
             return self._habit(verb, subject)
@@ -99,28 +97,22 @@ class Clauses(Phrases):
             time_first="habitual" in time.tenses and self._chance(0.3),
         )
 
-    def _weather(self, verb: Verb) -> Clause:
-        tense = self._choice((Tense.PROGRESSIVE, Tense.PAST, Tense.FUTURE))
-        time = self._time(tense.value) if tense is not Tense.PROGRESSIVE else None
-        first = time is not None and self._chance(0.4)
-        return Clause(NounPhrase(Pronoun.IT), verb, time=time, time_first=first, tense=tense)
-
     def _any_verb(self) -> Verb:
         return self._verb(verbs_of(*_TENSES))
 
     def _verb(self, verbs: Sequence[Verb]) -> Verb:
         """Choose a verb; those of several meanings get a second chance."""
         verb = self._choice(verbs)
-        return verb if len(lexicon().senses(verb)) > 1 else self._choice(verbs)
+        return verb if is_ambiguous(verb) else self._choice(verbs)
 
     def _feeling(self, *, can_be_past: bool = True) -> Clause:
         """What someone or something is like."""
         if self._chance(0.6):
             adjective = self._choice(_adjectives())
-            options = [noun for noun in lexicon().nouns.values() if adjective.describes(noun)]
+            options = [noun for noun in LEXICON.nouns.values() if adjective.describes(noun)]
             return self._quality(self._known(self._choice(options)), adjective)
         subject = self._person(("person",))
-        feelings = [a for a in lexicon().adjectives.values() if "person" in a.kinds]
+        feelings = [a for a in LEXICON.adjectives.values() if "person" in a.kinds]
         clause = self._quality(subject, self._choice(feelings))
         if can_be_past and self._chance(0.4):
             time = self._time("past")
@@ -148,15 +140,16 @@ class Clauses(Phrases):
                 phrase = replace(subject, adjective=None)
                 return replace(clause, subject=self._who(phrase, is_past=is_past))
             return clause
-        is_thing = isinstance(obj, NounPhrase) and isinstance(obj.head, Noun) and "goods" in obj.head.kinds
         ends = not clause.time and not clause.place  # nothing may follow that could belong to the other clause
-        if is_thing and ends and isinstance(obj, NounPhrase) and obj.det is Det.THE and clause.verb.id != "buy":
+        if not (isinstance(obj, NounPhrase) and isinstance(obj.head, Noun) and ends and clause.verb.id not in _TRADE):
+            return clause
+        if "goods" in obj.head.kinds and obj.det is Det.THE:
             return replace(clause, object=self._which(replace(obj, adjective=None)))
         return clause
 
     def _which(self, phrase: NounPhrase) -> NounPhrase:
         """The thing that someone bought or sold."""
-        verb = lexicon().verbs[self._choice(("buy", "sell"))]
+        verb = LEXICON.verbs[self._choice(_TRADE)]
         anyone: tuple[Pronoun | Name, ...] = (*SPEAKERS, *names_of("person"))
         clause = Clause(NounPhrase(self._choice(anyone)), verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
         return replace(phrase, relative=clause, relative_role="object")
@@ -203,8 +196,8 @@ class Clauses(Phrases):
         return replace(clause, quality=degree, negated=False, asked=Asked.TRUTH)
 
     def _ask_object(self) -> Clause:
-        unambiguous = [v for v in verbs_of("activity", "act", "state", "event") if v.object and "." not in v.id]
-        verb = self._choice(unambiguous)
+        verbs = [v for v in verbs_of("activity", "act", "state", "event") if len(nouns(v.object)) > 1]
+        verb = self._choice([v for v in verbs if not is_ambiguous(v)])
         clause = self._simple(verb)
         noun = self._choice(nouns(verb.object))
         is_person = bool({"person", "family"} & noun.kinds)
@@ -213,7 +206,7 @@ class Clauses(Phrases):
             wanted = NounPhrase(noun, Det.HOW_MANY if several else Det.WHICH, plural=several)
         elif is_person:
             wanted = NounPhrase(Pronoun.WHO)
-        elif verb.preposition or verb.id == "answer":
+        elif verb.preposition:
             return self._ask_object()
         else:
             wanted = NounPhrase(Pronoun.WHAT)
@@ -238,7 +231,7 @@ class Clauses(Phrases):
         if self._chance(0.35):
             return replace(self._located(), asked=Asked.PLACE, place=None, negated=False)
         verb = self._choice(
-            [v for v in verbs_of("activity", "act", "event", "go", "skill") if v.places] + [lexicon().verbs["live"]] * 3
+            [v for v in verbs_of("activity", "act", "event", "go", "skill") if v.places] + [LEXICON.verbs["live"]] * 3
         )
         clause = self._simple(verb)
         return replace(clause, place=None, modal=None, tense=_plain(clause), asked=Asked.PLACE)
@@ -253,7 +246,7 @@ class Clauses(Phrases):
         return replace(clause, modal=None, tense=_plain(clause), asked=Asked.REASON)
 
     def _located(self) -> Clause:
-        location = self._choice(_locations())
+        location = self._choice(LEXICON.locations)
         subject = self._known(self._choice(nouns(location.subject)))
         place = self._place_of(location.relation, location.places)
         return Clause(subject, place=place, negated=self._chance(0.1))

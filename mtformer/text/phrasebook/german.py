@@ -66,7 +66,6 @@ _CONTRACTIONS = {
     "zu dem ": "zum ",
     "zu der ": "zur ",
 }
-_WITH_E = ("danken", "umarmen", "lernen", "malen", "besuchen", "feiern")  # commands that sound better with -e
 _LINKS = {Link.BECAUSE: "weil", Link.ALTHOUGH: "obwohl", Link.IF: "wenn", Link.THAT: "dass", Link.ASKING: ""}
 _ASKING = {Asked.TIME: "wann", Asked.REASON: "warum"}
 
@@ -288,17 +287,19 @@ def present(infinitive: str, person: int, plural: bool, third: str = "") -> str:
 def _imperative(clause: Clause) -> _VerbGroup:
     if clause.verb is None:
         return _VerbGroup("sei")
-    return _VerbGroup(imperative(clause.verb.german, clause.verb.german_third), prefix=clause.verb.prefix)
+    return _VerbGroup(imperative(clause.verb), prefix=clause.verb.prefix)
 
 
 @cache
-def imperative(infinitive: str, third: str) -> str:
+def imperative(verb: Verb) -> str:
     """What one says to a friend: *komm*, *warte*, *lies*, *fahr*."""
-    stem = infinitive.removesuffix("n").removesuffix("e")
-    changed = third.removesuffix("t")
+    if verb.imperative:
+        return verb.imperative
+    stem = verb.german.removesuffix("n").removesuffix("e")
+    changed = verb.german_third.removesuffix("t")
     if "e" in stem and changed.count("i") > stem.count("i"):  # essen, isst: iss
         return changed
-    return f"{stem}e" if infinitive in _WITH_E or re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
+    return f"{stem}e" if re.search(r"([td]|[aeiouäöü]?er|[fdgt]n|chn)$", stem) else stem
 
 
 def _place(place: Place | None) -> str:
@@ -343,7 +344,7 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
     noun = phrase.head
     gender = _GENDERS.index("pl" if phrase.plural else noun.gender)
     determiner, endings = _determiner(phrase, case, gender, negated=negated)
-    adjective = inflected(phrase.adjective, endings[case].split()[gender]) if phrase.adjective else ""
+    adjective = phrase.adjective.german_stem + endings[case].split()[gender] if phrase.adjective else ""
     words = f"{determiner} {adjective} {_noun(noun, case, plural=phrase.plural)}"
     return " ".join(words.split()) + _relative(phrase)
 
@@ -381,11 +382,6 @@ def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) ->
             return "", _STRONG
 
 
-def inflected(adjective: Adjective, ending: str) -> str:
-    """The adjective before a noun."""
-    return adjective.german_stem + ending
-
-
 def _noun(noun: Noun, case: str, *, plural: bool) -> str:
     if plural:
         return noun.german_plural + ("n" if case == "dat" and not noun.german_plural.endswith(("n", "s")) else "")
@@ -413,7 +409,6 @@ def forms(entry: Entry) -> set[str]:
             return {entry.german, *(entry.german_stem + ending for ending in endings)}
         case Verb():
             singular = (present(entry.german, person, False, entry.german_third) for person in (1, 2, 3))
-            command = imperative(entry.german, entry.german_third)
-            finite = {*singular, entry.german, command}
+            finite = {*singular, entry.german, imperative(entry)}
             return finite | {entry.prefix + form for form in finite} | {entry.german_participle}
     return set()

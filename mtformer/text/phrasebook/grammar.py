@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from mtformer.text.phrasebook.clauses import Clauses, verbs_of
-from mtformer.text.phrasebook.lexicon import Adjective, Noun, Reasons, lexicon
+from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Noun, Reasons
 from mtformer.text.phrasebook.meaning import (
     Asked,
     Clause,
@@ -25,8 +25,6 @@ from mtformer.text.phrasebook.meaning import (
 from mtformer.text.phrasebook.phrases import HUMAN, adjectives_of, heads, nouns, pronoun_for
 
 _IMPERATIVE = ("activity", "act", "go", "stay", "skill")
-_reasons = cache(lambda: lexicon().reasons())
-_motives = cache(lambda: lexicon().motives())
 
 
 class Grammar(Clauses):
@@ -34,9 +32,7 @@ class Grammar(Clauses):
 
     def draw(self) -> Meaning:
         """Draw the meaning of a sentence."""
-        kinds = tuple(_KINDS)
-        kind = self._random.choices(kinds, weights=[_KINDS[kind] for kind in kinds])[0]
-        return kind(self)
+        return self._weighted(_KINDS)(self)
 
     def _statement(self) -> Meaning:
         clause = self._clause(self._any_verb())
@@ -105,7 +101,7 @@ class Grammar(Clauses):
 
     def _unknown(self) -> Meaning:
         """Someone does not know, or is asked."""
-        know = lexicon().verbs["know.fact"]
+        know = LEXICON.verbs["know.fact"]
         asked = self._chance(0.4)
         subject = NounPhrase(Pronoun.YOU) if asked else self._person(("person",))
         while True:
@@ -118,15 +114,13 @@ class Grammar(Clauses):
 
     def _because(self) -> Meaning:
         """A feeling and what it leads to, in either order; *although* when it leads to the contrary; or *if*."""
-        motive = self._choice(_motives())
-        negated = bool(motive.negated_verbs) and (not motive.verbs or self._chance(0.5))
+        motive = self._choice(LEXICON.motives)
+        negated = not motive.verbs or self._chance(0.5)
         verb = self._choice(motive.negated_verbs if negated else motive.verbs)
         who = self._person_with_pronoun()
         link = self._weighted({Link.BECAUSE: 6, Link.ALTHOUGH: 2, Link.IF: 2})
         future = link is Link.IF
         if link is Link.ALTHOUGH:
-            if not motive.negated_verbs:
-                return self._because()
             verb, negated = self._choice(motive.negated_verbs), False
         second_first = link is not Link.BECAUSE or self._chance(0.4)
         tense = Tense.FUTURE if future else Tense.PAST
@@ -150,7 +144,7 @@ class Grammar(Clauses):
             who = self._person(("person",))
             if isinstance(who, Pair) or not isinstance(who.head, Noun):
                 return who
-            if who.plural or who.head.gender != "n" or who.head.id == "girl":
+            if who.plural or who.head.gender != "n" or "female" in who.head.kinds:
                 return replace(who, adjective=None)
 
     def _if_weather(self) -> Meaning:
@@ -173,7 +167,7 @@ class Grammar(Clauses):
 
     def _it(self) -> Meaning:
         """It did not happen, because *it* was too …: which of the two nouns it is, only the adjective tells."""
-        reasons = self._choice(_reasons())
+        reasons = self._choice(LEXICON.reasons)
         verb = reasons.verb
         subject, obj = self._unlike_nouns(reasons)
         speaks_of_subject = self._chance(0.5)
@@ -217,10 +211,10 @@ class Grammar(Clauses):
                 return subject, obj
 
     def _phrase(self) -> Meaning:
-        return self._choice(lexicon().phrases)
+        return self._choice(LEXICON.phrases)
 
 
-_KINDS: dict[Callable[[Grammar], Meaning], float] = {
+_KINDS: dict[Callable[[Grammar], Meaning], int] = {
     Grammar._statement: 34,
     Grammar._question: 20,
     Grammar._description: 8,
@@ -233,7 +227,7 @@ _KINDS: dict[Callable[[Grammar], Meaning], float] = {
     Grammar._because: 6,
     Grammar._if_weather: 3,
     Grammar._it: 10,
-    Grammar._phrase: 0.5,
+    Grammar._phrase: 1,
 }
 
 

@@ -9,8 +9,8 @@ meanings always tell which one is meant.
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -122,8 +122,11 @@ class Verb(Entry):
         preposition: before the German object, or "".
         case: of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
+        imperative: of the German verb, or "" if it follows the rule.
         aspect: which tenses make sense, see :mod:`mtformer.text.phrasebook.clauses`.
         subject, object, recipient: the kinds of nouns that it takes there.
+        object_as: how one speaks of the object: as a kind (``any``), as something ``new``, as ``one`` and not several,
+            without an article (``generic``), or in any way ("").
         relation: how the place is related, see ``relations.tsv``; ``at`` and ``to`` go by the place.
         places: the kinds of places that fit.
     """
@@ -134,6 +137,7 @@ class Verb(Entry):
     german: str
     german_third: str
     german_participle: str
+    imperative: str
     auxiliary: str
     preposition: str
     case: str
@@ -145,6 +149,7 @@ class Verb(Entry):
     aspect: str
     subject: tuple[str, ...]
     object: tuple[str, ...]
+    object_as: str
     recipient: tuple[str, ...]
     relation: str
     places: tuple[str, ...]
@@ -153,15 +158,15 @@ class Verb(Entry):
     def from_row(cls, row: Row) -> Self:
         """Read a row of ``verbs.tsv``.
 
-        The German verb stands there as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, and with its object:
-        ``warten auf+acc``. The Chinese forms are: bare; past; progressive; negated; not able to. Those left out follow
-        the rules.
+        The German verb stands there as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, then an imperative
+        that does not follow the rule, and with its object: ``warten auf+acc``. The Chinese forms are: bare; past;
+        progressive; negated; not able to. Those left out follow the rules.
         """
         word = row["verb"].partition(".")[0]
         infinitive, _, marker = row["german"].partition(" ")
         prefix, _, german = infinitive.rpartition("·")
         preposition, _, case = marker.partition("+")
-        third, _, perfect = row["forms"].partition(", ")
+        third, perfect, imperative = [*row["forms"].split(", "), ""][:3]
         auxiliary, _, participle = perfect.partition(" ")
         bare, past, progressive, negative, cannot, *_ = [*map(str.strip, row["chinese"].split(";")), "", "", "", ""]
         relation, *places = row["place"].split() or [""]
@@ -173,6 +178,7 @@ class Verb(Entry):
             german=german,
             german_third=third,
             german_participle=prefix + participle,
+            imperative=imperative,
             auxiliary={"hat": "haben", "ist": "sein"}[auxiliary],
             preposition=preposition,
             case=case or "acc",
@@ -184,6 +190,7 @@ class Verb(Entry):
             aspect=row["aspect"],
             subject=tuple(row["subject"].split()),
             object=tuple(row["object"].split()),
+            object_as=row["as"],
             recipient=tuple(row["recipient"].split()),
             relation=relation,
             places=tuple(places),
@@ -250,7 +257,7 @@ class Phrase(Entry):
 
 
 @dataclass(frozen=True, eq=False)
-class Reasons(Entry):
+class Reasons:
     """Why it did not happen: adjectives that speak of the subject of the verb, and those that speak of its object."""
 
     verb: Verb
@@ -259,7 +266,7 @@ class Reasons(Entry):
 
 
 @dataclass(frozen=True, eq=False)
-class Location(Entry):
+class Location:
     """What may be found where: kinds of nouns, a relation, and kinds of places."""
 
     subject: tuple[str, ...]
@@ -268,7 +275,7 @@ class Location(Entry):
 
 
 @dataclass(frozen=True, eq=False)
-class Motive(Entry):
+class Motive:
     """A state of a person, and what one does for it, or does not do."""
 
     adjective: Adjective
@@ -292,34 +299,71 @@ NUMERALS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All tables, by the name of the entry; ``times`` in groups that differ by a number only."""
+    """All tables, each read when it is needed first; the larger ones by the name of the entry."""
 
-    nouns: dict[str, Noun] = field(default_factory=lambda: {row["noun"]: Noun.from_row(row) for row in _rows("nouns")})
-    adjectives: dict[str, Adjective] = field(
-        default_factory=lambda: {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
-    )
-    verbs: dict[str, Verb] = field(default_factory=lambda: {row["verb"]: Verb.from_row(row) for row in _rows("verbs")})
-    names: tuple[Name, ...] = field(default_factory=lambda: tuple(Name(*row.values()) for row in _rows("names")))
-    relations: dict[str, Relation] = field(
-        default_factory=lambda: {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
-    )
-    times: tuple[tuple[Time, ...], ...] = field(default_factory=lambda: tuple(_times()))
-    phrases: tuple[Phrase, ...] = field(
-        default_factory=lambda: tuple(Phrase(*row.values()) for row in _rows("phrases"))
-    )
+    @cached_property
+    def nouns(self) -> dict[str, Noun]:
+        """``nouns.tsv``."""
+        return {row["noun"]: Noun.from_row(row) for row in _rows("nouns")}
 
+    @cached_property
+    def adjectives(self) -> dict[str, Adjective]:
+        """``adjectives.tsv``."""
+        return {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
+
+    @cached_property
+    def verbs(self) -> dict[str, Verb]:
+        """``verbs.tsv``."""
+        return {row["verb"]: Verb.from_row(row) for row in _rows("verbs")}
+
+    @cached_property
+    def names(self) -> tuple[Name, ...]:
+        """``names.tsv``."""
+        return tuple(Name(*row.values()) for row in _rows("names"))
+
+    @cached_property
+    def times(self) -> tuple[tuple[Time, ...], ...]:
+        """``times.tsv``, in groups that differ by a number only."""
+        return tuple(_times())
+
+    @cached_property
+    def phrases(self) -> tuple[Phrase, ...]:
+        """``phrases.tsv``."""
+        return tuple(Phrase(*row.values()) for row in _rows("phrases"))
+
+    @cached_property
+    def relations(self) -> dict[str, Relation]:
+        """``relations.tsv``."""
+        return {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
+
+    @cached_property
     def venues(self) -> dict[str, Venue]:
-        """The places where things happen, by the name of the noun."""
-        rows = list(_rows("places"))
-        return {row["place"]: Venue(row["place"], self.nouns[row["place"]], *list(row.values())[1:]) for row in rows}
+        """``places.tsv``: where things happen, by the name of the noun."""
+        rows = [list(row.values()) for row in _rows("places")]
+        return {place: Venue(place, self.nouns[place], *forms) for place, *forms in rows}
 
+    @cached_property
+    def locations(self) -> tuple[Location, ...]:
+        """``locations.tsv``."""
+        return tuple(
+            Location(tuple(row["subject"].split()), row["relation"], tuple(row["places"].split()))
+            for row in _rows("locations")
+        )
+
+    @cached_property
+    def motives(self) -> tuple[Motive, ...]:
+        """``motives.tsv``."""
+        return tuple(
+            Motive(self.adjectives[row["adjective"]], self._verbs(row["verbs"]), self._verbs(row["negated verbs"]))
+            for row in _rows("motives")
+        )
+
+    @cached_property
     def reasons(self) -> tuple[Reasons, ...]:
-        """What stands in ``because.tsv``."""
+        """``because.tsv``."""
         return tuple(
             Reasons(
-                row["verb"],
                 self.verbs[row["verb"]],
                 tuple(self.adjectives[name] for name in row["subject adjectives"].split()),
                 tuple(self.adjectives[name] for name in row["object adjectives"].split()),
@@ -327,37 +371,24 @@ class Lexicon:
             for row in _rows("because")
         )
 
-    def senses(self, entry: Entry) -> tuple[Entry, ...]:
-        """The entries of the same English word and part of speech, ``entry`` itself among them."""
-        tables: dict[type[Entry], dict[str, Any]] = {Verb: self.verbs, Noun: self.nouns, Adjective: self.adjectives}
-        return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
+    def _verbs(self, names: str) -> tuple[Verb, ...]:
+        return tuple(self.verbs[name.replace("_", " ")] for name in names.split())
 
-    def locations(self) -> tuple[Location, ...]:
-        """What stands in ``locations.tsv``."""
-        return tuple(
-            Location(
-                f"be.{row['relation']}", tuple(row["subject"].split()), row["relation"], tuple(row["places"].split())
-            )
-            for row in _rows("locations")
-        )
 
-    def motives(self) -> tuple[Motive, ...]:
-        """What stands in ``motives.tsv``."""
-        return tuple(
-            Motive(
-                row["adjective"],
-                self.adjectives[row["adjective"]],
-                tuple(self.verbs[name.replace("_", " ")] for name in row["verbs"].split()),
-                tuple(self.verbs[name.replace("_", " ")] for name in row["negated verbs"].split()),
-            )
-            for row in _rows("motives")
-        )
+LEXICON = Lexicon()
 
 
 @cache
-def lexicon() -> Lexicon:
-    """Read the tables, once."""
-    return Lexicon()
+def senses(entry: Entry) -> tuple[Entry, ...]:
+    """The entries of the same English word and part of speech, ``entry`` itself among them."""
+    tables: dict[type[Entry], dict[str, Any]]
+    tables = {Verb: LEXICON.verbs, Noun: LEXICON.nouns, Adjective: LEXICON.adjectives}
+    return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
+
+
+def is_ambiguous(entry: Entry) -> bool:
+    """Tell whether the English word has several meanings."""
+    return len(senses(entry)) > 1
 
 
 def _rows(table: str) -> Iterator[Row]:

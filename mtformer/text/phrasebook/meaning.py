@@ -30,7 +30,6 @@ class Det(Enum):
     WHICH = auto()
     HOW_MANY = auto()
     GENERIC = auto()  # the piano that one plays: an article in English only
-    """No article in German and Chinese."""
 
 
 @dataclass(frozen=True, slots=True)

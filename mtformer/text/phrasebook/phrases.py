@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from mtformer.text.phrasebook.lexicon import Adjective, Entry, Name, Noun, Time, Verb, lexicon
+from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Time, Verb, is_ambiguous
 from mtformer.text.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
 
 T = TypeVar("T")
@@ -14,18 +14,15 @@ T = TypeVar("T")
 HUMAN = {"person", "adult", "engineer"}  # kinds that pronouns and names of people may stand for
 SPEAKERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
 _TIME_SHARE = {Tense.PROGRESSIVE: 0.2, Tense.PAST: 0.55, Tense.FUTURE: 0.9}
-_ONE_AT_A_TIME = ("wear", "put on", "take off", "lose", "forget", "reach", "turn on", "turn off", "show", "hide")
 # Kinds of nouns: what is there again the next time, and what nobody calls his own.
 _LASTING = set("washed closed switched room pet farm readable container known transit growing".split())
 _UNOWNED = set("public climbed crossed goal landmark sight hurdle bathing lifter known built".split())
-_BARE_WITH = ("like", "love", "hate")  # one likes apples, of any kind
-_NEW_WITH = ("have", "need", "want")  # and has an apple, not the apple
 
 
 @cache
 def nouns(selectors: tuple[str, ...]) -> tuple[Noun, ...]:
     """The nouns of any of these kinds, in the order of the table."""
-    return tuple(noun for noun in lexicon().nouns.values() if not noun.kinds.isdisjoint(selectors))
+    return tuple(noun for noun in LEXICON.nouns.values() if not noun.kinds.isdisjoint(selectors))
 
 
 @cache
@@ -36,28 +33,26 @@ def _objects(verb: Verb) -> tuple[Noun, ...]:
 
 def weight(entry: Entry) -> int:
     """Words of several meanings come more often: they need more examples."""
-    return 5 if len(lexicon().senses(entry)) > 1 else 1
+    return 5 if is_ambiguous(entry) else 1
 
 
 @cache
 def adjectives_of(noun: Noun) -> tuple[Adjective, ...]:
     """The adjectives that may stand before ``noun``."""
-    return tuple(a for a in lexicon().adjectives.values() if a.attributive and a.describes(noun))
+    return tuple(a for a in LEXICON.adjectives.values() if a.attributive and a.describes(noun))
 
 
 @cache
 def names_of(kind: str) -> tuple[Name, ...]:
     """The names of cities, men, women, or of both as ``person``."""
-    return tuple(name for name in lexicon().names if kind in (name.kind, "person" * (name.kind != "city")))
+    kinds = ("man", "woman") if kind == "person" else (kind,)
+    return tuple(name for name in LEXICON.names if name.kind in kinds)
 
 
 @cache
 def times_of(tense: str) -> tuple[tuple[Time, ...], ...]:
     """The groups of times that go with a tense."""
-    return tuple(group for group in lexicon().times if tense in group[0].tenses)
-
-
-_venues = cache(lambda: lexicon().venues())
+    return tuple(group for group in LEXICON.times if tense in group[0].tenses)
 
 
 class Phrases:
@@ -99,8 +94,7 @@ class Phrases:
         if kind == "pair":
             first, second = self._random.sample(names_of("person"), 2)
             return Pair(NounPhrase(first), NounPhrase(second))
-        noun = self._choice(nouns(tuple(s for s in selectors if s != "family")))
-        return self._known(noun)
+        return self._known(self._choice(nouns(selectors)))
 
     def _relation_of(self, owner: Pronoun) -> NounPhrase:
         return NounPhrase(self._choice(nouns(("family",))), owner=owner)
@@ -122,15 +116,15 @@ class Phrases:
 
     def _object(self, verb: Verb, subject: Phrasal, *, habitual: bool = False, negated: bool = False) -> Phrasal:
         noun = self._choice(_objects(verb))
-        if {"person", "family"} & noun.kinds and verb.id not in _NEW_WITH:
+        if {"person", "family"} & noun.kinds and verb.object_as != "new":
             return self._other_person(noun, subject)
         if "body" in noun.kinds:
             return NounPhrase(noun, plural=True, owner=pronoun_for(subject))
-        if verb.id.startswith("play."):
+        if verb.object_as == "generic":
             return NounPhrase(noun, Det.GENERIC)
         if "language" in noun.kinds:
             return NounPhrase(noun)
-        if verb.id in _BARE_WITH:
+        if verb.object_as == "any":
             return self._in_general(noun)
         phrase = self._thing(noun, _determiner_weights(noun, verb, habitual=habitual, negated=negated))
         if isinstance(phrase.owner, Name) and phrase.owner in heads(subject):
@@ -193,13 +187,13 @@ class Phrases:
         if not isinstance(where, Noun):
             return Place(where, goal=goal)
         if relation in ("at", "to"):
-            return Place(_venues()[where.id], goal=goal)
+            return Place(LEXICON.venues[where.id], goal=goal)
         phrase = NounPhrase(where, Det.THE, adjective=self._adjective(where, 0.2))
-        return Place(phrase, lexicon().relations[relation])
+        return Place(phrase, LEXICON.relations[relation])
 
     def _place_for(self, verb: Verb, share: float = 0.25) -> Place | None:
         """A place where the verb needs one, and sometimes where it does not."""
-        needed = verb.relation in ("to", "onto") or verb.aspect in ("stay", "posture") or verb.id == "live"
+        needed = "@" in verb.chinese  # which has a slot for it
         likely = needed or (not verb.object and self._chance(0.6)) or self._chance(share)
         return self._place(verb) if likely else None
 
@@ -213,7 +207,7 @@ class Phrases:
 def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool) -> dict[str, int]:
     """How often an object is *the, my, this, some, several, a*, or *the* in the plural: 0 where nobody would say it."""
     weights = {"the": 4, "owner": 2, "this": 1, "some": 4, "several": 2, "a": 5, "the several": 1}
-    if verb.word in _ONE_AT_A_TIME:
+    if verb.object_as == "one":
         weights |= {"some": 0, "several": 0}
     if habitual:  # one washes the car every week, but does not eat the apple every week
         weights |= {"a": 0, "several": 0, "this": 0, "some": 7}
@@ -223,7 +217,7 @@ def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool
         weights["owner"] = 0
     if negated:
         weights["several"] = 0
-    if verb.id in _NEW_WITH:
+    if verb.object_as == "new":
         weights |= {"the": 0, "this": 0, "owner": 0, "the several": 0}
     if noun.number in ("pair", "singular"):
         weights |= {"some": 0, "several": 0, "the several": 0}
@@ -237,7 +231,7 @@ def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool
 
 
 def heads(phrase: Phrasal | None) -> tuple[object, ...]:
-    """Who or what a phrase names: two in a pair."""
+    """Who or what a phrase names: two in a pair, none in a command."""
     if phrase is None:
         return ()
     return (phrase.first.head, phrase.second.head) if isinstance(phrase, Pair) else (phrase.head,)
@@ -255,4 +249,4 @@ def pronoun_for(phrase: Phrasal) -> Pronoun:
             return Pronoun.SHE if kind == "woman" else Pronoun.HE
     if phrase.plural:
         return Pronoun.THEY
-    return Pronoun.SHE if phrase.head.gender == "f" or phrase.head.id == "girl" else Pronoun.HE
+    return Pronoun.SHE if phrase.head.gender == "f" or "female" in phrase.head.kinds else Pronoun.HE

@@ -1,0 +1,179 @@
+"""Draw the splits of the phrasebook, and keep them apart."""
+
+import zlib
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from mtformer.progress import Progress
+from mtformer.text.phrasebook import chinese, english, german
+from mtformer.text.phrasebook.grammar import Grammar
+from mtformer.text.phrasebook.lexicon import LEXICON, Entry, Noun, Venue, is_ambiguous
+from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
+from mtformer.text.phrasebook.phrases import nouns
+
+LANGUAGES = {"en": english, "de": german, "zh": chinese}
+HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")
+_HELD_OUT_SIZE = 1_000
+_HELD_OUT_SHARE = 10  # one combination in so many
+_FEW = 5
+_WORDS = range(2, 31)
+
+
+class Saying(NamedTuple):
+    """A meaning and how it is said."""
+
+    meaning: Meaning
+    en: str
+    de: str
+    zh: str
+
+    def text(self, language: str) -> str:
+        """Return the sentence in ``language``, one of :data:`LANGUAGES`."""
+        return str(getattr(self, language))
+
+
+def sentences(split: str, size: int, seed: int) -> tuple[Saying, ...]:
+    """Return at most ``size`` sentences of a split; ``seed`` decides which ones ``train`` has."""
+    return train(size, seed) if split == "train" else held_out(split)[:size]
+
+
+@lru_cache(maxsize=2)  # a run reads its training text three times
+def train(size: int, seed: int) -> tuple[Saying, ...]:
+    """Draw ``size`` sentences to learn from, the same ones for the same ``seed``."""
+    taken = {text for split in HELD_OUT for saying in held_out(split) for text in saying[1:]}
+    drawn = []
+    with Progress("drawing sentences", size, unit="sentences") as progress:
+        for saying in islice(_new(f"train {seed}", taken, fixed_phrases=True), size):
+            drawn.append(saying)
+            progress.advance(1)
+    return tuple(drawn)
+
+
+def held_out(split: str) -> tuple[Saying, ...]:
+    """Return the 1,000 sentences of a split that is not for training, always the same ones."""
+    return _held_out()[split]
+
+
+@cache
+def _held_out() -> dict[str, tuple[Saying, ...]]:
+    taken: set[str] = set()
+    splits = {}
+    for split in HELD_OUT:
+        splits[split] = tuple(islice(_new(split, taken), _HELD_OUT_SIZE))
+        taken |= {text for saying in splits[split] for text in saying[1:]}
+    return splits
+
+
+def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterator[Saying]:
+    """Draw sentences that fit ``split``, none twice and none that shares its text in any language with ``taken``."""
+    grammar = Grammar(split)
+    seen = set()
+    while True:
+        meaning = grammar.draw()
+        if not (_fits(split, meaning) if isinstance(meaning, Sentence) else fixed_phrases):
+            continue
+        saying = Saying(meaning, *(language.sentence(meaning) for language in LANGUAGES.values()))
+        if len(saying.en.split()) in _WORDS and saying.en not in seen and taken.isdisjoint(saying[1:]):
+            seen.add(saying.en)
+            yield saying
+
+
+def _fits(split: str, meaning: Sentence) -> bool:
+    if split == "ambiguous" and not any(is_ambiguous(entry) for entry in entries(meaning)):
+        return False
+    if split == "pronouns" and antecedent(meaning) is None:
+        return False
+    return any(map(is_held_out, combinations(meaning))) == (split == "compositional")
+
+
+Combination = tuple[str, str, str]
+
+
+def combinations(meaning: Sentence) -> Iterator[Combination]:
+    """What stands together in a sentence: verb and object, adjective and noun, the two nouns that *it* may mean."""
+    for clause in _clauses(meaning):
+        if clause.verb:
+            for phrase in _parts(clause.object):
+                if isinstance(phrase.head, Noun):
+                    yield "verb, object", clause.verb.id, phrase.head.id
+        if clause.quality:
+            for phrase in _parts(clause.subject):
+                noun = phrase.antecedent or phrase.head
+                if isinstance(noun, Noun):
+                    yield "adjective, noun", clause.quality.adjective.id, noun.id
+        for phrase in _phrases(clause):
+            if isinstance(phrase.head, Noun):
+                if phrase.adjective:
+                    yield "adjective, noun", phrase.adjective.id, phrase.head.id
+                if phrase.relative and phrase.relative.verb and phrase.relative_role == "object":
+                    yield "verb, object", phrase.relative.verb.id, phrase.head.id
+    if antecedent(meaning):
+        subject, obj = (phrase.head for phrase in _phrases(meaning.main) if isinstance(phrase.head, Noun))
+        yield "nouns of it", subject.id, obj.id
+
+
+@cache
+def is_held_out(combination: Combination) -> bool:
+    """Tell whether only the compositional split has it.
+
+    Never so for words of several meanings, and for those that stand with few others: they need examples.
+    """
+    kind, first, second = combination
+    noun = LEXICON.nouns[second]
+    other: Entry
+    if kind == "verb, object":
+        other = LEXICON.verbs[first]
+        n_partners = len(nouns(other.object)), sum(noun in nouns(verb.object) for verb in LEXICON.verbs.values())
+    elif kind == "adjective, noun":
+        other = adjective = LEXICON.adjectives[first]
+        described = sum(adjective.describes(one) for one in LEXICON.nouns.values())
+        n_partners = described, sum(one.describes(noun) for one in LEXICON.adjectives.values())
+    else:
+        other, n_partners = LEXICON.nouns[first], (_FEW, _FEW)
+    if is_ambiguous(noun) or is_ambiguous(other) or min(n_partners) < _FEW:
+        return False
+    return zlib.crc32("|".join(combination).encode()) % _HELD_OUT_SHARE == 0
+
+
+def entries(meaning: Sentence) -> Iterator[Entry]:
+    """The verbs, nouns and adjectives of a sentence."""
+    for clause in _clauses(meaning):
+        if clause.verb:
+            yield clause.verb
+        if clause.quality:
+            yield clause.quality.adjective
+        for phrase in _phrases(clause):
+            if isinstance(phrase.head, Noun):
+                yield phrase.head
+            if phrase.adjective:
+                yield phrase.adjective
+        if clause.place and isinstance(clause.place.where, Venue):
+            yield clause.place.where.noun
+
+
+def _clauses(meaning: Sentence) -> Iterator[Clause]:
+    for clause in (meaning.main, meaning.second):
+        if clause:
+            yield clause
+            yield from (phrase.relative for phrase in _phrases(clause) if phrase.relative)
+
+
+def _phrases(clause: Clause) -> Iterator[NounPhrase]:
+    for phrasal in (clause.subject, clause.recipient, clause.object):
+        yield from _parts(phrasal)
+    if clause.place and isinstance(clause.place.where, NounPhrase):
+        yield clause.place.where
+
+
+def _parts(phrasal: Phrasal | None) -> tuple[NounPhrase, ...]:
+    if phrasal is None:
+        return ()
+    return (phrasal.first, phrasal.second) if isinstance(phrasal, Pair) else (phrasal,)
+
+
+def antecedent(meaning: Sentence) -> NounPhrase | None:
+    """The *it* of a sentence that has one with an antecedent."""
+    subject = meaning.second.subject if meaning.second else None
+    return subject if isinstance(subject, NounPhrase) and subject.antecedent else None
