@@ -17,7 +17,7 @@ LANGUAGES = {"en": english, "de": german, "zh": chinese}
 HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")
 _HELD_OUT_SIZE = 1_000
 _HELD_OUT_SHARE = 10  # one combination in so many
-_FEW = 5
+_FEW = 5  # a word that goes with fewer others keeps them all
 _WORDS = range(2, 31)
 
 
