@@ -169,6 +169,8 @@ def sample(
     src_lang, dash, tgt_lang = pair.partition("-")
     if not (src_lang and dash and tgt_lang):
         raise UserError(f"--pair {pair}: give the languages as in en-de")
+    if src_lang == tgt_lang:
+        raise UserError(f"--pair {pair}: both languages are {src_lang}")
     for src, tgt in sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed):
         print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t")
 

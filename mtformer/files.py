@@ -18,7 +18,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.touch()
+        mode = temporary.stat().st_mode  # as the user's umask has it: safetensors makes files that only he can read
         write(temporary)
+        temporary.chmod(mode)
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)

@@ -1,21 +1,28 @@
 """Say what a model trained on the phrasebook has learned.
 
 BLEU on new sentences and on combinations that training never showed; and from English, how often the model finds the
-meaning of a word and the noun that *it* stands for. Usage: phrasebook_report.py RUN
+meaning of a word and the noun that *it* stands for.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
 from mtformer.bundle import load_bundle
 from mtformer.commands import find_model, make_translator
+from mtformer.errors import UserError
 from mtformer.metrics import all_scores
 from mtformer.text.phrasebook import challenges, held_out
 
 
 def main() -> None:
     """Translate four splits and print a line for each."""
-    bundle = load_bundle(find_model(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
+    try:
+        bundle = load_bundle(find_model(parser.parse_args().run))
+    except UserError as error:
+        sys.exit(f"phrasebook_report: {error}")
     languages = bundle.config.data
     translator = make_translator(bundle, "auto")
     for split in ("test", "compositional"):

@@ -73,6 +73,7 @@ def test_samples_of_the_phrasebook_are_drawn_as_its_seed_says(project: Project) 
         (["builtin:phrasebook,size:none", "--pair", "en-de"], "size: given `none`, allowed: a whole number"),
         (["builtin:phrasebook", "--pair", "en-fr"], "the phrasebook has en, de, zh, not fr"),
         (["tsv:a.tsv,tsv:b.tsv", "--pair", "en-de"], "a source is named by its keys"),
+        (["builtin:phrasebook", "--pair", "en-en"], "--pair en-en: both languages are en"),
         (["builtin:phrasebook", "--pair", "ende"], "--pair ende: give the languages as in en-de"),
     ],
 )

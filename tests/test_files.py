@@ -84,6 +84,12 @@ def test_missing_parent_folders_are_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "file").read_text() == NEW
 
 
+def test_whoever_may_read_other_files_may_read_a_bundle(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    write_atomically(tmp_path / "bundle", lambda path: save_file({"a": torch.ones(1)}, path))
+    assert (tmp_path / "bundle").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
 def test_a_writer_that_fails_midway_leaves_the_old_and_says_why(target: Target) -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(MtformerError) as caught:

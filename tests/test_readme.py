@@ -31,8 +31,9 @@ def test_the_config_table_is_that_of_the_schema() -> None:
 def test_commands_have_only_options_that_exist(command: str) -> None:
     words = shlex.split(command.split("|")[0].split(" #")[0], comments=False)
     options = {word.split("=")[0] for word in words[2:] if word.startswith("--")}
+    name = words[1:3] if words[1] == "data" else words[1:2]
     helped = subprocess.run(
-        [sys.executable, "-m", "mtformer", words[1], "--help"], capture_output=True, text=True, env={"COLUMNS": "200"}
+        [sys.executable, "-m", "mtformer", *name, "--help"], capture_output=True, text=True, env={"COLUMNS": "200"}
     )
     assert helped.returncode == 0
     assert options <= set(re.findall(r"--[a-z-]+", helped.stdout))
