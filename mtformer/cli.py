@@ -156,7 +156,10 @@ def evaluate(
 @data_app.command(name="sample")
 def sample(
     source: Annotated[
-        str, typer.Argument(help="As in builtin:phrasebook, tsv:pairs.tsv, src:a.en,tgt:a.de or hf:NAME,split:train.")
+        str,
+        typer.Argument(
+            help="As in builtin:phrasebook,split:test, tsv:pairs.tsv, src:a.en,tgt:a.de or hf:NAME,split:train."
+        ),
     ],
     pair: Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")],
     n: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 10,
