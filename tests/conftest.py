@@ -105,7 +105,13 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose model, ``runs/config/model.safetensors``, has learned its language. Only for reading."""
-    project = make_project(tmp_path_factory.mktemp("trained"), max_steps=500, learning_rate=0.01, validate_every=100)
+    project = make_project(
+        tmp_path_factory.mktemp("trained"),
+        max_steps=1_500,
+        learning_rate=0.005,
+        validate_every=300,
+        early_stopping_metric="loss",  # BLEU is perfect long before the model is sure
+    )
     result = project.mtformer("train", project.config)
     assert result.status == 0, result.stderr
     return project

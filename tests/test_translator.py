@@ -196,8 +196,6 @@ def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(tra
     )
     pairs = sentence_pairs(20, seed=9)
     together = translator.translate([src for src, _ in pairs])
-    assert (
-        sum(best.text == tgt for [best], (_, tgt) in zip(together, pairs, strict=True)) >= 14
-    )  # the rest is almost right
+    assert sum(best.text == tgt for [best], (_, tgt) in zip(together, pairs, strict=True)) >= 18
     for translations, (src, _) in list(zip(together, pairs, strict=True))[:5]:
         assert_same(translations, translator.translate([src])[0])
