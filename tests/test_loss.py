@@ -68,12 +68,28 @@ def test_bfloat16_hidden_states_give_nearly_the_same_and_a_float32_sum(label_smo
         assert (ours.float() - theirs).norm() < 0.02 * theirs.norm()
 
 
-def test_autocast_does_not_take_precision_from_float32_hidden_states() -> None:
-    hidden, weight, target = draw(64)
-    outside = smoothed_cross_entropy(hidden, weight, target, 0.1)
+def test_under_autocast_products_are_in_bfloat16_and_sums_in_float32() -> None:
+    hidden, weight, target = draw(1300)
+    exact = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1), hidden, weight)
     with torch.autocast("cpu", torch.bfloat16):
-        inside = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    assert torch.equal(inside, outside)
+        loss = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    found = loss_and_gradients(loss, hidden, weight)
+    assert [tensor.dtype for tensor in found] == [torch.float32] * 3
+    for ours, theirs in zip(found, exact, strict=True):
+        assert 0 < (ours - theirs).norm() < 0.02 * theirs.norm()
+
+
+def test_a_target_that_the_model_holds_impossible_gives_a_large_and_finite_loss() -> None:
+    weight = torch.tensor([[0.0], [1000.0]], requires_grad=True)
+    loss = smoothed_cross_entropy(torch.tensor([[1.0]]), weight, torch.tensor([0]), 0.0)
+    assert 80 < loss.item() < 1000
+    [gradient] = torch.autograd.grad(loss, weight)
+    assert gradient.flatten().tolist() == [-1.0, 1.0]
+
+
+def test_not_a_number_stays_one() -> None:
+    hidden, weight, target = draw(3)
+    assert smoothed_cross_entropy(hidden * math.nan, weight, target, 0.1).isnan()
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])

@@ -77,9 +77,9 @@ def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int) -> 
     """
     random = np.random.default_rng([seed, epoch])
     src_lengths, tgt_lengths = corpus.src.lengths, corpus.tgt.lengths
-    order = random.permutation(len(corpus))
-    order = order[np.lexsort((src_lengths[order], tgt_lengths[order]))]
     longest = np.maximum(src_lengths, tgt_lengths)
+    order = random.permutation(len(corpus))
+    order = order[np.lexsort((src_lengths[order], tgt_lengths[order], longest[order]))]
     batches = fill_batches(order.tolist(), longest.tolist(), max_tokens)
     random.shuffle(batches)
     return batches

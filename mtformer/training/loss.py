@@ -1,14 +1,16 @@
 """The loss: cross entropy with label smoothing, summed over the pieces that are to be predicted."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import LinearCrossEntropyOptions
 
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
 
-_CHUNKED = LinearCrossEntropyOptions(batch_chunk_size=512)  # rows whose logits stay in the cache
+_CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
+_SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
 
 
 def summed_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
@@ -26,8 +28,9 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label
     """Return the summed cross entropy of the logits hidden·Wᵀ, which never exist all at once.
 
     Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V pieces. With logits z that
-    loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z), that is the plain cross entropy and ε·(z[y] - mean(z)), and
-    mean(z) = hidden·mean(W): so the chunked plain cross entropy of torch serves, which knows no smoothing.
+    loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z): the plain cross entropy and ε·(z[y] - mean(z)).
+
+    The products are in autocast's type or else in that of ``hidden``, the sums in the weights' own.
 
     Args:
         hidden: (N, D).
@@ -36,11 +39,56 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label
         label_smoothing: ε, from 0 to 1.
     """
     device = hidden.device.type
-    if device == "cuda" and torch.is_autocast_enabled(device):  # a CPU computes logits in float32
-        hidden = hidden.to(torch.get_autocast_dtype(device))
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     with torch.autocast(device, enabled=False):
-        loss = F.linear_cross_entropy(hidden, weight.to(hidden.dtype), target, reduction="sum", options=_CHUNKED)
-        if not label_smoothing:
-            return loss.float()
-        towards_target = F.embedding(target, weight) - weight.mean(dim=0)  # (N, D)
-        return loss.float() + label_smoothing * (hidden.float() * towards_target).sum()
+        hidden = hidden.to(weight.dtype)
+        with_gradient = torch.is_grad_enabled()
+        loss: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, dtype, with_gradient)
+        return loss
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """The loss and, while a chunk's logits are there, its gradient for them: softmax(z) - (1 - ε)·onehot(y) - ε/V.
+
+    ``F.linear_cross_entropy`` takes twice the time for the same on a CPU (docs/performance.md).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        target: Tensor,
+        label_smoothing: float,
+        dtype: torch.dtype,
+        with_gradient: bool,
+    ) -> Tensor:
+        n, v = len(hidden), len(weight)
+        h, w = hidden.to(dtype), weight.to(dtype)
+        loss = hidden.new_zeros(())
+        d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
+        chunk_rows = _CHUNK_ROWS.get(h.device.type, n)
+        chunk = h.new_empty(min(n, chunk_rows), v)
+        for start in range(0, n, chunk_rows):
+            rows = slice(start, start + chunk_rows)
+            y = target[rows, None]  # (C, 1)
+            p = chunk[: len(y)]  # (C, V)
+            torch.mm(h[rows], w.t(), out=p)
+            torch.softmax(p, dim=-1, out=p)
+            loss -= p.gather(1, y).float().clamp_min(_SMALLEST).log().sum()
+            if with_gradient:
+                torch.mm(p, w, out=d_hidden[rows])
+                d_weight += p.t() @ h[rows]
+        # What is alike for all rows or all pieces, and the targets, need no pass over the logits.
+        w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (N, D), (D,)
+        loss += label_smoothing * (hidden * (w_target - w_mean)).sum()
+        d_hidden = d_hidden.to(hidden.dtype) - (1 - label_smoothing) * w_target - label_smoothing * w_mean
+        d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
+        d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
+        ctx.save_for_backward(d_hidden, d_weight)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
+        d_hidden, d_weight = ctx.saved_tensors
+        return d_loss * d_hidden, d_loss * d_weight, None, None, None, None
