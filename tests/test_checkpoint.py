@@ -8,54 +8,54 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from torch import Tensor, nn
+from torch import Tensor
 
 from mtformer.config import ModelConfig, TrainingConfig
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
+from mtformer.text.batching import Batch
 from mtformer.training.checkpoint import list_checkpoints, load_newest_checkpoint, save_checkpoint
-from mtformer.training.optimizer import make_optimizer
+from mtformer.training.update import Updater
 
 STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
 
 
 class Training:
-    """A small tied model with dropout, whose batches are drawn from torch's random state."""
+    """A small tied model with dropout, trained on batches that are drawn by their number."""
 
-    def __init__(self, seed: int, n_layers: int = 1, d_ff: int = 16) -> None:
+    def __init__(self, seed: int, n_layers: int = 1, d_ff: int = 16, **settings: object) -> None:
         torch.manual_seed(seed)
         config = ModelConfig(
             d_model=8, n_heads=2, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers, dropout=0.3
         )
         self.model = Transformer(config, src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16)
-        self.optimizer = make_optimizer(self.model, TrainingConfig())
-        for group in self.optimizer.param_groups:
-            group["lr"] = 0.01
+        self.updater = Updater(self.model, TrainingConfig.model_validate({"precision": "fp32", **settings}))
+        self.step = 0
 
     def update(self, n_times: int = 1) -> None:
         for _ in range(n_times):
-            ids = torch.randint(20, (4, 6))
-            hidden = self.model(ids, ids != 0, ids)
-            nn.functional.cross_entropy(self.model.project(hidden).flatten(0, 1), ids.flatten()).backward()
-            self.optimizer.step()
-            self.optimizer.zero_grad()
+            self.step += 1
+            ids = torch.randint(1, 20, (4, 6), generator=torch.Generator().manual_seed(self.step))
+            batch = Batch(ids, ids > 0, ids, ids, range(4))
+            assert not self.updater.update([batch], self.step, 0.01).fault
 
     def everything(self) -> list[Tensor]:
-        """Weights, moments and random state."""
+        """Weights, moments and average."""
+        parameters = list(self.model.parameters())
         moments = [
-            self.optimizer.state[p][name] for p in self.model.parameters() for name in sorted(self.optimizer.state[p])
+            optimizer.state[p][name]
+            for optimizer in self.updater.optimizers
+            for p in parameters
+            for name in sorted(optimizer.state.get(p, {}))
         ]
-        return [*(p.detach().clone() for p in self.model.parameters()), *(m.clone() for m in moments), random_state()]
+        average = list(self.updater.average.tensors.values()) if self.updater.average else []
+        return [tensor.detach().clone() for tensor in (*parameters, *moments, *average)]
 
     def save(self, folder: Path, step: int, keep_last: int = 10, **state: object) -> Path:
-        return save_checkpoint(folder, step, self.model, self.optimizer, {"step": step, **state}, keep_last)
+        return save_checkpoint(folder, step, self.updater, {"step": step, **state}, keep_last)
 
     def load(self, folder: Path) -> dict[str, object] | None:
-        return load_newest_checkpoint(folder, self.model, self.optimizer)
-
-
-def random_state() -> Tensor:
-    return torch.get_rng_state()
+        return load_newest_checkpoint(folder, self.updater)
 
 
 def all_equal(ours: list[Tensor], theirs: list[Tensor]) -> bool:
@@ -76,19 +76,30 @@ def files_limited_to(n_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path) -> None:
-    training = Training(seed=1)
+@pytest.mark.parametrize("settings", [{}, {"ema_decay": 0.9}, {"optimizer": "adam"}, {"optimizer": "muon"}], ids=str)
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(settings: dict[str, object], tmp_path: Path) -> None:
+    training = Training(seed=1, **settings)
     training.update(3)
-    save_checkpoint(tmp_path, 3, training.model, training.optimizer, STATE, keep_last=2)
+    save_checkpoint(tmp_path, 3, training.updater, STATE, keep_last=2)
     at_saving = training.everything()
     training.update(3)
 
-    other = Training(seed=2)
+    other = Training(seed=2, **settings)
     other.update()
     assert other.load(tmp_path) == STATE
     assert all_equal(other.everything(), at_saving)
+    other.step = 3
     other.update(3)
     assert all_equal(other.everything(), training.everything())
+
+
+def test_an_average_that_is_new_to_a_run_begins_with_its_weights(tmp_path: Path) -> None:
+    training, other = Training(seed=1), Training(seed=2, ema_decay=0.9)
+    training.update(3)
+    training.save(tmp_path, 3)
+    other.load(tmp_path)
+    assert other.updater.average is not None
+    assert all_equal(list(other.updater.average.tensors.values()), list(training.model.parameters()))
 
 
 def test_a_checkpoint_before_the_first_update_can_be_loaded(tmp_path: Path) -> None:

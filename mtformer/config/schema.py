@@ -258,8 +258,8 @@ class TrainingConfig(Section):
     """The token budget of a batch: rows times the longest side, padding included; chosen by the size of the data."""
     grad_accum_steps: PositiveInt = 1
     """Batches per optimizer update."""
-    optimizer: Literal["adamw", "adam"] = "adamw"
-    """AdamW, or the paper's Adam (no weight decay)."""
+    optimizer: Literal["adamw", "adam", "muon"] = "adamw"
+    """AdamW, or the paper's Adam (no weight decay), or Muon on the layers' matrices and AdamW on the rest."""
     learning_rate: PositiveFloat | None = None
     """The peak; the paper's for post-norm, (4000 · `d_model`)^-½, and 1.5 times that for pre-norm when not given."""
     schedule: Literal["linear", "cosine", "inverse_sqrt"] = "linear"
@@ -267,11 +267,17 @@ class TrainingConfig(Section):
     warmup_steps: int | None = Field(default=None, ge=0)
     """Steps in which the learning rate rises to its peak; chosen by the size of the data."""
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
-    """Weight decay of AdamW, on matrices only."""
+    """Weight decay of AdamW and Muon, on matrices only."""
     label_smoothing: Probability = 0.1
     """The share of probability spread over the whole vocabulary."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients of a larger norm are scaled down to it."""
+    on_fault: Literal["stop", "skip"] = "stop"
+    """What to do when loss or gradient are no finite numbers, or the loss a spike: stop, or leave the update out."""
+    spike_factor: float | None = Field(default=None, gt=1, allow_inf_nan=False)
+    """A loss this many times that of the updates before is a spike; `null`: none is."""
+    ema_decay: Probability = 0.0
+    """Validate and keep the exponential moving average of the weights, of this decay (as in 0.999); 0: the weights."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`bf16` computes matrix products in bfloat16; `auto` does where the processor has instructions for it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -42,6 +42,13 @@ class Batch:
         """The number of predictions, EOS included, padding not."""
         return int(self.tgt_mask.sum())
 
+    def parts(self, n: int) -> list["Batch"]:
+        """Divide the rows among ``n`` batches, or as many as there are rows."""
+        tensors = [tensor.tensor_split(n) for tensor in (self.src, self.src_mask, self.tgt_in, self.tgt_out)]
+        indices = np.array_split(self.indices, n)
+        parts = (Batch(*rows, places.tolist()) for *rows, places in zip(*tensors, indices, strict=True))
+        return [part for part in parts if part.indices]
+
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""
         if device.type == "cpu":

@@ -42,12 +42,14 @@ class Corpus:
     """Encoded pairs: ``src[i]`` and ``tgt[i]`` are the ids of pair i, each ended by EOS.
 
     Attributes:
+        numbers: the place of pair i among all pairs, the dropped ones included, counted from 0.
         dropped: how many pairs were left out, by reason.
     """
 
     def __init__(self) -> None:
         self.src = Ragged()
         self.tgt = Ragged()
+        self.numbers = array("q")
         self.dropped: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -58,6 +60,7 @@ def encode_corpus(pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_le
     """Encode ``pairs`` and leave out those that nothing can be learned from, counting them by reason."""
     corpus = Corpus()
     stream = iter(pairs)
+    number = 0
     while chunk := list(itertools.islice(stream, _CHUNK)):
         src_rows = tokenizer.encode_src([pair.src for pair in chunk])
         tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk])
@@ -68,6 +71,8 @@ def encode_corpus(pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_le
             else:
                 corpus.src.append(src)
                 corpus.tgt.append(tgt)
+                corpus.numbers.append(number)
+            number += 1
     return corpus
 
 

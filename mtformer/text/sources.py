@@ -49,6 +49,34 @@ class ParallelText:
                 case BuiltinText():
                     yield from _from_phrasebook(source, self.src_lang, self.tgt_lang)
 
+    def places(self, numbers: Iterable[int]) -> list[str]:
+        """Say where pairs stand, as file and line; they are numbered from 0 through all sources."""
+        wanted = sorted(numbers)
+        found: list[str] = []
+        first = 0
+        for source in self.sources:
+            if len(found) == len(wanted):
+                break
+            end = first + sum(1 for _ in ParallelText([source], self.src_lang, self.tgt_lang))
+            lines = [number - first + 1 for number in wanted if first <= number < end]
+            found += [f"{_name(source)}:{line}" for line in lines]
+            first = end
+        return found
+
+
+def _name(source: Source) -> str:
+    match source:
+        case TextFiles():
+            return str(source.src)
+        case TsvFile():
+            return str(source.tsv)
+        case JsonlFile():
+            return str(source.jsonl)
+        case HubDataset():
+            return f"{source.hf}/{source.split}"
+        case BuiltinText():
+            return f"{source.builtin}/{source.split}"
+
 
 class Fingerprint(NamedTuple):
     """What tells one text from another.

@@ -1,6 +1,6 @@
 """Checkpoints: all that training needs to go on, written so that an interrupted save can do no harm.
 
-A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, random state) and
+A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, average) and
 ``state.json`` (counters, and the digest of both). It is written under another name and renamed when it is whole.
 """
 
@@ -12,33 +12,27 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from mtformer.bundle import load_weights, weights
 from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
+from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
 
 _TENSORS, _STATE = "tensors.safetensors", "state.json"
 
 
-def save_checkpoint(
-    folder: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any], keep_last: int
-) -> Path:
+def save_checkpoint(folder: Path, step: int, updater: Updater, state: dict[str, Any], keep_last: int) -> Path:
     """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest.
 
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
     path = folder / f"step-{step:06d}"
-    tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
-    tensors |= _optimizer_tensors(model, optimizer)
-    tensors["random.cpu"] = torch.get_rng_state()
-    if _is_on_gpu(model):
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors = _tensors_of(updater)
 
     def write(temporary: Path) -> None:
         save_file(tensors, temporary / _TENSORS)
@@ -61,8 +55,8 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted((path for path, n in numbers.items() if n), key=lambda path: int(path.name[5:]), reverse=True)
 
 
-def load_newest_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
-    """Load the newest intact checkpoint into ``model`` and ``optimizer`` and return its state, or None without one.
+def load_newest_checkpoint(folder: Path, updater: Updater) -> dict[str, Any] | None:
+    """Load the newest intact checkpoint into ``updater`` and return its state, or None without one.
 
     A damaged checkpoint is passed over with a warning.
 
@@ -79,36 +73,39 @@ def load_newest_checkpoint(folder: Path, model: nn.Module, optimizer: torch.opti
             log.warning("the checkpoint %s is damaged and passed over: %s", path, error)
             continue
         try:
-            _restore(model, optimizer, tensors)
+            _restore(updater, tensors)
         except ValueError as error:
             raise UserError(f"the checkpoint {path} is of another model: {error}; start over with --fresh") from None
         return state
     return None
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Name the optimizer's moments after the parameters that they belong to."""
-    return {
-        f"optimizer.{moment}.{name}": tensor.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        for moment, tensor in optimizer.state.get(parameter, {}).items()
-    }
+def _tensors_of(updater: Updater) -> dict[str, Tensor]:
+    """Name the optimizers' moments after the parameters that they belong to."""
+    tensors = {f"model.{name}": tensor for name, tensor in weights(updater.model).items()}
+    for name, parameter in updater.model.named_parameters():
+        for optimizer in updater.optimizers:
+            for moment, tensor in optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer.{moment}.{name}"] = tensor.detach().cpu().contiguous()
+    if updater.average:
+        tensors |= {f"average.{name}": tensor.cpu().contiguous() for name, tensor in updater.average.tensors.items()}
+    return tensors
 
 
-def _restore(model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    load_weights(model, {k.removeprefix("model."): t for k, t in tensors.items() if k.startswith("model.")})
-    parameters = dict(model.named_parameters())
-    for key, tensor in tensors.items():
-        if key.startswith("optimizer."):
-            _, moment, name = key.split(".", 2)
-            optimizer.state[parameters[name]][moment] = tensor.to(parameters[name].device)
-    torch.set_rng_state(tensors["random.cpu"])
-    if _is_on_gpu(model) and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
+def _restore(updater: Updater, tensors: dict[str, Tensor]) -> None:
+    load_weights(updater.model, _below("model", tensors))
+    parameters = dict(updater.model.named_parameters())
+    owners = {p: o for o in updater.optimizers for group in o.param_groups for p in group["params"]}
+    for key, tensor in _below("optimizer", tensors).items():
+        moment, name = key.split(".", 1)
+        parameter = parameters[name]
+        owners[parameter].state[parameter][moment] = tensor.to(parameter.device)
+    if updater.average:  # of a run that was begun without one: it begins with the weights of now
+        updater.average.load(_below("average", tensors) or _below("model", tensors))
 
 
-def _is_on_gpu(model: nn.Module) -> bool:
-    return next(model.parameters()).is_cuda
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(f"{prefix}."): t for k, t in tensors.items() if k.startswith(f"{prefix}.")}
 
 
 def _digest(state: dict[str, Any], tensors: Path) -> str:

@@ -10,17 +10,29 @@ from mtformer.config import TrainingConfig
 _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Make the optimizer; weight decay pulls on matrices, not on biases and LayerNorms."""
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+    """Make the optimizers that share the parameters among them; weight decay pulls on matrices, not on vectors.
+
+    ``adam`` is the paper's. ``muon`` (Jordan et al. 2024) makes the updates of the layers' matrices orthogonal, scaled
+    to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both; embeddings and vectors have AdamW.
+    """
+    parameters = dict(model.named_parameters())
+    vectors = [parameter for parameter in parameters.values() if parameter.dim() <= 1]
+    matrices = {name: parameter for name, parameter in parameters.items() if parameter.dim() > 1}
     if config.optimizer == "adam":
-        return torch.optim.Adam(matrices + vectors, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
+        return [torch.optim.Adam([*matrices.values(), *vectors], lr=0.0, betas=_BETAS, eps=_EPS, fused=True)]
+    hidden = [parameter for name, parameter in matrices.items() if "layers" in name]
+    others = [parameter for name, parameter in matrices.items() if "layers" not in name]
+    by_adamw = others if config.optimizer == "muon" else [*hidden, *others]
     groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": by_adamw, "weight_decay": config.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
+    adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
+    if config.optimizer == "adamw":
+        return [adamw]
+    muon = torch.optim.Muon(hidden, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
+    return [adamw, muon]
 
 
 def learning_rate(step: int, progress: float, *, schedule: str, peak: float, warmup_steps: int) -> float:

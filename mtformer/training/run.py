@@ -80,7 +80,8 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     n_parameters = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     n_pieces = f"{config.tokenizer.vocab_size:,}"
     log.info("%.1f million parameters, %s pieces, %s on %s", n_parameters, n_pieces, config.training.precision, device)
-    trainer = Trainer(config, model, tokenizer, corpus, Validator(config, tokenizer, valid_pairs), folder)
+    validator = Validator(config, tokenizer, valid_pairs)
+    trainer = Trainer(config, model, tokenizer, corpus, validator, folder, train_pairs.places)
     if trainer.resume():
         log.info("going on from step %d", trainer.state.step)
     reason = trainer.fit()

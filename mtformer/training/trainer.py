@@ -3,18 +3,15 @@
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
-
-import torch
 
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import Config
 from mtformer.errors import MtformerError, UserError
-from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
 from mtformer.text.batching import Batch, epoch_batches, make_batch
@@ -23,11 +20,14 @@ from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import load_newest_checkpoint, save_checkpoint
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.journal import Journal, RunningLoss
-from mtformer.training.loss import summed_loss
-from mtformer.training.optimizer import learning_rate, make_optimizer
+from mtformer.training.optimizer import learning_rate
+from mtformer.training.update import Update, Updater
 from mtformer.training.validation import Validation, Validator
 
 log = logging.getLogger(__name__)
+
+_ADVICE = "A smaller training.learning_rate or more training.warmup_steps usually help"
+_MOST_SKIPPED_IN_A_ROW = 20  # more are no accident of the data
 
 
 @dataclass
@@ -42,6 +42,9 @@ class TrainState:
         best: the validation metric of the best model so far, higher is better.
         best_step: the step it was reached at.
         stale: validations since then.
+        usual_loss: the loss of a target piece in the last updates.
+        skipped: faulty updates left out.
+        skipped_in_a_row: those since the last sound one.
     """
 
     step: int = 0
@@ -51,6 +54,9 @@ class TrainState:
     best: float | None = None
     best_step: int = 0
     stale: int = 0
+    usual_loss: float | None = None
+    skipped: int = 0
+    skipped_in_a_row: int = 0
 
 
 class Trainer:
@@ -64,6 +70,7 @@ class Trainer:
         corpus: Corpus,
         validator: Validator,
         run_folder: Path,
+        places: Callable[[Iterable[int]], list[str]],
     ) -> None:
         """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
 
@@ -74,6 +81,7 @@ class Trainer:
             corpus: the training pairs.
             validator: scores the model.
             run_folder: checkpoints, metrics and the bundle go there.
+            places: names file and line of the pairs of these numbers.
         """
         self.config = config
         self.settings = config.training
@@ -82,9 +90,10 @@ class Trainer:
         self.corpus = corpus
         self.validator = validator
         self.run_folder = run_folder
+        self.places = places
         self.journal = Journal(run_folder / "metrics.jsonl")
         self.device = next(model.parameters()).device
-        self.optimizer = make_optimizer(model, config.training)
+        self.updater = Updater(model, config.training)
         self.state = TrainState()
         self._steps_per_epoch = 0
         self._saved_step = -1
@@ -96,7 +105,7 @@ class Trainer:
 
     def resume(self) -> bool:
         """Go to the newest intact checkpoint, if there is one, and say whether there was."""
-        saved = load_newest_checkpoint(self.checkpoint_folder, self.model, self.optimizer)
+        saved = load_newest_checkpoint(self.checkpoint_folder, self.updater)
         if saved is None:
             self.journal.cut(0)
             return False
@@ -124,20 +133,22 @@ class Trainer:
         running = RunningLoss()
         with Interrupt() as interrupt, Progress("training", self._total_steps(), self.state.step, "steps") as progress:
             for batches in self._steps():
-                loss, n_tokens, rate = self._update(batches)
+                rate = self._learning_rate()
+                update = self._update(batches, rate)
                 self.state.seconds = seconds_before + time.monotonic() - started
-                running.add(loss, n_tokens)
-                progress.advance(note=running.note())
-                if self.state.step % self.settings.log_every == 0:
+                if not update.fault:
+                    running.add(update.loss, update.n_tokens)
+                    progress.advance(note=running.note())
+                if self._is_due(self.settings.log_every, update):
                     self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
                     running = RunningLoss()
                 reason = self._limit_reached()
-                if reason or self.state.step % self._validate_every() == 0:
+                if reason or self._is_due(self._validate_every(), update):
                     self._validate()
                     self.state.seconds = seconds_before + time.monotonic() - started
                     reason = reason or self._out_of_patience()
                     running = RunningLoss()
-                if interrupt.requested or reason or self.state.step % self._checkpoint_every() == 0:
+                if interrupt.requested or reason or self._is_due(self._checkpoint_every(), update):
                     self._save()
                 if interrupt.requested:
                     raise KeyboardInterrupt
@@ -166,37 +177,33 @@ class Trainer:
         assert self.settings.max_tokens is not None
         return epoch_batches(self.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
-    def _update(self, batches: Sequence[Batch]) -> tuple[float, int, float]:
-        """Do one update on the batches together; return loss (summed), target pieces and learning rate."""
-        self.model.train()
-        n_tokens = sum(batch.n_tokens for batch in batches)
-        total = 0.0
-        for batch in batches:
-            with autocast(self.device, self.settings.precision):
-                loss = summed_loss(self.model, batch, self.settings.label_smoothing)
-            total += loss.item()
-            if not math.isfinite(total):
-                self._refuse("the loss", [batch])
-            (loss / n_tokens).backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
-        if not math.isfinite(norm.item()):
-            self._refuse("the gradient", batches)
-        rate = self._learning_rate()
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.state.step += 1
-        return total, n_tokens, rate
+    def _is_due(self, every: int, update: Update) -> bool:
+        return not update.fault and self.state.step % every == 0
 
-    def _refuse(self, what: str, batches: Sequence[Batch]) -> NoReturn:
-        pairs = sorted(index for batch in batches for index in batch.indices)
-        shown = ", ".join(map(str, pairs[:8])) + (f" and {len(pairs) - 8} more" if len(pairs) > 8 else "")
-        raise MtformerError(
-            f"{what} of step {self.state.step + 1} is not a finite number, so the weights were left as they are; "
-            f"the step was on the training pairs {shown} (counted from 0, without the dropped ones). "
-            "A smaller training.learning_rate or more training.warmup_steps usually help"
-        )
+    def _update(self, batches: Sequence[Batch], rate: float) -> Update:
+        """Do one update on the batches together; a faulty one ends the run or is left out, as configured."""
+        state = self.state
+        update = self.updater.update(batches, state.step + 1, rate, state.usual_loss)
+        if update.fault:
+            self._refuse(update)
+            state.skipped += 1
+            state.skipped_in_a_row += 1
+        else:
+            state.step += 1
+            state.skipped_in_a_row = 0
+            state.usual_loss = update.mean_loss + 0.95 * ((state.usual_loss or update.mean_loss) - update.mean_loss)
+        return update
+
+    def _refuse(self, update: Update) -> None:
+        """Tell of a faulty update, of which the weights know nothing; end the run if that is asked for."""
+        places = self.places([self.corpus.numbers[index] for index in update.suspects])
+        shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
+        message = f"step {self.state.step + 1}: {update.fault}; the weights are left as they are. It came from {shown}"
+        if self.settings.on_fault == "stop":
+            raise MtformerError(f"{message}. {_ADVICE}")
+        if self.state.skipped_in_a_row == _MOST_SKIPPED_IN_A_ROW:
+            raise MtformerError(f"{message}. So did {_MOST_SKIPPED_IN_A_ROW} steps before. {_ADVICE}")
+        log.warning("%s (left out: %d)", message, self.state.skipped + 1)
 
     def _learning_rate(self) -> float:
         settings = self.settings
@@ -250,7 +257,11 @@ class Trainer:
         return self.settings.checkpoint_every or self._validate_every()
 
     def _validate(self) -> None:
-        """Score the model and, if it is the best so far, write it to the bundle."""
+        """Score the model, by the average of its weights if one is kept; the best so far becomes the bundle."""
+        with self.updater.average.in_place() if self.updater.average else nullcontext():
+            self._score()
+
+    def _score(self) -> None:
         result = self.validator.validate(self.model)
         state = self.state
         value = result.bleu if self.settings.early_stopping_metric == "bleu" else -result.loss
@@ -285,8 +296,7 @@ class Trainer:
             save_checkpoint(
                 self.checkpoint_folder,
                 self.state.step,
-                self.model,
-                self.optimizer,
+                self.updater,
                 asdict(self.state),
                 self.settings.keep_last,
             )
