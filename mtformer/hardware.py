@@ -1,5 +1,8 @@
 """Which device to use, and in which precision."""
 
+import contextlib
+import ctypes
+
 import torch
 
 from mtformer.errors import UserError
@@ -31,3 +34,16 @@ def pick_precision(choice: str, device: torch.device) -> str:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """Compute matrix products in bfloat16 inside, if ``precision`` says so."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep what tensors have freed for the next ones, where it is glibc.
+
+    By its rules it gives large pieces back to the system at once, whose return costs a training step on a CPU one part
+    in twenty (docs/performance.md). It then never gives back more than the most that was needed at one time.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # mallopt(3)
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
+        libc = ctypes.CDLL(None)
+        libc.mallopt(mmap_threshold, 1 << 30)
+        libc.mallopt(trim_threshold, (1 << 31) - 1)

@@ -174,7 +174,10 @@ def measure(system: System, folder: Path, flop: float) -> None:
     system.speeds.append(speed)
     system.mfu.append(speed * flop / rates[system.precision])
     system.peak_mib = max(system.peak_mib, usage.ru_maxrss // 1024)
-    print(f"    {system.name:<18}{speed:8,.0f} tokens/s  matrix products {rates[system.precision] / 1e9:4.0f} GFLOP/s")
+    print(
+        f"    {system.name:<18}{speed:8,.0f} tokens/s  matrix products {rates[system.precision] / 1e9:4.0f} GFLOP/s",
+        flush=True,
+    )
 
 
 def main() -> None:

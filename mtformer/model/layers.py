@@ -21,7 +21,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
-        return self.linear2(self.linear1(x).relu_())
+        return self.linear2(self.linear1(x).relu())
 
 
 class Residual(nn.Module):

@@ -13,7 +13,7 @@ from mtformer.bundle import build_model, versions
 from mtformer.config import Config, dump_config, sized_to_data
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
-from mtformer.hardware import pick_device, pick_precision
+from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
 from mtformer.progress import watched
 from mtformer.text.corpus import Corpus, encode_corpus
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
@@ -74,6 +74,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         _clear(folder)
     _save_beginning(folder, config, tokenizer)
 
+    keep_freed_memory()
     torch.manual_seed(config.training.seed)
     device = pick_device(config.training.device)
     model = build_model(config, tokenizer).to(device)
