@@ -74,22 +74,32 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but warnings.")] = False,
+    nproc: Annotated[int, typer.Option(min=1, help="Processes that share the work: one for each GPU.")] = 1,
 ) -> None:
     """Train a model. Run again, it goes on where it stopped."""
+    if quiet:
+        logging.getLogger("mtformer").setLevel(logging.WARNING)
+    if nproc > 1:
+        from mtformer.training.launch import launch
+
+        launch(nproc)
     from mtformer.config import load_config
 
     loaded = load_config(config, overrides or [])
 
+    from mtformer.training.launch import is_first_rank, is_restart
     from mtformer.training.run import has_checkpoint, run_folder
     from mtformer.training.run import train as train_run
 
     try:
-        bundle = train_run(loaded, fresh=fresh)
+        bundle = train_run(loaded, fresh=fresh and not is_restart())
     except KeyboardInterrupt:
         if has_checkpoint(loaded):
             print(f"stopped; {run_folder(loaded)} keeps what was learned: the same command goes on", file=sys.stderr)
         raise
-    print(bundle)
+    if is_first_rank():
+        print(bundle)
 
 
 @app.command()

@@ -27,7 +27,7 @@ class Progress:
     def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
         """Say ``what`` is done, how many of ``unit`` it has (None: not known) and how many are done already."""
         self._what, self._unit = what, unit
-        self._on_terminal = sys.stderr.isatty()
+        self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO)
         self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
         self._done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()

@@ -14,7 +14,7 @@ from mtformer.config import ModelConfig, TrainingConfig
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
-from mtformer.training.checkpoint import list_checkpoints, load_newest_checkpoint, save_checkpoint
+from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint, restore, save_checkpoint
 from mtformer.training.update import Updater
 
 STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
@@ -55,7 +55,11 @@ class Training:
         return save_checkpoint(folder, step, self.updater, {"step": step, **state}, keep_last)
 
     def load(self, folder: Path) -> dict[str, object] | None:
-        return load_newest_checkpoint(folder, self.updater)
+        found = newest_checkpoint(folder)
+        if found is None:
+            return None
+        restore(self.updater, found)
+        return found.state
 
 
 def all_equal(ours: list[Tensor], theirs: list[Tensor]) -> bool:

@@ -17,11 +17,12 @@ from mtformer.bundle import build_model, load_bundle
 from mtformer.config import load_config, sized_to_data
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch, make_batch
+from mtformer.text.batching import Batch
 from mtformer.text.corpus import encode_corpus
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Update
 from mtformer.training.validation import Validation, Validator
@@ -240,7 +241,7 @@ class ScriptedValidator(Validator):
         self.scores = iter(scores)
         self.weights: list[list[Tensor]] = []
 
-    def validate(self, model: Transformer) -> Validation:
+    def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         self.weights.append([parameter.detach().clone() for parameter in model.parameters()])
         loss, bleu = next(self.scores)
         return Validation(loss, bleu, [])

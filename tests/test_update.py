@@ -88,11 +88,11 @@ class Starved(Updater):
 
     rows = 2
 
-    def _gradients(self, parts: Sequence[Batch], step: int) -> tuple[list[float], float]:
+    def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         if any(len(part.indices) > self.rows for part in parts):
-            super()._gradients(parts[:1], step)
+            super()._gradients(parts[:1], step, n_tokens)
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return super()._gradients(parts, step)
+        return super()._gradients(parts, step, n_tokens)
 
 
 def starved(rows: int) -> Starved:
@@ -155,5 +155,3 @@ def test_a_loss_of_many_times_the_usual_one_is_a_fault_that_names_its_pairs() ->
     assert list(update.suspects) == list(range(6))
     assert torch.equal(weights(updater), moved)
     assert all(parameter.grad is None for parameter in updater.model.parameters())
-
-

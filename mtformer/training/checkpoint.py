@@ -10,7 +10,7 @@ import logging
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -55,29 +55,47 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted((path for path, n in numbers.items() if n), key=lambda path: int(path.name[5:]), reverse=True)
 
 
-def load_newest_checkpoint(folder: Path, updater: Updater) -> dict[str, Any] | None:
-    """Load the newest intact checkpoint into ``updater`` and return its state, or None without one.
+class Checkpoint(NamedTuple):
+    """What :func:`save_checkpoint` has written."""
 
-    A damaged checkpoint is passed over with a warning.
+    path: Path
+    state: dict[str, Any]
+    tensors: dict[str, Tensor]
 
-    Raises:
-        UserError: the checkpoint is of another model.
-    """
+
+def newest_checkpoint(folder: Path) -> Checkpoint | None:
+    """Read the newest intact checkpoint, if there is one; damaged ones are passed over with a warning."""
     for path in list_checkpoints(folder):
         try:
             state = json.loads((path / _STATE).read_text(encoding="utf-8"))
             if not isinstance(state, dict) or state.pop("digest", None) != _digest(state, path / _TENSORS):
                 raise ValueError("its contents are not those that were written")
-            tensors = load_file(path / _TENSORS)
+            return Checkpoint(path, state, load_file(path / _TENSORS))
         except (OSError, ValueError) as error:
             log.warning("the checkpoint %s is damaged and passed over: %s", path, error)
-            continue
-        try:
-            _restore(updater, tensors)
-        except ValueError as error:
-            raise UserError(f"the checkpoint {path} is of another model: {error}; start over with --fresh") from None
-        return state
     return None
+
+
+def restore(updater: Updater, checkpoint: Checkpoint) -> None:
+    """Bring weights, moments and average to where they were.
+
+    Raises:
+        UserError: the checkpoint is of another model.
+    """
+    tensors = checkpoint.tensors
+    try:
+        load_weights(updater.model, _below("model", tensors))
+    except ValueError as error:
+        path = checkpoint.path
+        raise UserError(f"the checkpoint {path} is of another model: {error}; start over with --fresh") from None
+    parameters = dict(updater.model.named_parameters())
+    owners = {p: o for o in updater.optimizers for group in o.param_groups for p in group["params"]}
+    for key, tensor in _below("optimizer", tensors).items():
+        moment, name = key.split(".", 1)
+        parameter = parameters[name]
+        owners[parameter].state[parameter][moment] = tensor.to(parameter.device)
+    if updater.average:  # of a run that was begun without one: it begins with the weights of now
+        updater.average.load(_below("average", tensors) or _below("model", tensors))
 
 
 def _tensors_of(updater: Updater) -> dict[str, Tensor]:
@@ -90,18 +108,6 @@ def _tensors_of(updater: Updater) -> dict[str, Tensor]:
     if updater.average:
         tensors |= {f"average.{name}": tensor.cpu().contiguous() for name, tensor in updater.average.tensors.items()}
     return tensors
-
-
-def _restore(updater: Updater, tensors: dict[str, Tensor]) -> None:
-    load_weights(updater.model, _below("model", tensors))
-    parameters = dict(updater.model.named_parameters())
-    owners = {p: o for o in updater.optimizers for group in o.param_groups for p in group["params"]}
-    for key, tensor in _below("optimizer", tensors).items():
-        moment, name = key.split(".", 1)
-        parameter = parameters[name]
-        owners[parameter].state[parameter][moment] = tensor.to(parameter.device)
-    if updater.average:  # of a run that was begun without one: it begins with the weights of now
-        updater.average.load(_below("average", tensors) or _below("model", tensors))
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -14,11 +14,13 @@ from mtformer.config import Config, dump_config, sized_to_data
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
+from mtformer.model.transformer import Transformer
 from mtformer.progress import watched
 from mtformer.text.corpus import Corpus, encode_corpus
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.ranks import Ranks, joined_ranks, local_device
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 
@@ -51,9 +53,35 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         UserError: the data cannot be used, or the run was begun by a config that does not agree with this one.
         MtformerError: training failed; the checkpoints stay.
     """
+    with joined_ranks(pick_device(config.training.device)) as ranks:
+        data = config.data
+        train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
+        valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
+        config, tokenizer = ranks.by_first(lambda: _begin(config, train_pairs, valid_pairs, fresh))
+        pairs = watched(train_pairs, "encoding the text", "pairs")
+        corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
+        _report(corpus)
+        ranks.by_first(lambda: _take_folder(run_folder(config), config, tokenizer, fresh))
+        keep_freed_memory()
+        torch.manual_seed(config.training.seed)
+        device = local_device(pick_device(config.training.device))
+        model = build_model(config, tokenizer).to(device)
+        _describe(config, model, device, ranks)
+        validator = Validator(config, tokenizer, valid_pairs)
+        folder = run_folder(config)
+        trainer = Trainer(config, model, tokenizer, corpus, validator, folder, train_pairs.places, ranks)
+        if trainer.resume():
+            log.info("going on from step %d", trainer.state.step)
+        reason = trainer.fit()
+        log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
+        return folder / "model.safetensors"
+
+
+def _begin(
+    config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair], fresh: bool
+) -> tuple[Config, Tokenizer]:
+    """Resolve the config and get the tokenizer, which is that of the run's folder if it holds this run already."""
     folder, data = run_folder(config), config.data
-    train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
-    valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
     vocab_size_is_open = config.tokenizer.vocab_size is None
     config = _resolve(config, train_pairs, valid_pairs)
     begun = None if fresh else _load_beginning(folder)
@@ -67,27 +95,14 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         languages, seed = (data.src_lang, data.tgt_lang), config.training.seed
         tokenizer = train_tokenizer(train_pairs, config.tokenizer, *languages, seed=seed, adjust=vocab_size_is_open)
         config = _with_vocab_size(config, tokenizer)
-    pairs = watched(train_pairs, "encoding the text", "pairs")
-    corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
-    _report(corpus)
-    if fresh:
-        _clear(folder)
-    _save_beginning(folder, config, tokenizer)
+    return config, tokenizer
 
-    keep_freed_memory()
-    torch.manual_seed(config.training.seed)
-    device = pick_device(config.training.device)
-    model = build_model(config, tokenizer).to(device)
+
+def _describe(config: Config, model: Transformer, device: torch.device, ranks: Ranks) -> None:
     n_parameters = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     n_pieces = f"{config.tokenizer.vocab_size:,}"
-    log.info("%.1f million parameters, %s pieces, %s on %s", n_parameters, n_pieces, config.training.precision, device)
-    validator = Validator(config, tokenizer, valid_pairs)
-    trainer = Trainer(config, model, tokenizer, corpus, validator, folder, train_pairs.places)
-    if trainer.resume():
-        log.info("going on from step %d", trainer.state.step)
-    reason = trainer.fit()
-    log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
-    return folder / "model.safetensors"
+    where = f"{ranks.size} × {device.type}" if ranks.size > 1 else device.type
+    log.info("%.1f million parameters, %s pieces, %s on %s", n_parameters, n_pieces, config.training.precision, where)
 
 
 def _resolve(config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair]) -> Config:
@@ -122,7 +137,7 @@ def _report(corpus: Corpus) -> None:
 
 
 def _load_beginning(folder: Path) -> tuple[Config, Tokenizer] | None:
-    """Read what :func:`_save_beginning` has written, if it has, wherever the texts of that config are now."""
+    """Read what :func:`_take_folder` has written, if it has, wherever the texts of that config are now."""
     if not (folder / _CONFIG).is_file() and not list_checkpoints(folder / "checkpoints"):
         return None
     joint, separate = folder / _JOINT_TOKENIZER, [folder / name for name in _SEPARATE_TOKENIZERS]
@@ -134,8 +149,10 @@ def _load_beginning(folder: Path) -> tuple[Config, Tokenizer] | None:
         raise UserError(f"{folder} holds what is not an intact run of this version: start over with --fresh") from None
 
 
-def _save_beginning(folder: Path, config: Config, tokenizer: Tokenizer) -> None:
+def _take_folder(folder: Path, config: Config, tokenizer: Tokenizer, fresh: bool) -> None:
     """Write what is known before the first step: the tokenizer and the config."""
+    if fresh:
+        _clear(folder)
     models = (tokenizer.src_model, tokenizer.tgt_model)
     names = (_JOINT_TOKENIZER,) if tokenizer.joint else _SEPARATE_TOKENIZERS
     for name, model in zip(names, models, strict=False):

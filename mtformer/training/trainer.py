@@ -17,10 +17,11 @@ from mtformer.progress import Progress
 from mtformer.text.batching import Batch, epoch_batches, make_batch
 from mtformer.text.corpus import Corpus
 from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.checkpoint import load_newest_checkpoint, save_checkpoint
+from mtformer.training.checkpoint import newest_checkpoint, restore, save_checkpoint
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.optimizer import learning_rate
+from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.update import Update, Updater
 from mtformer.training.validation import Validation, Validator
 
@@ -71,6 +72,7 @@ class Trainer:
         validator: Validator,
         run_folder: Path,
         places: Callable[[Iterable[int]], list[str]],
+        ranks: Ranks = ALONE,
     ) -> None:
         """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
 
@@ -82,6 +84,7 @@ class Trainer:
             validator: scores the model.
             run_folder: checkpoints, metrics and the bundle go there.
             places: names file and line of the pairs of these numbers.
+            ranks: those that train together; alone when not given.
         """
         self.config = config
         self.settings = config.training
@@ -93,7 +96,8 @@ class Trainer:
         self.places = places
         self.journal = Journal(run_folder / "metrics.jsonl")
         self.device = next(model.parameters()).device
-        self.updater = Updater(model, config.training)
+        self.ranks = ranks
+        self.updater = Updater(model, config.training, self.ranks)
         self.state = TrainState()
         self._steps_per_epoch = 0
         self._saved_step = -1
@@ -105,17 +109,18 @@ class Trainer:
 
     def resume(self) -> bool:
         """Go to the newest intact checkpoint, if there is one, and say whether there was."""
-        saved = load_newest_checkpoint(self.checkpoint_folder, self.updater)
+        saved = self.ranks.by_first(lambda: newest_checkpoint(self.checkpoint_folder))
         if saved is None:
-            self.journal.cut(0)
+            self.ranks.by_first(lambda: self.journal.cut(0))
             return False
+        restore(self.updater, saved)
         try:
-            self.state = TrainState(**saved)
+            self.state = TrainState(**saved.state)
         except TypeError:
             raise UserError(
                 f"{self.checkpoint_folder} is of another version of mtformer; start over with --fresh"
             ) from None
-        self.journal.cut(self.state.step)
+        self.ranks.by_first(lambda: self.journal.cut(self.state.step))
         self._saved_step = self.state.step
         return True
 
@@ -135,7 +140,7 @@ class Trainer:
             for batches in self._steps():
                 rate = self._learning_rate()
                 update = self._update(batches, rate)
-                self.state.seconds = seconds_before + time.monotonic() - started
+                interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
                     running.add(update.loss, update.n_tokens)
                     progress.advance(note=running.note())
@@ -145,16 +150,21 @@ class Trainer:
                 reason = self._limit_reached()
                 if reason or self._is_due(self._validate_every(), update):
                     self._validate()
-                    self.state.seconds = seconds_before + time.monotonic() - started
+                    interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
                     running = RunningLoss()
-                if interrupt.requested or reason or self._is_due(self._checkpoint_every(), update):
+                if interrupted or reason or self._is_due(self._checkpoint_every(), update):
                     self._save()
-                if interrupt.requested:
+                if interrupted:
                     raise KeyboardInterrupt
                 if reason:
                     return reason
         raise AssertionError("the epochs do not end by themselves")
+
+    def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
+        """Take the first rank's clock as everybody's, and tell whether any rank is to be interrupted."""
+        n_requests, self.state.seconds = self.ranks.sum(interrupt.requested, seconds if self.ranks.is_first else 0.0)
+        return n_requests > 0
 
     def _steps(self) -> Iterator[list[Batch]]:
         """Yield the batches of each update, from where the state stands and over all epochs to come."""
@@ -167,7 +177,8 @@ class Trainer:
                 continue
             rest = islice(plan, self.state.batch, None)
             while group := list(islice(rest, settings.grad_accum_steps)):
-                batches = [make_batch(self.corpus, indices).to(self.device) for indices in group]
+                shares = [share for indices in group if (share := self.ranks.share(indices))]
+                batches = [make_batch(self.corpus, share).to(self.device) for share in shares]
                 self.state.batch += len(group)
                 if self.state.batch >= len(plan):
                     self.state.epoch, self.state.batch = self.state.epoch + 1, 0
@@ -262,7 +273,7 @@ class Trainer:
             self._score()
 
     def _score(self) -> None:
-        result = self.validator.validate(self.model)
+        result = self.validator.validate(self.model, self.ranks)
         state = self.state
         value = result.bleu if self.settings.early_stopping_metric == "bleu" else -result.loss
         better = math.isfinite(value) and (state.best is None or value > state.best)
@@ -272,7 +283,7 @@ class Trainer:
             state.stale += 1
         self._log(valid_loss=result.loss, valid_perplexity=result.perplexity, valid_bleu=result.bleu)
         self._report(result, better)
-        if better:
+        if better and self.ranks.is_first:
             scores = {"bleu": result.bleu, "loss": result.loss, "step": float(state.step)}
             bundle = Bundle(self.model, self.tokenizer, self.config, scores)
             save_bundle(self.run_folder / "model.safetensors", bundle)
@@ -292,7 +303,7 @@ class Trainer:
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
 
     def _save(self) -> None:
-        if self.state.step != self._saved_step:
+        if self.state.step != self._saved_step and self.ranks.is_first:
             save_checkpoint(
                 self.checkpoint_folder,
                 self.state.step,
@@ -300,8 +311,9 @@ class Trainer:
                 asdict(self.state),
                 self.settings.keep_last,
             )
-            self._saved_step = self.state.step
+        self._saved_step = self.state.step
 
     def _log(self, **values: float) -> None:
         state = self.state
-        self.journal.write({"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)} | values)
+        if self.ranks.is_first:
+            self.journal.write({"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)} | values)

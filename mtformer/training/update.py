@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mtformer.config import TrainingConfig
 from mtformer.errors import MtformerError
@@ -16,6 +17,7 @@ from mtformer.text.batching import Batch
 from mtformer.training.averaging import WeightAverage
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
+from mtformer.training.ranks import ALONE, Ranks
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +47,11 @@ class Update:
 class Updater:
     """Updates a model. What is random in an update depends on the seed and its number alone, not on those before it."""
 
-    def __init__(self, model: Transformer, settings: TrainingConfig) -> None:
+    def __init__(self, model: Transformer, settings: TrainingConfig, ranks: Ranks = ALONE) -> None:
         """Set up the optimizers, and the average of the weights, that ``settings`` ask for."""
         self.model = model
         self.settings = settings
+        self.ranks = ranks
         self.device = next(model.parameters()).device
         self.optimizers = make_optimizers(model, settings)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
@@ -58,7 +61,7 @@ class Updater:
         """Do one update on the batches together; or find a fault, and leave the weights as they are.
 
         Args:
-            batches: their summed losses are divided by the target pieces of them all.
+            batches: this rank's share of them; the summed losses are divided by the target pieces of all batches.
             step: the number of the update.
             rate: the learning rate.
             usual_loss: of a target piece in the updates before; ``spike_factor`` times as much is a fault.
@@ -66,10 +69,17 @@ class Updater:
         Raises:
             MtformerError: a single sentence pair does not fit into memory.
         """
-        parts, losses, grad_norm = self._gradients_in_memory(batches, step)
-        n_tokens = sum(part.n_tokens for part in parts)
-        fault, suspects = self._fault(parts, losses, grad_norm, n_tokens, usual_loss)
-        if not fault:
+        [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
+        parts, losses = self._add_up_gradients(batches, step, n_tokens)
+        self._share_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
+        *own_losses, grad_norm = torch.stack([*losses, norm]).tolist()  # the one place that waits for a GPU
+        [loss] = self.ranks.sum(sum(own_losses))
+        fault, suspects = self._fault(loss / n_tokens, grad_norm, usual_loss), []
+        if fault:
+            bad = [part for part, own in zip(parts, own_losses, strict=True) if not math.isfinite(own)]
+            suspects = self.ranks.unshare([index for part in bad or parts for index in part.indices])
+        else:
             for optimizer in self.optimizers:
                 for group in optimizer.param_groups:
                     group["lr"] = rate
@@ -77,61 +87,67 @@ class Updater:
             if self.average:
                 self.average.update(step)
         self.model.zero_grad(set_to_none=True)
-        return Update(sum(losses), n_tokens, fault, suspects)
+        return Update(loss, int(n_tokens), fault, suspects)
 
-    def _gradients_in_memory(self, batches: Sequence[Batch], step: int) -> tuple[list[Batch], list[float], float]:
-        """Take the batches in smaller parts, from now on, when memory runs out: sums and gradients stay what they are.
+    def _add_up_gradients(
+        self, batches: Sequence[Batch], step: int, n_tokens: float
+    ) -> tuple[Sequence[Batch], Sequence[Tensor]]:
+        """Compute the gradients, in smaller parts from now on when memory runs out: the sums stay what they are.
 
         Returns:
-            the parts, the summed loss of each, and the norm of the gradient of the mean.
+            the parts that the batches were taken in, and the summed loss of each.
         """
         while True:
             parts = [part for batch in batches for part in batch.parts(self._n_parts)]
+            losses: list[Tensor] = []
+            ran_out = False
             try:
-                return parts, *self._gradients(parts, step)
+                losses = self._gradients(parts, step, n_tokens)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
+                ran_out = True
             # Outside the handler, whose exception would hold the tensors of what has failed.
+            n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
+            if not n_ran_out:
+                return parts, losses
             self.model.zero_grad(set_to_none=True)
-            if all(len(part.indices) == 1 for part in parts):
+            if not n_divisible:
                 raise MtformerError("out of memory: not even a single sentence pair fits beside this model")
             self._n_parts *= 2
             log.warning("out of memory: from now on a batch is taken in %d parts, with the same result", self._n_parts)
 
-    def _gradients(self, parts: Sequence[Batch], step: int) -> tuple[list[float], float]:
+    def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()
-        torch.manual_seed(_mixed(self.settings.seed, step))
-        n_tokens = sum(part.n_tokens for part in parts)
+        torch.manual_seed(_mixed(self.settings.seed, step, self.ranks.rank))
         losses = []
         for part in parts:
             with autocast(self.device, self.settings.precision):
                 loss = summed_loss(self.model, part, self.settings.label_smoothing)
             (loss / n_tokens).backward()
             losses.append(loss.detach())
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
-        *sums, grad_norm = torch.stack([*losses, norm]).tolist()  # the one place that waits for a GPU
-        return sums, grad_norm
+        return losses
 
-    def _fault(
-        self,
-        parts: Sequence[Batch],
-        losses: Sequence[float],
-        grad_norm: float,
-        n_tokens: int,
-        usual_loss: float | None,
-    ) -> tuple[str, Sequence[int]]:
-        """Return what is wrong with the update, and the pairs it may come from; nothing and none if it is sound."""
-        everything = [index for part in parts for index in part.indices]
-        for part, loss in zip(parts, losses, strict=True):
-            if not math.isfinite(loss):
-                return "the loss is not a finite number", part.indices
+    def _share_gradients(self) -> None:
+        """Add up the gradients over all ranks; one whose share was empty has none to add."""
+        if self.ranks.size > 1:
+            for parameter in self.model.parameters():
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            self.ranks.sum_in_place(
+                [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+            )
+
+    def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
+        """Return what is wrong with the update; nothing if it is sound."""
+        if not math.isfinite(mean_loss):
+            return "the loss is not a finite number"
         if not math.isfinite(grad_norm):
-            return "the gradient is not a finite number", everything
-        factor, mean = self.settings.spike_factor, sum(losses) / n_tokens
-        if factor and usual_loss and mean > factor * usual_loss:
-            return f"the loss is {mean:.3g} and was {usual_loss:.3g} in the steps before", everything
-        return "", ()
+            return "the gradient is not a finite number"
+        factor = self.settings.spike_factor
+        if factor and usual_loss and mean_loss > factor * usual_loss:
+            return f"the loss is {mean_loss:.3g} and was {usual_loss:.3g} in the steps before"
+        return ""
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -17,6 +17,7 @@ from mtformer.text.corpus import encode_corpus
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
+from mtformer.training.ranks import ALONE, Ranks
 from mtformer.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -63,30 +64,31 @@ class Validator:
         every = max(1, len(pairs) // max(1, config.eval.n_samples))
         self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
 
-    def validate(self, model: Transformer) -> Validation:
-        """Score ``model``, which is left in evaluation mode."""
+    def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
+        """Score ``model``, which is left in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
         device = next(model.parameters()).device
         with autocast(device, self._config.training.precision):
-            loss = self._loss(model)
-            hypotheses = self._translate(model)
+            loss = self._loss(model, ranks)
+            hypotheses = ranks.unshare(self._translate(model, ranks.share(self._pairs)))
         references = [pair.tgt for pair in self._pairs]
         samples = [(self._pairs[i].src, references[i], hypotheses[i]) for i in self._sample_places]
         return Validation(loss, bleu(hypotheses, references, self._tokenize).value, samples)
 
     @torch.inference_mode()
-    def _loss(self, model: Transformer) -> float:
+    def _loss(self, model: Transformer, ranks: Ranks) -> float:
         corpus = self._corpus
         lengths = [max(pair) for pair in zip(corpus.src.lengths.tolist(), corpus.tgt.lengths.tolist(), strict=True)]
         order = sorted(range(len(corpus)), key=lambda i: lengths[i])
-        total, n_tokens = 0.0, 0
-        for indices in fill_batches(order, lengths, self._config.training.max_tokens or 1):
+        total, n_tokens = 0.0, 0.0
+        for indices in ranks.share(fill_batches(order, lengths, self._config.training.max_tokens or 1)):
             batch = make_batch(corpus, indices).to(next(model.parameters()).device)
             total += summed_loss(model, batch, label_smoothing=0.0).item()
             n_tokens += batch.n_tokens
+        total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
 
-    def _translate(self, model: Transformer) -> list[str]:
+    def _translate(self, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
             model,
             self._tokenizer,
@@ -94,5 +96,5 @@ class Validator:
             tgt_lang=self._config.data.tgt_lang,
             max_length=self._config.data.max_length,
         )
-        translations = translator.translate([pair.src for pair in self._pairs])
+        translations = translator.translate([pair.src for pair in pairs])
         return [best.text for (best, *_) in translations]

@@ -1,0 +1,130 @@
+"""Data-parallel training: several processes, started by torchrun, that share every batch and stay alike.
+
+Each rank computes the gradients of its rows of a batch; they are summed over all ranks before the update. The sums are
+those of the whole batch, so a config means the same however many ranks there are.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
+
+from mtformer.errors import MtformerError, UserError
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+
+class Ranks:
+    """The processes that train together, seen from one of them.
+
+    Attributes:
+        rank: the number of this process, from 0.
+        size: how many there are; alone, all methods return what they were given.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process is the one that writes files and speaks to the user."""
+        return self.rank == 0
+
+    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return this rank's share, every ``size``-th item; of few items some ranks get none."""
+        return items[self.rank :: self.size]
+
+    def unshare(self, items: Sequence[Item]) -> list[Item]:
+        """Undo :meth:`share`: bring the shares of all ranks together, in order."""
+        if self.size == 1:
+            return list(items)
+        shares: list[Sequence[Item]] = [[]] * self.size
+        dist.all_gather_object(shares, list(items))
+        return [shares[i % self.size][i // self.size] for i in range(sum(map(len, shares)))]
+
+    def sum(self, *numbers: float) -> list[float]:
+        """Add up numbers over all ranks."""
+        if self.size == 1:
+            return list(numbers)
+        total = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(total)
+        return total.tolist()
+
+    def sum_in_place(self, tensors: Sequence[Tensor]) -> None:
+        """Add up tensors over all ranks, in one message."""
+        if self.size == 1:
+            return
+        message = torch.cat([tensor.flatten() for tensor in tensors])
+        dist.all_reduce(message)
+        for tensor, part in zip(tensors, message.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def by_first(self, work: Callable[[], Item]) -> Item:
+        """Let the first rank alone do some work, and give its result to all; when it fails, the others end silently."""
+        if self.size == 1:
+            return work()
+        outcome: list[Any] = [None, None]
+        if self.is_first:
+            try:
+                outcome[0] = work()
+            except BaseException as error:
+                outcome[1] = 2 if isinstance(error, UserError) else 1
+                dist.broadcast_object_list(outcome, src=0)
+                raise
+        dist.broadcast_object_list(outcome, src=0)
+        if outcome[1]:
+            raise SystemExit(outcome[1])
+        return cast(Item, outcome[0])
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined_ranks(device: torch.device) -> Iterator[Ranks]:
+    """Join the other processes that torchrun has started; alone if it has not.
+
+    Raises:
+        MtformerError: another rank was lost under way.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        yield ALONE
+        return
+    store, rank, size = next(rendezvous("env://"))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # The store outlives a restart, with the addresses of processes that are gone (pytorch#135712).
+        store = dist.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    ranks = Ranks(rank, size)
+    if not ranks.is_first:
+        logging.getLogger("mtformer").setLevel(logging.ERROR)
+    try:
+        yield ranks
+    except RuntimeError as error:
+        if not _is_lost_contact(error):
+            raise
+        raise MtformerError(
+            f"rank {ranks.rank} has lost another rank and stops; the same command goes on from the last checkpoint "
+            f"({str(error).splitlines()[0][:200]})"
+        ) from error
+    finally:
+        dist.destroy_process_group()
+
+
+def local_device(device: torch.device) -> torch.device:
+    """Return the GPU of this rank among those of its machine."""
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
+
+
+def _is_lost_contact(error: RuntimeError) -> bool:
+    """Tell whether a collective operation has failed; gloo has no exception of its own for that."""
+    return isinstance(error, dist.DistError) or "gloo" in str(error).lower() or "onnection" in str(error)

@@ -1,0 +1,170 @@
+"""Training in two processes, on one machine or two, is training in one."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Project, Result, make_project
+
+from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.launch import without_nproc
+from mtformer.training.ranks import ALONE, Ranks
+
+SETTINGS: dict[str, Any] = {"max_steps": 20, "log_every": 5, "validate_every": 10, "learning_rate": 0.005}
+
+
+def metrics(project: Project, name: str) -> list[dict[str, float]]:
+    text = (project.folder / "runs" / name / "metrics.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def train(project: Project, name: str, n_ranks: int, max_steps: int = 20) -> Result:
+    sets = ["--set", f"run.name={name}", "--set", f"training.max_steps={max_steps}"]
+    result = project.mtformer("train", project.config, *sets, "--nproc", str(n_ranks))
+    assert result.status == 0, result.stderr
+    return result
+
+
+def assert_same_curves(project: Project, name: str, other: str) -> None:
+    kept = ("step", "epoch", "lr", "loss", "valid_loss", "valid_bleu")
+    ours, theirs = ([{k: line[k] for k in kept if k in line} for line in metrics(project, n)] for n in (name, other))
+    assert len(ours) == len(theirs) > 3
+    for mine, yours in zip(ours, theirs, strict=True):
+        assert mine == pytest.approx(yours, rel=1e-4, abs=1e-6)
+
+
+def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS, grad_accum_steps=2, max_grad_norm=0.1)
+    train(project, "one", 1)
+    result = train(project, "two", 2)
+    assert result.stdout == "runs/two/model.safetensors\n"
+    assert result.stderr.count("training the tokenizer") == 1
+    assert "on 2 × cpu" in result.stderr
+    assert_same_curves(project, "two", "one")
+    train(project, "mixed", 1, max_steps=7)
+    assert "going on from step 7" in train(project, "mixed", 2, max_steps=13).stderr
+    train(project, "mixed", 1)
+    ours, theirs = (metrics(project, name)[-1] for name in ("mixed", "one"))
+    assert ours["valid_bleu"] == pytest.approx(theirs["valid_bleu"], rel=0.1)  # the schedule fell to earlier ends
+
+
+def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS)
+    (tmp_path / "train.de").write_text("zu wenig\n", encoding="utf-8")
+    result = project.mtformer("train", project.config, "--nproc", "2")
+    assert result.status != 0
+    assert result.stderr.count("they are not translations line by line") == 1
+
+
+def start(project: Project, *torchrun: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *torchrun]
+    command += ["-m", "mtformer", "train", str(project.config), "--fresh"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, cwd=project.folder, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def process_of_rank(rank: int, launcher: int) -> int:
+    """Find the process that torchrun has started for a rank."""
+    for children in Path(f"/proc/{launcher}/task").glob("*/children"):
+        for child in children.read_text().split():
+            if f"\0RANK={rank}\0" in f"\0{Path(f'/proc/{child}/environ').read_text()}":
+                return int(child)
+    raise AssertionError(f"torchrun has no rank {rank}")
+
+
+def wait_for_checkpoint(project: Project) -> None:
+    for _ in range(600):
+        if list_checkpoints(project.folder / "runs" / "config" / "checkpoints"):
+            return
+        time.sleep(0.1)
+    raise AssertionError("there is no checkpoint after a minute")
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_goes_on(killed: int, tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS | {"max_steps": 100_000, "checkpoint_every": 10})
+    launcher = start(project)
+    wait_for_checkpoint(project)
+    os.kill(process_of_rank(killed, launcher.pid), signal.SIGKILL)
+    _, stderr = launcher.communicate(timeout=60)
+    assert launcher.returncode != 0
+    assert f"rank {1 - killed} has lost another rank and stops; the same command goes on" in stderr
+    newest = list_checkpoints(project.folder / "runs" / "config" / "checkpoints")[0]
+    step = int(newest.name.removeprefix("step-"))
+    result = project.mtformer("train", project.config, "--set", f"training.max_steps={step + 5}")
+    assert f"going on from step {step}" in result.stderr
+
+
+def test_torchrun_brings_a_run_back_by_itself(tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS | {"max_steps": 400, "checkpoint_every": 10, "validate_every": 200})
+    launcher = start(project, "--max-restarts", "1")
+    wait_for_checkpoint(project)
+    os.kill(process_of_rank(1, launcher.pid), signal.SIGKILL)
+    _, stderr = launcher.communicate(timeout=120)
+    assert launcher.returncode == 0, stderr
+    assert "going on from step" in stderr
+    assert stderr.count("training the tokenizer") == 1
+    assert metrics(project, "config")[-1]["step"] == 400
+
+
+@pytest.fixture
+def two_hosts() -> Iterator[list[str]]:
+    """Two network namespaces joined by a cable, which only the superuser may make."""
+    names = [f"mtformer-{os.getpid()}-{i}" for i in (1, 2)]
+    ends = [f"mt{os.getpid() % 10**9}.{i}" for i in (1, 2)]
+    commands = [f"ip netns add {name}" for name in names]
+    commands.append(f"ip link add {ends[0]} netns {names[0]} type veth peer name {ends[1]} netns {names[1]}")
+    for i, (name, end) in enumerate(zip(names, ends, strict=True), 1):
+        commands += [
+            f"ip -n {name} address add 10.77.0.{i}/24 dev {end}",
+            f"ip -n {name} link set {end} up",
+            f"ip -n {name} link set lo up",
+        ]
+    try:
+        for command in commands:
+            if shutil.which("ip") is None or subprocess.run(command.split(), capture_output=True).returncode:
+                pytest.skip(f"cannot {command}")
+        yield names
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+
+def test_two_machines_train_as_one_process_does(two_hosts: list[str], tmp_path: Path) -> None:
+    project = make_project(tmp_path, **SETTINGS)
+    train(project, "one", 1)
+    hosts = []
+    for number, name in enumerate(two_hosts):
+        [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if "lo" != link["ifname"]]
+        torchrun = f"--nnodes 2 --node-rank {number} --nproc-per-node 1 --master-addr 10.77.0.1 --master-port 29500"
+        command = ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", *torchrun.split()]
+        command += ["-m", "mtformer", "train", str(project.config), "--set", "run.name=two"]
+        environment = os.environ | {"GLOO_SOCKET_IFNAME": interface}
+        hosts.append(subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment))
+    messages = [host.communicate(timeout=120)[1] for host in hosts]
+    assert [host.returncode for host in hosts] == [0, 0], messages
+    assert_same_curves(project, "two", "one")
+
+
+def _ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def test_shares_are_divided_and_brought_together() -> None:
+    items = list(range(7))
+    shares = [Ranks(rank, 3).share(items) for rank in range(3)]
+    assert shares == [[0, 3, 6], [1, 4], [2, 5]]
+    assert ALONE.unshare(ALONE.share(items)) == items
+
+
+def test_torchrun_is_not_told_to_start_torchrun() -> None:
+    assert without_nproc(["train", "a.yaml", "--nproc", "2", "--fresh"]) == ["train", "a.yaml", "--fresh"]
+    assert without_nproc(["train", "--nproc=2", "a.yaml"]) == ["train", "a.yaml"]
