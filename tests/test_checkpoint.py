@@ -52,7 +52,7 @@ class Training:
         return [tensor.detach().clone() for tensor in (*parameters, *moments, *average)]
 
     def save(self, folder: Path, step: int, keep_last: int = 10, **state: object) -> Path:
-        return save_checkpoint(folder, step, self.updater, {"step": step, **state}, keep_last)
+        return save_checkpoint(folder, step, self.updater, {"step": step, **state}, keep_last=keep_last)
 
     def load(self, folder: Path) -> dict[str, object] | None:
         found = newest_checkpoint(folder)

@@ -291,7 +291,9 @@ class TrainingConfig(Section):
     checkpoint_every: PositiveInt | None = None
     """Steps between checkpoints; those of the validations when not given."""
     keep_last: PositiveInt = 2
-    """Checkpoints kept."""
+    """The newest checkpoints are kept, so many of them …"""
+    keep_best: int = Field(default=0, ge=0)
+    """… and those of so many of the best validations, which `mtformer average` can make one model of."""
     early_stopping_metric: Literal["bleu", "loss"] = "bleu"
     """What makes a model the best one."""
     early_stopping_patience: PositiveInt | None = 10

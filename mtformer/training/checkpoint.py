@@ -9,6 +9,7 @@ import json
 import logging
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,16 @@ log = logging.getLogger(__name__)
 _TENSORS, _STATE = "tensors.safetensors", "state.json"
 
 
-def save_checkpoint(folder: Path, step: int, updater: Updater, state: dict[str, Any], keep_last: int) -> Path:
-    """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest.
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    updater: Updater,
+    state: dict[str, Any],
+    *,
+    keep_last: int,
+    keep_steps: Collection[int] = (),
+) -> Path:
+    """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
 
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
@@ -43,7 +52,8 @@ def save_checkpoint(folder: Path, step: int, updater: Updater, state: dict[str, 
     checkpoints = list_checkpoints(folder)
     place = checkpoints.index(path)  # those of later steps are damaged, or training would have gone on from them
     for other in checkpoints[:place] + checkpoints[place + keep_last :]:
-        shutil.rmtree(other, ignore_errors=True)
+        if step_of(other) not in keep_steps:
+            shutil.rmtree(other, ignore_errors=True)
     for unfinished in folder.glob(".step-*.tmp"):  # of a save that was killed
         shutil.rmtree(unfinished, ignore_errors=True)
     return path
@@ -51,8 +61,13 @@ def save_checkpoint(folder: Path, step: int, updater: Updater, state: dict[str, 
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints below ``folder``, newest first; unfinished ones have other names."""
-    numbers = {path: re.fullmatch(r"step-(\d+)", path.name) for path in folder.glob("step-*")}
-    return sorted((path for path, n in numbers.items() if n), key=lambda path: int(path.name[5:]), reverse=True)
+    checkpoints = [path for path in folder.glob("step-*") if re.fullmatch(r"step-\d+", path.name)]
+    return sorted(checkpoints, key=step_of, reverse=True)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return the step that a checkpoint is of."""
+    return int(checkpoint.name.removeprefix("step-"))
 
 
 class Checkpoint(NamedTuple):

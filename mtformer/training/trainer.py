@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class TrainState:
         best: the validation metric of the best model so far, higher is better.
         best_step: the step it was reached at.
         stale: validations since then.
+        best_scores: the metric and the step of the best validations, whose checkpoints are kept.
         usual_loss: the loss of a target piece in the last updates.
         skipped: faulty updates left out.
         skipped_in_a_row: those since the last sound one.
@@ -55,6 +56,7 @@ class TrainState:
     best: float | None = None
     best_step: int = 0
     stale: int = 0
+    best_scores: list[tuple[float, int]] = field(default_factory=list)
     usual_loss: float | None = None
     skipped: int = 0
     skipped_in_a_row: int = 0
@@ -116,6 +118,7 @@ class Trainer:
         restore(self.updater, saved)
         try:
             self.state = TrainState(**saved.state)
+            self.state.best_scores = [(value, step) for value, step in self.state.best_scores]
         except TypeError:
             raise UserError(
                 f"{self.checkpoint_folder} is of another version of mtformer; start over with --fresh"
@@ -153,7 +156,7 @@ class Trainer:
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
                     running = RunningLoss()
-                if interrupted or reason or self._is_due(self._checkpoint_every(), update):
+                if interrupted or reason or self._is_due(self._checkpoint_every(), update) or self._is_among_best():
                     self._save()
                 if interrupted:
                     raise KeyboardInterrupt
@@ -187,6 +190,9 @@ class Trainer:
     def _plan(self, epoch: int) -> list[list[int]]:
         assert self.settings.max_tokens is not None
         return epoch_batches(self.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
+
+    def _is_among_best(self) -> bool:
+        return any(step == self.state.step for _, step in self.state.best_scores)
 
     def _is_due(self, every: int, update: Update) -> bool:
         return not update.fault and self.state.step % every == 0
@@ -281,6 +287,9 @@ class Trainer:
             state.best, state.best_step, state.stale = value, state.step, 0
         else:
             state.stale += 1
+        if math.isfinite(value):
+            ranking = sorted([*state.best_scores, (value, state.step)], key=lambda score: (-score[0], score[1]))
+            state.best_scores = ranking[: self.settings.keep_best]
         self._log(valid_loss=result.loss, valid_perplexity=result.perplexity, valid_bleu=result.bleu)
         self._report(result, better)
         if better and self.ranks.is_first:
@@ -309,7 +318,8 @@ class Trainer:
                 self.state.step,
                 self.updater,
                 asdict(self.state),
-                self.settings.keep_last,
+                keep_last=self.settings.keep_last,
+                keep_steps=[step for _, step in self.state.best_scores],
             )
         self._saved_step = self.state.step
 
