@@ -26,6 +26,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.text.tokenizer import Tokenizer
 
 FORMAT = "mtformer-bundle-1"
+BUNDLE_NAME = "model.safetensors"  # in a run's folder
 
 _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")

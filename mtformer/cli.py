@@ -12,6 +12,9 @@ import typer
 
 from mtformer import __version__
 from mtformer.errors import MtformerError, UserError
+from mtformer.logs import log_as_json, log_to_stderr
+
+log = logging.getLogger(__name__)
 
 app = typer.Typer(
     name="mtformer",
@@ -74,12 +77,20 @@ def train(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Do not train, but tell steps, speed, time and memory of it.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but warnings.")] = False,
+    json_logs: Annotated[bool, typer.Option("--json-logs", help="Log JSON objects, one a line.")] = False,
     nproc: Annotated[int, typer.Option(min=1, help="Processes that share the work: one for each GPU.")] = 1,
 ) -> None:
     """Train a model. Run again, it goes on where it stopped."""
     if quiet:
         logging.getLogger("mtformer").setLevel(logging.WARNING)
+    if json_logs:
+        log_as_json()
+    if dry_run and nproc > 1:
+        raise UserError("--dry-run measures one process: leave out --nproc")
     if nproc > 1:
         from mtformer.training.launch import launch
 
@@ -88,18 +99,44 @@ def train(
 
     loaded = load_config(config, overrides or [])
 
+    from mtformer.training import run
     from mtformer.training.launch import is_first_rank, is_restart
-    from mtformer.training.run import has_checkpoint, run_folder
-    from mtformer.training.run import train as train_run
 
+    if dry_run:
+        print(run.dry_run(loaded))
+        return
     try:
-        bundle = train_run(loaded, fresh=fresh and not is_restart())
+        bundle = run.train(loaded, fresh=fresh and not is_restart())
     except KeyboardInterrupt:
-        if has_checkpoint(loaded):
-            print(f"stopped; {run_folder(loaded)} keeps what was learned: the same command goes on", file=sys.stderr)
+        if run.has_checkpoint(loaded):
+            log.warning("stopped; %s keeps what was learned: the same command goes on", run.run_folder(loaded))
         raise
     if is_first_rank():
         print(bundle)
+
+
+@app.command()
+def average(
+    models: Annotated[list[Path], typer.Argument(help="A run's folder, whose checkpoints are taken, or bundles.")],
+    output: Annotated[Path, typer.Option(help="The bundle to write.")],
+    last: Annotated[int | None, typer.Option(min=1, help="Take so many of the run's newest checkpoints.")] = None,
+    best: Annotated[int | None, typer.Option(min=1, help="Take those of so many of its best validations.")] = None,
+) -> None:
+    """Average the weights of several checkpoints of a run, or of several bundles, into one model."""
+    from mtformer.training.averaging import average_bundles, average_checkpoints
+
+    [first, *others] = models
+    if last is not None and best is not None:
+        raise UserError("give --last or --best, not both")
+    if first.is_dir():
+        if others:
+            raise UserError("give one run's folder, or bundles")
+        average_checkpoints(first, output, last=last, best=best)
+    else:
+        if last is not None or best is not None:
+            raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
+        average_bundles(models, output)
+    print(output)
 
 
 @app.command()
@@ -191,8 +228,7 @@ def sample(
 def main() -> None:
     """Run the command line; turn errors into sentences and exit statuses (0, 1, 2, and 130 for Ctrl-C)."""
     debug = "--debug" in sys.argv
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
-    logging.getLogger("mtformer").setLevel(logging.INFO)
+    log_to_stderr()
     try:
         app(args=[arg for arg in sys.argv[1:] if arg != "--debug"])  # wherever it stands
     except (KeyboardInterrupt, EOFError):
@@ -204,7 +240,7 @@ def main() -> None:
         if debug:
             traceback.print_exc()
         elif isinstance(error, MtformerError):
-            print(f"mtformer: {error}", file=sys.stderr)
+            log.error("mtformer: %s", error)
         else:
-            print(f"mtformer: unexpected {type(error).__name__}: {error} (--debug shows where)", file=sys.stderr)
+            log.error("mtformer: unexpected %s: %s (--debug shows where)", type(error).__name__, error)
         sys.exit(2 if isinstance(error, UserError) else 1)

@@ -11,7 +11,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle import BUNDLE_NAME, Bundle, load_bundle
 from mtformer.config import SearchConfig, parse_source
 from mtformer.errors import UserError
 from mtformer.hardware import pick_device
@@ -22,8 +22,6 @@ from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.translator import Translation, Translator
 
 log = logging.getLogger(__name__)
-
-BUNDLE_NAME = "model.safetensors"
 
 
 def find_model(given: Path | None) -> Path:

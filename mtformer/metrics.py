@@ -48,15 +48,25 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     return _score(BLEU(tokenize=tokenize), hypotheses, references)
 
 
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """ChrF2 (Popović 2015)."""
+    return _score(CHRF(), hypotheses, references)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str) -> Score:
+    """TER (Snover et al. 2006), which counts characters as words where the target language has no spaces."""
+    unspaced = not is_written_with_spaces(tgt_lang)
+    return _score(TER(normalized=unspaced, asian_support=unspaced), hypotheses, references)
+
+
 def all_scores(
     hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str, tokenize: str = "auto"
 ) -> list[Score]:
-    """BLEU, chrF (Popović 2015) and TER (Snover et al. 2006), the way they are reported for the target language."""
-    unspaced = not is_written_with_spaces(tgt_lang)  # then TER counts characters, not whole sentences, as words
+    """BLEU, chrF and TER, the way they are reported for the target language."""
     return [
         bleu(hypotheses, references, bleu_tokenize(tokenize, tgt_lang)),
-        _score(CHRF(), hypotheses, references),
-        _score(TER(normalized=unspaced, asian_support=unspaced), hypotheses, references),
+        chrf(hypotheses, references),
+        ter(hypotheses, references, tgt_lang),
     ]
 
 

@@ -11,6 +11,8 @@ from typing import Self, TypeVar
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from mtformer import logs
+
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
@@ -27,7 +29,7 @@ class Progress:
     def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
         """Say ``what`` is done, how many of ``unit`` it has (None: not known) and how many are done already."""
         self._what, self._unit = what, unit
-        self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO)
+        self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and not logs.is_json()
         self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
         self._done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()
@@ -58,7 +60,7 @@ class Progress:
         if self._total is None:
             return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
         left = (self._total - self._done) / rate if rate else float("inf")
-        return f"{self._done:,} of {self._total:,} {self._unit}, {_clock(left)} left {note}".rstrip()
+        return f"{self._done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
 
 
 def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
@@ -69,7 +71,8 @@ def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
             progress.advance()
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Write a time as minutes and seconds, or hours, minutes and seconds."""
     if seconds == float("inf"):
         return "?"
     minutes, seconds = divmod(round(seconds), 60)

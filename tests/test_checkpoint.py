@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,7 +82,7 @@ def files_limited_to(n_bytes: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"ema_decay": 0.9}, {"optimizer": "adam"}, {"optimizer": "muon"}], ids=str)
-def test_training_goes_on_from_a_checkpoint_bit_for_bit(settings: dict[str, object], tmp_path: Path) -> None:
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(settings: dict[str, Any], tmp_path: Path) -> None:
     training = Training(seed=1, **settings)
     training.update(3)
     save_checkpoint(tmp_path, 3, training.updater, STATE, keep_last=2)

@@ -11,6 +11,7 @@ PACKAGE = Path(mtformer.__file__).parent
 ROOMS = (
     "errors",
     "files",
+    "logs",
     "progress",
     "config",
     "text",

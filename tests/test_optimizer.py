@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mtformer.config import TrainingConfig
-from mtformer.training.optimizer import learning_rate, make_optimizer
+from mtformer.training.optimizer import learning_rate, make_optimizers
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from mtformer.training.optimizer import learning_rate, make_optimizer
         ("cosine", 6, 0.5, 0.5),
         ("cosine", 11, 1.0, 0.0),
         ("cosine", 14, 1.3, 0.0),
+        ("wsd", 2, 0.1, 0.5),
+        ("wsd", 9, 0.8, 1.0),
+        ("wsd", 10, 0.9, 0.5),  # half of the last fifth is over
+        ("wsd", 11, 1.0, 0.0),
+        ("constant", 2, 0.1, 0.5),
+        ("constant", 11, 1.0, 1.0),
         ("inverse_sqrt", 1, 0.0, 0.25),
         ("inverse_sqrt", 4, 0.3, 1.0),
         ("inverse_sqrt", 16, 0.9, 0.5),
@@ -58,7 +64,7 @@ def updated(config: TrainingConfig, *gradients: float) -> dict[str, torch.Tensor
     model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Embedding(5, 3))
     for parameter in model.parameters():
         nn.init.ones_(parameter)
-    optimizer = make_optimizer(model, config)
+    [optimizer] = make_optimizers(model, config)
     for group in optimizer.param_groups:
         group["lr"] = 0.1
     for gradient in gradients:
@@ -88,3 +94,39 @@ def test_epsilon_is_that_of_the_paper() -> None:
     # With one gradient g the update is the learning rate times g / (|g| + ε): half of it where g is ε itself.
     for parameter in updated(TrainingConfig(weight_decay=0.0), 1e-9).values():
         assert torch.allclose(parameter, torch.full_like(parameter, 0.95), atol=1e-4)
+
+
+def layered_model() -> nn.ModuleDict:
+    return nn.ModuleDict({"embedding": nn.Embedding(50, 12), "layers": nn.Linear(12, 30)})
+
+
+def test_muon_makes_the_updates_of_the_layers_matrices_orthogonal_and_as_large_as_those_of_adamw() -> None:
+    torch.manual_seed(1)
+    model = layered_model()
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    gradients = {name: torch.randn_like(parameter) for name, parameter in before.items()}
+    for optimizer in make_optimizers(model, TrainingConfig(optimizer="muon", weight_decay=0.0)):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.01
+        for name, parameter in model.named_parameters():
+            parameter.grad = gradients[name].clone()
+        optimizer.step()
+    moves = {name: parameter.detach() - before[name] for name, parameter in model.named_parameters()}
+    matrix = moves.pop("layers.weight")
+    # Five steps of Newton-Schulz bring singular values near 1 (Jordan et al. 2024); times 0.2 · √30 (Liu et al. 2025).
+    singular_values = torch.linalg.svdvals(matrix) / (0.01 * 0.2 * math.sqrt(30))
+    assert singular_values.min() > 0.6
+    assert singular_values.max() < 1.3
+    u, _, v = torch.linalg.svd(gradients["layers.weight"], full_matrices=False)
+    assert torch.cosine_similarity(-matrix.flatten(), (u @ v).flatten(), dim=0) > 0.95
+    for name, move in moves.items():  # the first update of Adam is the learning rate
+        assert torch.allclose(move, -0.01 * gradients[name].sign(), atol=1e-5), name
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon"])
+def test_frozen_parameters_are_left_to_no_optimizer(optimizer: str) -> None:
+    model = layered_model()
+    model["layers"].requires_grad_(False)
+    optimizers = make_optimizers(model, TrainingConfig.model_validate({"optimizer": optimizer}))
+    held = {id(parameter) for o in optimizers for group in o.param_groups for parameter in group["params"]}
+    assert held == {id(parameter) for parameter in model["embedding"].parameters()}

@@ -143,7 +143,7 @@ def test_two_machines_train_as_one_process_does(two_hosts: list[str], tmp_path: 
     train(project, "one", 1)
     hosts = []
     for number, name in enumerate(two_hosts):
-        [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if "lo" != link["ifname"]]
+        [interface] = [link["ifname"] for link in json.loads(_ip("-n", name, "-j", "link")) if link["ifname"] != "lo"]
         torchrun = f"--nnodes 2 --node-rank {number} --nproc-per-node 1 --master-addr 10.77.0.1 --master-port 29500"
         command = ["ip", "netns", "exec", name, sys.executable, "-m", "torch.distributed.run", *torchrun.split()]
         command += ["-m", "mtformer", "train", str(project.config), "--set", "run.name=two"]

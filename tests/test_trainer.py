@@ -87,7 +87,7 @@ def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
 
 
 def n_batches(trainer: Trainer) -> int:
-    return len(trainer._plan(0))
+    return len(trainer.plan(0))
 
 
 # Learning
@@ -244,7 +244,7 @@ class ScriptedValidator(Validator):
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         self.weights.append([parameter.detach().clone() for parameter in model.parameters()])
         loss, bleu = next(self.scores)
-        return Validation(loss, bleu, [])
+        return Validation({"loss": loss, "bleu": bleu, "ter": 100 - bleu}, [])
 
 
 @pytest.mark.parametrize(
@@ -253,6 +253,7 @@ class ScriptedValidator(Validator):
         ("bleu", [(3, 10), (2, 30), (1, 20), (1, 30)], 2, 4),  # only reached again, not passed
         ("bleu", [(3, 0), (4, 1), (5, 0.5), (6, 2), (1, 1), (1, 1)], 4, 6),
         ("loss", [(3, 10), (2, 5), (2, 90), (2.5, 99)], 2, 4),
+        ("ter", [(3, 10), (2, 30), (1, 20), (1, 30)], 2, 4),
     ],
 )
 def test_early_stopping_keeps_the_best_model(
@@ -265,7 +266,7 @@ def test_early_stopping_keeps_the_best_model(
     assert trainer.state.step == 2 * n_validations
     bundle = load_bundle(tmp_path / "model.safetensors")
     loss, bleu = scores[best - 1]
-    assert bundle.scores == {"loss": loss, "bleu": bleu, "step": 2 * best}
+    assert bundle.scores == {"loss": loss, "bleu": bleu, "ter": 100 - bleu, "step": 2 * best}
     assert all_equal(list(bundle.model.parameters()), validator.weights[best - 1])
     again = make_trainer(tmp_path, **settings)
     assert again.resume()
@@ -347,13 +348,13 @@ def test_a_run_resumed_with_fewer_batches_an_epoch_begins_the_next_one(tmp_path:
     again = make_trainer(tmp_path, max_steps=8, max_tokens=1024)
     again.resume()
     assert n_batches(again) < again.state.batch
-    plan, plans = again._plan, []
+    plan, plans = again.plan, []
 
     def count_plans(epoch: int) -> list[list[int]]:
         plans.append(epoch)
         assert len(plans) < 10, "no batch is found in the plans of these epochs"
         return plan(epoch)
 
-    again._plan = count_plans  # type: ignore[method-assign]
+    again.plan = count_plans  # type: ignore[method-assign]
     assert again.fit() == "training.max_steps = 8"
     assert len(again.updates) == 3

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mtformer.config import ModelConfig
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer
-from mtformer.model.positions import LearnedPositions, SinusoidalPositions
+from mtformer.model.positions import LearnedPositions, SinusoidalPositions, rotate
 from mtformer.model.transformer import Transformer
 
 V_SRC, V_TGT, D, F, MAX_LENGTH = 11, 13, 16, 24, 4
@@ -21,7 +21,7 @@ SRC_MASK = SRC != 0
 TGT_IN = torch.tensor([[2, 4, 5, 6, 7, 8], [2, 9, 10, 0, 0, 0], [2, 11, 12, 4, 5, 0]])
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
-both_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+all_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 
 
 def make_model(*, joint: bool = False, **config: Any) -> Transformer:
@@ -80,7 +80,7 @@ def test_the_model_equals_one_built_of_torchs_layers(norm: str) -> None:
 
 
 @both_norms
-@both_positions
+@all_positions
 def test_a_later_target_piece_never_changes_an_earlier_output(norm: str, positions: str) -> None:
     model = make_model(norm=norm, positions=positions)
     before = model(SRC, SRC_MASK, TGT_IN)
@@ -105,10 +105,27 @@ def test_padding_and_batch_mates_never_change_an_output(norm: str) -> None:
 
 
 @both_norms
-@both_positions
+@all_positions
 def test_steps_with_the_cache_equal_the_full_forward_pass(norm: str, positions: str) -> None:
     model = make_model(norm=norm, positions=positions)
     randomize(model)
+    cache = model.start_cache(model.encode(SRC, SRC_MASK), SRC_MASK)
+    logits = [model.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
+    assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
+
+
+MODERN = {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"}
+
+
+@both_norms
+def test_a_modern_model_steps_as_it_sees_all_positions_at_once(norm: str) -> None:
+    model = make_model(norm=norm, n_encoder_layers=3, n_decoder_layers=1, **MODERN)
+    randomize(model)
+    assert [type(model.decoder_norm), len(model.encoder_layers), len(model.decoder_layers)] == [
+        nn.RMSNorm if norm == "pre" else nn.Identity,
+        3,
+        1,
+    ]
     cache = model.start_cache(model.encode(SRC, SRC_MASK), SRC_MASK)
     logits = [model.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
     assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
@@ -149,6 +166,47 @@ def test_the_sinusoidal_table_grows_when_a_longer_text_comes() -> None:
     assert not list(positions.state_dict())
 
 
+def test_rotations_are_multiplications_of_complex_numbers() -> None:
+    x = torch.randn(3, 2, 5, 8)  # (B, H, T, Dh)
+    as_complex = torch.complex(x[..., :4], x[..., 4:])
+    angles = torch.tensor([[position / 10_000 ** (i / 4) for i in range(4)] for position in range(3, 8)])
+    turned = as_complex * torch.polar(torch.ones(5, 4), angles)
+    assert_same(rotate(x, start=3), torch.cat([turned.real, turned.imag], dim=-1))
+
+
+def test_products_of_turned_queries_and_keys_depend_on_their_distance_alone() -> None:
+    q, k = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
+
+    def product(q_position: int, k_position: int) -> float:
+        return (rotate(q, q_position) * rotate(k, k_position)).sum().item()
+
+    assert product(3, 1) == pytest.approx(product(103, 101), abs=1e-4)
+    assert product(3, 1) != pytest.approx(product(1, 3), abs=1e-3)
+    assert product(0, 0) == pytest.approx((q * k).sum().item(), abs=1e-6)
+
+
+def test_rotary_positions_tell_the_order_of_the_source() -> None:
+    model = make_model(positions="rotary")
+    swapped = SRC.clone()
+    swapped[0, :2] = SRC[0, [1, 0]]
+    memory, other = model.encode(SRC, SRC_MASK), model.encode(swapped, SRC_MASK)
+    assert (memory[0, [1, 0]] - other[0, :2]).abs().max() > 1e-3
+
+
+def test_layer_drop_leaves_out_whole_layers_in_training_only() -> None:
+    model = make_model(n_encoder_layers=4, n_decoder_layers=4, layer_drop=0.25, dropout=0.0)
+    calls: list[nn.Module] = []
+    for layer in (*model.encoder_layers, *model.decoder_layers):
+        layer.register_forward_hook(lambda layer, _inputs, _output: calls.append(layer))
+    whole = model(SRC, SRC_MASK, TGT_IN)
+    assert len(calls) == 8
+    model.train()
+    outputs = [model(SRC, SRC_MASK, TGT_IN) for _ in range(100)]
+    assert 0.7 < (len(calls) - 8) / 800 < 0.8
+    assert any(torch.equal(out, whole) for out in outputs)
+    assert not all(torch.equal(out, whole) for out in outputs)
+
+
 def test_learned_positions_are_rows_of_the_weight_and_the_last_serves_all_later_ones() -> None:
     positions = LearnedPositions(d_model=D, n_positions=4)
     nn.init.normal_(positions.weight)
@@ -163,7 +221,7 @@ def test_learned_positions_are_rows_of_the_weight_and_the_last_serves_all_later_
     [(True, True, V_TGT), (True, False, V_SRC + V_TGT), (False, True, 3 * V_TGT), (False, False, V_SRC + 2 * V_TGT)],
 )
 @both_norms
-@both_positions
+@all_positions
 def test_embeddings_are_shared_as_told_and_the_parameters_add_up(
     tied: bool, joint: bool, n_vocabulary_rows: int, norm: str, positions: str
 ) -> None:

@@ -65,13 +65,13 @@ def test_bleu_is_that_of_sacrebleu_on_greedy_translations(bundle: Bundle, tokeni
     hypotheses = greedy(bundle, [pair.src for pair in PAIRS])
     expected = sacrebleu.corpus_bleu(hypotheses, [[pair.tgt for pair in PAIRS]], tokenize=tokenize).score
     assert 10 < expected < 100
-    assert validate(bundle, PAIRS, eval={"bleu_tokenize": tokenize}).bleu == pytest.approx(expected)
+    assert validate(bundle, PAIRS, eval={"bleu_tokenize": tokenize}).scores["bleu"] == pytest.approx(expected)
 
 
 def test_the_target_language_decides_how_bleu_is_counted(bundle: Bundle) -> None:
-    by_character = validate(bundle, PAIRS, eval={"bleu_tokenize": "char"}).bleu
-    assert validate(bundle, PAIRS, data={"tgt_lang": "ja"}).bleu == by_character
-    assert validate(bundle, PAIRS).bleu != by_character
+    by_character = validate(bundle, PAIRS, eval={"bleu_tokenize": "char"}).scores["bleu"]
+    assert validate(bundle, PAIRS, data={"tgt_lang": "ja"}).scores["bleu"] == by_character
+    assert validate(bundle, PAIRS).scores["bleu"] != by_character
 
 
 def test_pairs_with_an_empty_side_count_for_bleu(bundle: Bundle) -> None:
@@ -79,8 +79,10 @@ def test_pairs_with_an_empty_side_count_for_bleu(bundle: Bundle) -> None:
     hypotheses = greedy(bundle, [pair.src for pair in pairs])
     assert (hypotheses[0], hypotheses[2]) == ("", "")
     result = validate(bundle, pairs)
-    assert result.bleu == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [[pair.tgt for pair in pairs]]).score)
-    assert result.bleu < validate(bundle, PAIRS).bleu
+    assert result.scores["bleu"] == pytest.approx(
+        sacrebleu.corpus_bleu(hypotheses, [[pair.tgt for pair in pairs]]).score
+    )
+    assert result.scores["bleu"] < validate(bundle, PAIRS).scores["bleu"]
     assert result.loss == pytest.approx(validate(bundle, PAIRS).loss, rel=1e-5)
 
 

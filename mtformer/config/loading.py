@@ -190,8 +190,9 @@ def _where(key: Key, name: str, lines: Lines, applied: Overrides) -> str:
 
 
 def _without_tags(loc: Key) -> Key:
-    """Drop from pydantic's location the tags that tell which kind of source it tried; they follow an index."""
-    return loc[:1] + tuple(part for before, part in itertools.pairwise(loc) if not isinstance(before, int))
+    """Drop from pydantic's location the tags of unions: a source's follow an index, others are in brackets."""
+    kept = (part for before, part in itertools.pairwise(loc) if not isinstance(before, int))
+    return loc[:1] + tuple(part for part in kept if not str(part).startswith("["))
 
 
 def _allowed(details: ErrorDetails) -> str:

@@ -77,6 +77,10 @@ Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NumberOrAuto = Annotated[
+    Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")],
+    Discriminator(lambda value: "[auto]" if value == "auto" else "[number]"),
+]
 
 
 class Section(BaseModel):
@@ -203,6 +207,8 @@ class TokenizerConfig(Section):
     """One tokenizer for both languages, or one for each."""
     character_coverage: float | None = Field(default=None, ge=0.9, le=1)
     """The share of characters that get a piece, the others becoming bytes; chosen by language when not given."""
+    sampling: float = Field(default=0.0, ge=0, le=1)
+    """Draw other pieces of a text in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or the dropout of BPE's merges."""
 
 
 class ModelConfig(Section):
@@ -222,10 +228,16 @@ class ModelConfig(Section):
     """Layers of the decoder."""
     dropout: Probability = 0.2
     """Dropout of sub-layer outputs and of embeddings, as in the paper."""
+    layer_drop: Probability = 0.0
+    """Leave out whole layers in training, each with this probability (Fan et al. 2020); for deep models."""
     norm: Literal["pre", "post"] = "pre"
-    """LayerNorm before each sub-layer, or after its residual sum as in the paper."""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """The position encoding."""
+    """Normalize before each sub-layer, or after its residual sum as in the paper."""
+    norm_type: Literal["layernorm", "rmsnorm"] = "layernorm"
+    """The paper's LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which leaves out the mean and the bias."""
+    feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
+    """The paper's network, or one with GELU, or gated (Shazeer 2020): three matrices of `d_ff` instead of two."""
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021)."""
     tie_embeddings: bool = True
     """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
 
@@ -242,6 +254,11 @@ class ModelConfig(Section):
             raise ValueError(f"n_heads = {self.n_heads} does not divide d_model = {self.d_model}")
         if self.d_model % 2:
             raise ValueError(f"d_model = {self.d_model} is odd; the position encoding needs an even width")
+        if self.positions == "rotary" and self.d_model // self.n_heads % 2:
+            raise ValueError(
+                f"positions = rotary turns pairs of numbers, but a head of d_model = {self.d_model} / "
+                f"n_heads = {self.n_heads} is of odd width"
+            )
         return self
 
 
@@ -254,22 +271,30 @@ class TrainingConfig(Section):
     """Stop after this many passes over the training data; chosen by its size if no limit is given."""
     max_minutes: PositiveFloat | None = None
     """Stop after this many minutes of training; the schedule falls in time with it."""
-    max_tokens: int | None = Field(default=None, ge=64)
-    """The token budget of a batch: rows times the longest side, padding included; chosen by the size of the data."""
+    init_from: InputPath | None = None
+    """A bundle whose weights and pieces training begins with; a larger `tokenizer.vocab_size` adds pieces to them."""
+    freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
+    """The parts of it that stay as they are; `embeddings` are those of pieces and positions, and the output."""
+    max_tokens: NumberOrAuto | None = None
+    """The token budget of a batch: rows times the longest side, padding included; chosen by the size of the data.
+    `auto`: the most that fits into memory, found by trying."""
     grad_accum_steps: PositiveInt = 1
     """Batches per optimizer update."""
     optimizer: Literal["adamw", "adam", "muon"] = "adamw"
     """AdamW, or the paper's Adam (no weight decay), or Muon on the layers' matrices and AdamW on the rest."""
     learning_rate: PositiveFloat | None = None
     """The peak; the paper's for post-norm, (4000 · `d_model`)^-½, and 1.5 times that for pre-norm when not given."""
-    schedule: Literal["linear", "cosine", "inverse_sqrt"] = "linear"
-    """How the learning rate falls: to zero at the first limit, or as in the paper."""
+    schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
+    """How the learning rate falls: to zero at the first limit, all the way or in the last fifth of it (`wsd`, Hu et al.
+    2024); not at all; or as in the paper."""
     warmup_steps: int | None = Field(default=None, ge=0)
     """Steps in which the learning rate rises to its peak; chosen by the size of the data."""
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     """Weight decay of AdamW and Muon, on matrices only."""
     label_smoothing: Probability = 0.1
     """The share of probability spread over the whole vocabulary."""
+    r_drop: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The weight of R-Drop (Liang et al. 2021), which makes two dropouts of a sentence agree; 5 is usual, 0 none."""
     max_grad_norm: PositiveFloat = 1.0
     """Gradients of a larger norm are scaled down to it."""
     on_fault: Literal["stop", "skip"] = "stop"
@@ -294,10 +319,20 @@ class TrainingConfig(Section):
     """The newest checkpoints are kept, so many of them …"""
     keep_best: int = Field(default=0, ge=0)
     """… and those of so many of the best validations, which `mtformer average` can make one model of."""
-    early_stopping_metric: Literal["bleu", "loss"] = "bleu"
+    early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
     """What makes a model the best one."""
     early_stopping_patience: PositiveInt | None = 10
     """Stop after this many validations without a better model; `null`: never."""
+    log_to: list[Literal["tensorboard", "wandb"]] = []
+    """Where metrics go beside `metrics.jsonl`: TensorBoard's files in the run's folder, or Weights & Biases."""
+
+    @model_validator(mode="after")
+    def _something_to_train(self) -> "TrainingConfig":
+        if self.freeze and self.init_from is None:
+            raise ValueError("freeze without init_from would keep random weights as they are: give both or neither")
+        if len(set(self.freeze)) == 3:
+            raise ValueError("freeze names every part: nothing is left to train")
+        return self
 
 
 class SearchConfig(Section):

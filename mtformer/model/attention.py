@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mtformer.model.positions import rotate
+
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
     """Return (T, T): position t may attend to positions up to t, so that it cannot see what it is to predict."""
@@ -32,20 +34,33 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh."""
 
-    def __init__(self, *, d_model: int, n_heads: int) -> None:
-        """Raises ValueError if ``n_heads`` does not divide ``d_model``."""
+    def __init__(self, *, d_model: int, n_heads: int, rotary: bool = False) -> None:
+        """Set up fresh weights.
+
+        Args:
+            d_model: D.
+            n_heads: H.
+            rotary: let the queries and keys of self-attention carry their positions.
+
+        Raises:
+            ValueError: ``n_heads`` does not divide ``d_model``.
+        """
         super().__init__()
         if d_model % n_heads:
             raise ValueError(f"n_heads ({n_heads}) does not divide d_model ({d_model})")
         self.d_model = d_model
         self.n_heads = n_heads
+        self.rotary = rotary
         self.qkv_proj = nn.Linear(d_model, 3 * d_model)  # W^Q, W^K and W^V of all heads, one below the other
         self.out_proj = nn.Linear(d_model, d_model)  # W^O
 
-    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh): self-attention in one product."""
-        q, k, v = self.qkv_proj(x).chunk(3, dim=-1)
-        return self._split_heads(q), self._split_heads(k), self._split_heads(v)
+    def project_qkv(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh): self-attention in one product.
+
+        ``start`` is the position of the first of them.
+        """
+        q, k, v = (self._split_heads(part) for part in self.qkv_proj(x).chunk(3, dim=-1))
+        return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
 
     def project_q(self, x: Tensor) -> Tensor:
         """Project (B, T, D) to queries (B, H, T, Dh)."""

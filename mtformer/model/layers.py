@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
@@ -14,25 +15,61 @@ from mtformer.model.dropout import Dropout
 class FeedForward(nn.Module):
     """The position-wise network of equation 2: max(0, x·W1 + b1)·W2 + b2."""
 
-    def __init__(self, *, d_model: int, d_ff: int) -> None:
+    def __init__(self, *, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.relu) -> None:
         super().__init__()
         self.linear1 = nn.Linear(d_model, d_ff)
+        self.linear2 = nn.Linear(d_ff, d_model)
+        self.activation = activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        return self.linear2(self.activation(self.linear1(x)))
+
+
+class GatedFeedForward(nn.Module):
+    """SwiGLU (Shazeer 2020, equation 6): (Swish(x·W1) ⊗ x·V)·W2, with the biases of equation 2."""
+
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.linear1 = nn.Linear(d_model, 2 * d_ff)  # W1 and V, one below the other
         self.linear2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
-        return self.linear2(self.linear1(x).relu())
+        gate, value = self.linear1(x).chunk(2, dim=-1)
+        return self.linear2(F.silu(gate) * value)
+
+
+def feed_forward(config: ModelConfig) -> FeedForward | GatedFeedForward:
+    """Make the network that ``config`` asks for."""
+    if config.feed_forward == "swiglu":
+        return GatedFeedForward(d_model=config.d_model, d_ff=config.d_ff)
+    activation = F.gelu if config.feed_forward == "gelu" else F.relu
+    return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=activation)
+
+
+def make_norm(config: ModelConfig) -> nn.Module:
+    """Make the normalization that ``config`` asks for."""
+    if config.norm_type == "rmsnorm":
+        return nn.RMSNorm(config.d_model, eps=1e-6)
+    return nn.LayerNorm(config.d_model)
+
+
+def self_attention(config: ModelConfig) -> MultiHeadAttention:
+    """Make the attention of a layer to itself, which sees the order of the pieces if positions are rotary."""
+    rotary = config.positions == "rotary"
+    return MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads, rotary=rotary)
 
 
 class Residual(nn.Module):
-    """The wrapping of each sub-layer: dropout, residual sum and LayerNorm.
+    """The wrapping of each sub-layer: dropout, residual sum and normalization.
 
-    Post-norm is the paper's LayerNorm(x + Sublayer(x)); pre-norm is x + Sublayer(LayerNorm(x)) (Xiong et al. 2020).
+    Post-norm is the paper's Norm(x + Sublayer(x)); pre-norm is x + Sublayer(Norm(x)) (Xiong et al. 2020).
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = make_norm(config)
         self.dropout = Dropout(config.dropout)
         self.norm_first = config.norm == "pre"
 
@@ -48,8 +85,8 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
-        self.feed_forward = FeedForward(d_model=config.d_model, d_ff=config.d_ff)
+        self.self_attention = self_attention(config)
+        self.feed_forward = feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
@@ -72,6 +109,11 @@ class LayerCache:
     self_k: Tensor | None = None
     self_v: Tensor | None = None
 
+    @property
+    def length(self) -> int:
+        """The number of positions decoded so far."""
+        return 0 if self.self_k is None else self.self_k.size(2)
+
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values (N, H, 1, Dh) of a new position and return those of all."""
         if self.self_k is not None and self.self_v is not None:
@@ -91,9 +133,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
+        self.self_attention = self_attention(config)
         self.cross_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
-        self.feed_forward = FeedForward(d_model=config.d_model, d_ff=config.d_ff)
+        self.feed_forward = feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:
@@ -120,7 +162,7 @@ class DecoderLayer(nn.Module):
         """Map one new position (N, 1, D) to (N, 1, D), adding it to ``cache``."""
 
         def attend_to_self(y: Tensor) -> Tensor:
-            q, k, v = self.self_attention.project_qkv(y)
+            q, k, v = self.self_attention.project_qkv(y, start=cache.length)
             return self.self_attention.attend(q, *cache.extend(k, v))
 
         def attend_to_memory(y: Tensor) -> Tensor:

@@ -34,6 +34,34 @@ class SinusoidalPositions(nn.Module):
         return self.table[start : start + length]
 
 
+def rotate(x: Tensor, start: int = 0) -> Tensor:
+    """Turn each pair of numbers of a head by an angle that grows with its position (Su et al. 2021, equation 34).
+
+    The product of a query and a key that are turned so depends on the distance between them, not on where they are.
+
+    Args:
+        x: (B, H, T, Dh) queries or keys, at positions ``start`` to ``start + T - 1``.
+        start: the first position.
+
+    Returns:
+        (B, H, T, Dh).
+    """
+    length, half = x.size(-2), x.size(-1) // 2
+    position = torch.arange(start, start + length, device=x.device, dtype=torch.float32).unsqueeze(1)  # (T, 1)
+    rate = torch.exp(torch.arange(half, device=x.device) * (-math.log(10_000.0) / half))  # (Dh / 2)
+    cos, sin = torch.cos(position * rate).to(x.dtype), torch.sin(position * rate).to(x.dtype)
+    a, b = x.chunk(2, dim=-1)  # number i turns with number i + Dh / 2
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+class NoPositions(nn.Module):
+    """Adds nothing to the embeddings: with rotary positions, attention itself sees the order."""
+
+    def forward(self, start: int, length: int) -> float:
+        """Return zero."""
+        return 0.0
+
+
 class LearnedPositions(nn.Module):
     """A learned vector for each position (section 3.5 of the paper, after Gehring et al. 2017)."""
 

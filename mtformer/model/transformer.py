@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
 from mtformer.model.dropout import Dropout
-from mtformer.model.layers import DecoderLayer, EncoderLayer, LayerCache
-from mtformer.model.positions import LearnedPositions, SinusoidalPositions
+from mtformer.model.layers import DecoderLayer, EncoderLayer, LayerCache, make_norm
+from mtformer.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Transformer(nn.Module):
         """
         super().__init__()
         self.d_model = d_model = config.d_model
+        self.d_ff = config.d_ff
         self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
         tied = config.tie_embeddings
         self.src_embedding = self.tgt_embedding if tied and joint else nn.Embedding(src_vocab_size, d_model)
@@ -58,14 +60,17 @@ class Transformer(nn.Module):
         if config.positions == "learned":
             self.src_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
             self.tgt_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
+        elif config.positions == "rotary":
+            self.src_positions = self.tgt_positions = NoPositions()
         else:
             self.src_positions = self.tgt_positions = SinusoidalPositions(d_model=d_model)
+        self.layer_drop = config.layer_drop
         self.dropout = Dropout(config.dropout)
         self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
-        # With post-norm, as in the paper, each layer ends in a LayerNorm; pre-norm needs one for each stack.
-        self.encoder_norm = nn.LayerNorm(d_model) if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = nn.LayerNorm(d_model) if config.norm == "pre" else nn.Identity()
+        # With post-norm, as in the paper, each layer ends in a normalization; pre-norm needs one for each stack.
+        self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         self._init_weights()
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
@@ -85,7 +90,7 @@ class Transformer(nn.Module):
         """Turn source ids (B, S) into the memory (B, S, D)."""
         x = self._embed(src, self.src_embedding, self.src_positions, 0)
         mask = src_mask[:, None, None, :]  # (B, 1, 1, S): for all heads and queries
-        for layer in self.encoder_layers:
+        for layer in self._kept(self.encoder_layers):
             x = layer(x, mask)
         return self.encoder_norm(x)
 
@@ -93,7 +98,7 @@ class Transformer(nn.Module):
         """Turn target ids (B, T) and the memory (B, S, D) into the decoder's output (B, T, D)."""
         x = self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, 0)
         mask = src_mask[:, None, None, :]
-        for layer in self.decoder_layers:
+        for layer in self._kept(self.decoder_layers):
             x = layer(x, memory, mask)
         return self.decoder_norm(x)
 
@@ -126,6 +131,12 @@ class Transformer(nn.Module):
     def _decoder_stack(self) -> Iterable[DecoderLayer]:
         return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not tell what it holds
 
+    def _kept(self, layers: Iterable[nn.Module]) -> Iterable[nn.Module]:
+        """Leave out, in training, each layer with probability ``layer_drop`` (Fan et al. 2020)."""
+        if not self.training or not self.layer_drop:
+            return layers
+        return [layer for layer in layers if torch.rand(()).item() >= self.layer_drop]
+
     def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)
         return self.dropout(x + positions(start, ids.size(1)))
@@ -137,6 +148,9 @@ class Transformer(nn.Module):
                 nn.init.normal_(parameter, std=self.d_model**-0.5)
             elif name.endswith("qkv_proj.weight"):
                 for matrix in parameter.chunk(3):  # W^Q, W^K and W^V are three matrices, and drawn as such
+                    nn.init.xavier_uniform_(matrix)
+            elif name.endswith("feed_forward.linear1.weight"):  # as are W1 and V, of the gated network
+                for matrix in parameter.split(self.d_ff):
                     nn.init.xavier_uniform_(matrix)
             elif parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)

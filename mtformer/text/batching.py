@@ -3,6 +3,7 @@
 Shapes: B rows, S source length, T target length.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,10 +45,12 @@ class Batch:
 
     def parts(self, n: int) -> list["Batch"]:
         """Divide the rows among ``n`` batches, or as many as there are rows."""
-        tensors = [tensor.tensor_split(n) for tensor in (self.src, self.src_mask, self.tgt_in, self.tgt_out)]
-        indices = np.array_split(self.indices, n)
-        parts = (Batch(*rows, places.tolist()) for *rows, places in zip(*tensors, indices, strict=True))
-        return [part for part in parts if part.indices]
+        ends = np.linspace(0, len(self.indices), min(n, len(self.indices)) + 1).round().astype(int).tolist()
+        return [self._rows(slice(start, end)) for start, end in itertools.pairwise(ends)]
+
+    def _rows(self, rows: slice) -> "Batch":
+        src, src_mask, tgt_in, tgt_out = (x[rows] for x in (self.src, self.src_mask, self.tgt_in, self.tgt_out))
+        return Batch(src, src_mask, tgt_in, tgt_out, self.indices[rows])
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer import Sampling, Tokenizer
 
 _CHUNK = 10_000  # pairs encoded at once
 
@@ -56,14 +56,22 @@ class Corpus:
         return len(self.src)
 
 
-def encode_corpus(pairs: Iterable[SentencePair], tokenizer: Tokenizer, *, max_length: int, max_ratio: float) -> Corpus:
+def encode_corpus(
+    pairs: Iterable[SentencePair],
+    tokenizer: Tokenizer,
+    *,
+    max_length: int,
+    max_ratio: float,
+    sampling: Sampling | None = None,
+) -> Corpus:
     """Encode ``pairs`` and leave out those that nothing can be learned from, counting them by reason."""
     corpus = Corpus()
     stream = iter(pairs)
     number = 0
     while chunk := list(itertools.islice(stream, _CHUNK)):
-        src_rows = tokenizer.encode_src([pair.src for pair in chunk])
-        tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk])
+        drawn = sampling and Sampling(sampling.alpha, sampling.seed + number)
+        src_rows = tokenizer.encode_src([pair.src for pair in chunk], drawn)
+        tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk], drawn)
         for src, tgt in zip(src_rows, tgt_rows, strict=True):
             reason = reason_to_drop(len(src), len(tgt), max_length=max_length, max_ratio=max_ratio)
             if reason:

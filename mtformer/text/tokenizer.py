@@ -2,11 +2,13 @@
 
 import io
 import re
+import struct
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_random_generator_seed
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
@@ -18,6 +20,19 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 _MAX_TRAINING_SENTENCES = 2_000_000
 _N_THREADS = 2  # the model depends on it, and shall be the same on every machine
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
+
+
+class Sampling(NamedTuple):
+    """How pieces are drawn for a text that can be spelled in several ways.
+
+    Attributes:
+        alpha: unigram: the exponent that the probabilities of the spellings have (Kudo 2018), smaller meaning more
+            variety; BPE: the probability that a merge is left out (Provilkov et al. 2020), larger meaning more.
+        seed: decides what is drawn.
+    """
+
+    alpha: float
+    seed: int
 
 
 def normalize(text: str) -> str:
@@ -57,22 +72,79 @@ class Tokenizer:
         """The number of target pieces."""
         return self._tgt.vocab_size()
 
-    def encode_src(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn source texts into ids, each ended by EOS."""
-        return self._src.encode([normalize(text) for text in texts], add_eos=True)
+        return _encode(self._src, texts, sampling)
 
-    def encode_tgt(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn target texts into ids, each ended by EOS; BOS is put before them when a batch is made."""
-        return self._tgt.encode([normalize(text) for text in texts], add_eos=True)
+        return _encode(self._tgt, texts, sampling)
 
     def src_pieces(self, ids: Sequence[int]) -> list[str]:
         """Spell source ids as pieces."""
         return [self._src.id_to_piece(i) for i in ids]
 
+    def tgt_pieces(self, ids: Sequence[int]) -> list[str]:
+        """Spell target ids as pieces."""
+        return [self._tgt.id_to_piece(i) for i in ids]
+
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text, always on one line; special ids leave no trace."""
         text = self._tgt.decode([i for i in ids if i > EOS_ID])
         return _CONTROL_CHARACTERS.sub(" ", text)
+
+
+def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampling | None) -> list[list[int]]:
+    texts = [normalize(text) for text in texts]
+    if sampling is None:
+        return model.encode(texts, add_eos=True)
+    set_random_generator_seed(sampling.seed)  # of this thread; others would have theirs
+    return model.encode(texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1)
+
+
+def extend_tokenizer(
+    old: Tokenizer, pairs: Iterable[SentencePair], config: TokenizerConfig, src_lang: str, tgt_lang: str, *, seed: int
+) -> Tokenizer:
+    """Add pieces that ``pairs`` need to ``old``, up to ``config.vocab_size``; its own keep their ids and come first.
+
+    The new ones are those that SentencePiece finds in ``pairs`` alone, single characters first.
+
+    Raises:
+        UserError: the text does not support as many pieces.
+    """
+    found = train_tokenizer(pairs, config, src_lang, tgt_lang, seed=seed, adjust=True)
+    models = [_extended(old._src, found._src, config)]
+    if not old.joint:
+        models.append(_extended(old._tgt, found._tgt, config))
+    return Tokenizer(*models)
+
+
+def _extended(old: SentencePieceProcessor, found: SentencePieceProcessor, config: TokenizerConfig) -> bytes:
+    """Append pieces to a serialized model: in protobuf's encoding, what follows a message is merged into it."""
+    pieces = [old.id_to_piece(i) for i in range(old.vocab_size())]
+    others = [i for i in range(found.vocab_size()) if found.id_to_piece(i) not in set(pieces)]
+    others.sort(key=lambda i: len(found.id_to_piece(i)) > 1)  # a character that has no piece is spelled in bytes
+    n_missing = (config.vocab_size or 0) - len(pieces)
+    if n_missing > len(others):
+        raise UserError(
+            f"tokenizer.vocab_size = {config.vocab_size}: beyond the {len(pieces)} pieces of the model that training "
+            f"begins with the text has {len(others)} more, so give {len(pieces) + len(others)} at most"
+        )
+    least = min(old.get_score(i) for i in range(old.vocab_size()))
+    model = old.serialized_model_proto()
+    for rank, i in enumerate(others[:n_missing], 1):
+        # A score is the logarithm of a probability, or with BPE less the place in the order of merges.
+        score = least - rank if config.type == "bpe" else found.get_score(i)
+        piece = found.id_to_piece(i).encode()
+        message = b"\x0a" + _varint(len(piece)) + piece + b"\x15" + struct.pack("<f", score)  # fields 1 and 2
+        model += b"\x0a" + _varint(len(message)) + message  # field 1 of the model
+    return model
+
+
+def _varint(number: int) -> bytes:
+    """Encode a length as protobuf does: seven bits a byte, the lowest first."""
+    low, rest = number % 128, number // 128
+    return bytes([low]) if not rest else bytes([low + 128]) + _varint(rest)
 
 
 def train_tokenizer(

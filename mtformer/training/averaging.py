@@ -1,45 +1,72 @@
-"""Averages of weights: they translate better than the weights of any one step."""
+"""One model from several: the mean of the weights of checkpoints or of bundles."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from mtformer.bundle import BUNDLE_NAME, Bundle, load_bundle, load_weights, save_bundle, weights
+from mtformer.errors import UserError
+from mtformer.training.checkpoint import best_checkpoints, list_checkpoints, model_weights, step_of
+
+log = logging.getLogger(__name__)
 
 
-class WeightAverage:
-    """The exponential moving average of a model's weights (Polyak and Juditsky 1992; Morales-Brotons et al. 2024).
+def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int | None) -> None:
+    """Write a bundle whose weights are the mean of those of a run's checkpoints (Popel and Bojar 2018).
 
-    Early in training, when weights change fast, the decay is (1 + step) / (10 + step) if that is smaller.
+    Args:
+        run: the folder of the run.
+        output: the bundle to write.
+        last: take so many of the newest checkpoints; all there are, when neither is given.
+        best: take those of so many of the best validations.
+
+    Raises:
+        UserError: there are not as many.
     """
+    folder = run / "checkpoints"
+    found = list_checkpoints(folder) if best is None else best_checkpoints(folder)
+    wanted = best or last or len(found)
+    if not found or len(found) < wanted:
+        key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
+        raise UserError(
+            f"{run} has {len(found)} checkpoints{meant}, not {wanted}; training.{key} says how many are kept"
+        )
+    chosen = found[:wanted]
+    log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
+    bundle = load_bundle(run / BUNDLE_NAME)
+    _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        """Begin with the weights as they are."""
-        self._model = model
-        self._decay = decay
-        self.tensors: dict[str, Tensor] = {name: p.detach().clone() for name, p in model.named_parameters()}
 
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Take in the weights after update number ``step``, counted from 1."""
-        decay = min(self._decay, (1 + step) / (10 + step))
-        weights = [parameter.detach() for parameter in self._model.parameters()]
-        torch._foreach_lerp_(list(self.tensors.values()), weights, 1 - decay)
+def average_bundles(paths: Sequence[Path], output: Path) -> None:
+    """Write a bundle whose weights are the mean of those of the given ones.
 
-    def load(self, tensors: dict[str, Tensor]) -> None:
-        """Go on with an average that was saved, in whatever order it comes."""
-        for name, tensor in self.tensors.items():
-            tensor.copy_(tensors[name])
+    Raises:
+        UserError: one of them has other pieces or other sizes.
+    """
+    first = load_bundle(paths[0])
+    bundles = map(load_bundle, paths)
 
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Inside, the model has the average as its weights; then its own again."""
-        self._swap()
-        try:
-            yield
-        finally:
-            self._swap()
+    def weights_of(path: Path, bundle: Bundle) -> dict[str, Tensor]:
+        ours, theirs = bundle.tokenizer, first.tokenizer
+        if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
+            raise UserError(f"{path} has another tokenizer than {paths[0]}: their weights have no common meaning")
+        found = weights(bundle.model)
+        if {name: tensor.shape for name, tensor in found.items()} != shapes:
+            raise UserError(f"{path} is a model of other sizes than {paths[0]}")
+        return found
 
-    def _swap(self) -> None:
-        for name, parameter in self._model.named_parameters():
-            parameter.data, self.tensors[name] = self.tensors[name], parameter.data
+    shapes = {name: tensor.shape for name, tensor in weights(first.model).items()}
+    _save_mean(first, map(weights_of, paths, bundles), len(paths), output)
+
+
+def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, output: Path) -> None:
+    """Write ``bundle`` with the mean of the weights of ``n`` models, which are read one after the other."""
+    total: dict[str, Tensor] = {}
+    for model in models:
+        for name, tensor in model.items():
+            total[name] = total.get(name, 0) + tensor.double() / n
+    load_weights(bundle.model, {name: tensor.float() for name, tensor in total.items()})
+    save_bundle(output, replace(bundle, scores={}))  # those of the bundle are of other weights

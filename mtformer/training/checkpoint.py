@@ -82,13 +82,39 @@ def newest_checkpoint(folder: Path) -> Checkpoint | None:
     """Read the newest intact checkpoint, if there is one; damaged ones are passed over with a warning."""
     for path in list_checkpoints(folder):
         try:
-            state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-            if not isinstance(state, dict) or state.pop("digest", None) != _digest(state, path / _TENSORS):
-                raise ValueError("its contents are not those that were written")
-            return Checkpoint(path, state, load_file(path / _TENSORS))
-        except (OSError, ValueError) as error:
-            log.warning("the checkpoint %s is damaged and passed over: %s", path, error)
+            return load_checkpoint(path)
+        except UserError as error:
+            log.warning("%s; it is passed over", error)
     return None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+        if not isinstance(state, dict) or state.pop("digest", None) != _digest(state, path / _TENSORS):
+            raise ValueError("its contents are not those that were written")
+        return Checkpoint(path, state, load_file(path / _TENSORS))
+    except (OSError, ValueError) as error:
+        raise UserError(f"the checkpoint {path} is damaged: {error}") from error
+
+
+def best_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of the best validations that are kept, the best first."""
+    newest = newest_checkpoint(folder)
+    steps = [step for _, step in newest.state["best_scores"]] if newest else []
+    paths = {step_of(path): path for path in list_checkpoints(folder)}
+    return [paths[step] for step in steps if step in paths]
+
+
+def model_weights(path: Path) -> dict[str, Tensor]:
+    """Return the weights in a checkpoint that translate: their average, where one was kept."""
+    tensors = load_checkpoint(path).tensors
+    return _below("average", tensors) or _below("model", tensors)
 
 
 def restore(updater: Updater, checkpoint: Checkpoint) -> None:

@@ -1,10 +1,11 @@
 """The loss: cross entropy with label smoothing, summed over the pieces that are to be predicted."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
@@ -13,15 +14,43 @@ _CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a process
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
 
 
-def summed_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Tensor:
+def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
     """Return the cross entropy in nats, summed over the batch's target pieces; padding takes no part.
 
     The sum is not yet divided, so that several batches can be added up and divided once, by the pieces of them all:
     then (8 pairs × 1 batch) and (2 pairs × 4 batches) give the same gradient.
+
+    With ``r_drop`` as its α it is the loss of R-Drop (Liang et al. 2021, equation 4), halved to be one of a piece as
+    well: every sentence is taken twice, with other dropout, and the predictions p1 and p2 are to agree. The mean of
+    both cross entropies and α/4 · (KL(p1 ‖ p2) + KL(p2 ‖ p1)).
     """
-    hidden = model(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
-    mask = batch.tgt_mask
-    return smoothed_cross_entropy(hidden[mask], model.output.weight, batch.tgt_out[mask], label_smoothing)
+    n = 2 if r_drop else 1
+    src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
+    mask = batch.tgt_mask.repeat(n, 1)
+    hidden = model(src, src_mask, tgt_in)[mask]  # (N, D)
+    weight, target = model.output.weight, batch.tgt_out.repeat(n, 1)[mask]
+    loss = smoothed_cross_entropy(hidden, weight, target, label_smoothing) / n
+    if not r_drop:
+        return loss
+    first, second = hidden.chunk(2)
+    return loss + r_drop / 4 * divergence(first, second, weight)
+
+
+def divergence(hidden1: Tensor, hidden2: Tensor, weight: Tensor) -> Tensor:
+    """Return KL(p1 ‖ p2) + KL(p2 ‖ p1) of two predictions from (N, D) each, summed over the N rows.
+
+    The logits are computed in chunks, and anew for the gradient, so that they never exist all at once.
+    """
+    chunk_rows = _CHUNK_ROWS.get(weight.device.type, len(hidden1))
+    chunks = zip(hidden1.split(chunk_rows), hidden2.split(chunk_rows), strict=True)
+    sums = [checkpoint(_divergence, one, two, weight, use_reentrant=False) for one, two in chunks]
+    return torch.stack(sums).sum()
+
+
+def _divergence(hidden1: Tensor, hidden2: Tensor, weight: Tensor) -> Tensor:
+    log_p1, log_p2 = (F.linear(hidden, weight).float().log_softmax(dim=-1) for hidden in (hidden1, hidden2))
+    # p1·(log p1 - log p2) + p2·(log p2 - log p1)
+    return ((log_p1.exp() - log_p2.exp()) * (log_p1 - log_p2)).sum()
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
@@ -43,8 +72,8 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label
     with torch.autocast(device, enabled=False):
         hidden = hidden.to(weight.dtype)
         with_gradient = torch.is_grad_enabled()
-        loss: Tensor = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, dtype, with_gradient)
-        return loss
+        loss = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, dtype, with_gradient)  # type: ignore[no-untyped-call]
+        return cast(Tensor, loss)
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

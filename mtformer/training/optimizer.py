@@ -8,6 +8,7 @@ from torch import nn
 from mtformer.config import TrainingConfig
 
 _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
+_DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
 def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
@@ -16,7 +17,7 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
     ``adam`` is the paper's. ``muon`` (Jordan et al. 2024) makes the updates of the layers' matrices orthogonal, scaled
     to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both; embeddings and vectors have AdamW.
     """
-    parameters = dict(model.named_parameters())
+    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     vectors = [parameter for parameter in parameters.values() if parameter.dim() <= 1]
     matrices = {name: parameter for name, parameter in parameters.items() if parameter.dim() > 1}
     if config.optimizer == "adam":
@@ -29,7 +30,7 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
         {"params": vectors, "weight_decay": 0.0},
     ]
     adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
-    if config.optimizer == "adamw":
+    if config.optimizer == "adamw" or not hidden:
         return [adamw]
     muon = torch.optim.Muon(hidden, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
     return [adamw, muon]
@@ -41,14 +42,20 @@ def learning_rate(step: int, progress: float, *, schedule: str, peak: float, war
     Args:
         step: the number of the update, from 1.
         progress: how much of the run is over before it, from 0 to 1.
-        schedule: ``linear`` or ``cosine``, which reach zero at the end of the run, or ``inverse_sqrt``, equation 3 of
-            the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
+        schedule: ``linear`` or ``cosine``, which reach zero at the end of the run; ``wsd`` (warm up, stay, decay; Hu et
+            al. 2024), which falls to zero in the last fifth of it; ``constant``; or ``inverse_sqrt``, equation 3 of the
+            paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
         peak: the highest learning rate.
         warmup_steps: the updates in which it rises to the peak.
     """
     warmup = min(1.0, step / warmup_steps) if warmup_steps else 1.0
     if schedule == "inverse_sqrt":
         return peak * warmup * math.sqrt(max(1, warmup_steps) / max(step, warmup_steps, 1))
-    if schedule == "cosine":
-        return peak * warmup * 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
-    return peak * warmup * max(0.0, 1.0 - progress)
+    left = max(0.0, 1.0 - progress)
+    falls = {
+        "constant": 1.0,
+        "linear": left,
+        "wsd": min(1.0, left / _DECAY_SHARE),
+        "cosine": 0.5 * (1.0 - math.cos(math.pi * left)),
+    }
+    return peak * warmup * falls[schedule]

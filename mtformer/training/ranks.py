@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from mtformer.errors import MtformerError, UserError
@@ -101,7 +102,7 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
     store, rank, size = next(rendezvous("env://"))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         # The store outlives a restart, with the addresses of processes that are gone (pytorch#135712).
-        store = dist.PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
+        store = PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
     ranks = Ranks(rank, size)

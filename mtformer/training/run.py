@@ -3,13 +3,15 @@
 import logging
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import torch
 import yaml
 
-from mtformer.bundle import build_model, versions
+from mtformer.bundle import BUNDLE_NAME, Bundle, build_model, load_bundle, versions
 from mtformer.config import Config, dump_config, sized_to_data
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
@@ -18,11 +20,16 @@ from mtformer.model.transformer import Transformer
 from mtformer.progress import watched
 from mtformer.text.corpus import Corpus, encode_corpus
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Sampling, Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.ranks import Ranks, joined_ranks, local_device
+from mtformer.training.finetune import freeze, initialize, tokenizer_of, with_settings_of
+from mtformer.training.forecast import forecast
+from mtformer.training.memory import largest_max_tokens
+from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.trainer import Trainer
+from mtformer.training.update import mixed
 from mtformer.training.validation import Validator
+from mtformer.training.writers import make_writers
 
 log = logging.getLogger(__name__)
 
@@ -54,31 +61,70 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         MtformerError: training failed; the checkpoints stay.
     """
     with joined_ranks(pick_device(config.training.device)) as ranks:
-        data = config.data
-        train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
-        valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
-        config, tokenizer = ranks.by_first(lambda: _begin(config, train_pairs, valid_pairs, fresh))
-        pairs = watched(train_pairs, "encoding the text", "pairs")
-        corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio)
-        _report(corpus)
-        ranks.by_first(lambda: _take_folder(run_folder(config), config, tokenizer, fresh))
-        keep_freed_memory()
-        torch.manual_seed(config.training.seed)
-        device = local_device(pick_device(config.training.device))
-        model = build_model(config, tokenizer).to(device)
-        _describe(config, model, device, ranks)
-        validator = Validator(config, tokenizer, valid_pairs)
+        trainer = _prepare(config, ranks, fresh)
         folder = run_folder(config)
-        trainer = Trainer(config, model, tokenizer, corpus, validator, folder, train_pairs.places, ranks)
+        ranks.by_first(lambda: _take_folder(folder, trainer.config, trainer.tokenizer, fresh))
         if trainer.resume():
             log.info("going on from step %d", trainer.state.step)
-        reason = trainer.fit()
+        with ExitStack() as writers:
+            if ranks.is_first:
+                made = make_writers(trainer.config, folder, trainer.state.step + 1)
+                trainer.writers = [writers.enter_context(closing(writer)) for writer in made]
+            reason = trainer.fit()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
-        return folder / "model.safetensors"
+        return folder / BUNDLE_NAME
+
+
+def dry_run(config: Config) -> str:
+    """Do all that comes before training, measure a few updates, and describe the run in words; nothing is written.
+
+    Raises:
+        UserError: as :func:`train` would.
+    """
+    trainer = _prepare(config, ALONE, fresh=False)
+    return forecast(trainer)
+
+
+def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
+    """Read the text, get the tokenizer and build the model; nothing is written."""
+    data = config.data
+    train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
+    base = load_bundle(config.training.init_from) if config.training.init_from else None
+    if base:
+        config = with_settings_of(config, base)
+    config, tokenizer = ranks.by_first(lambda: _begin(config, train_pairs, valid_pairs, base, fresh))
+
+    def encode(epoch: int | None = None) -> Corpus:
+        sampling = None if epoch is None else Sampling(config.tokenizer.sampling, mixed(config.training.seed, epoch))
+        pairs = watched(train_pairs, "encoding the text", "pairs")
+        return encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio, sampling=sampling)
+
+    corpus = encode()
+    _report(corpus)
+    keep_freed_memory()
+    torch.manual_seed(config.training.seed)
+    device = local_device(pick_device(config.training.device))
+    model = build_model(config, tokenizer)
+    if base:
+        initialize(model, tokenizer, base)
+    freeze(model, config.training.freeze)
+    model.to(device)
+    _describe(config, model, device, ranks)
+    if config.training.max_tokens == "auto":
+        config = _with_largest_batches(config, model, corpus, ranks)
+    validator = Validator(config, tokenizer, valid_pairs)
+    encode_anew = encode if config.tokenizer.sampling else None
+    folder, places = run_folder(config), train_pairs.places
+    return Trainer(config, model, tokenizer, corpus, validator, folder, places, ranks, encode_anew=encode_anew)
 
 
 def _begin(
-    config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair], fresh: bool
+    config: Config,
+    train_pairs: ParallelText,
+    valid_pairs: Sequence[SentencePair],
+    base: Bundle | None,
+    fresh: bool,
 ) -> tuple[Config, Tokenizer]:
     """Resolve the config and get the tokenizer, which is that of the run's folder if it holds this run already."""
     folder, data = run_folder(config), config.data
@@ -90,6 +136,10 @@ def _begin(
         if vocab_size_is_open:  # then it is what the text supported
             config = _with_vocab_size(config, tokenizer)
         _require_same_run(folder, begun_config, config)
+        if config.training.max_tokens == "auto":  # found when the run began
+            config = _with_max_tokens(config, begun_config.training.max_tokens)
+    elif base:
+        tokenizer = tokenizer_of(base, config, train_pairs)
     else:
         log.info("training the tokenizer")
         languages, seed = (data.src_lang, data.tgt_lang), config.training.seed
@@ -120,6 +170,18 @@ def _resolve(config: Config, train_pairs: ParallelText, valid_pairs: Sequence[Se
     }
     training = config.training.model_copy(update={"precision": precision})
     return config.model_copy(update={"training": training, "provenance": provenance})
+
+
+def _with_largest_batches(config: Config, model: Transformer, corpus: Corpus, ranks: Ranks) -> Config:
+    """Let each batch be as large as the memory of all ranks together allows."""
+    found = ranks.unshare([largest_max_tokens(model, config.training, corpus)])
+    max_tokens = min(found) * ranks.size
+    log.info("batches of up to %s tokens", f"{max_tokens:,}")
+    return _with_max_tokens(config, max_tokens)
+
+
+def _with_max_tokens(config: Config, max_tokens: int | Literal["auto"] | None) -> Config:
+    return config.model_copy(update={"training": config.training.model_copy(update={"max_tokens": max_tokens})})
 
 
 def _with_vocab_size(config: Config, tokenizer: Tokenizer) -> Config:
@@ -182,6 +244,7 @@ def _require_same_run(folder: Path, begun: Config, config: Config) -> None:
 
 def _clear(folder: Path) -> None:
     """Remove what a run leaves behind, and nothing else."""
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    for name in (_CONFIG, "metrics.jsonl", "model.safetensors", _JOINT_TOKENIZER, *_SEPARATE_TOKENIZERS):
+    for name in ("checkpoints", "tensorboard"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (_CONFIG, "metrics.jsonl", BUNDLE_NAME, "wandb.id", _JOINT_TOKENIZER, *_SEPARATE_TOKENIZERS):
         (folder / name).unlink(missing_ok=True)

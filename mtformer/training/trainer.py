@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from mtformer.bundle import Bundle, save_bundle
+from mtformer.bundle import BUNDLE_NAME, Bundle, save_bundle
 from mtformer.config import Config
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
@@ -20,15 +20,19 @@ from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import newest_checkpoint, restore, save_checkpoint
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.journal import Journal, RunningLoss
+from mtformer.training.memory import peak_memory
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.update import Update, Updater
 from mtformer.training.validation import Validation, Validator
+from mtformer.training.writers import Writer
 
 log = logging.getLogger(__name__)
 
 _ADVICE = "A smaller training.learning_rate or more training.warmup_steps usually help"
 _MOST_SKIPPED_IN_A_ROW = 20  # more are no accident of the data
+_LOWER_IS_BETTER = ("loss", "ter")
+_SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
 
 @dataclass
@@ -75,6 +79,8 @@ class Trainer:
         run_folder: Path,
         places: Callable[[Iterable[int]], list[str]],
         ranks: Ranks = ALONE,
+        *,
+        encode_anew: Callable[[int], Corpus] | None = None,
     ) -> None:
         """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
 
@@ -87,6 +93,7 @@ class Trainer:
             run_folder: checkpoints, metrics and the bundle go there.
             places: names file and line of the pairs of these numbers.
             ranks: those that train together; alone when not given.
+            encode_anew: gives the corpus of an epoch, where each has pieces of its own.
         """
         self.config = config
         self.settings = config.training
@@ -96,12 +103,14 @@ class Trainer:
         self.validator = validator
         self.run_folder = run_folder
         self.places = places
+        self.encode_anew = encode_anew
+        self.writers: Sequence[Writer] = ()
         self.journal = Journal(run_folder / "metrics.jsonl")
         self.device = next(model.parameters()).device
         self.ranks = ranks
         self.updater = Updater(model, config.training, self.ranks)
         self.state = TrainState()
-        self._steps_per_epoch = 0
+        self.steps_per_epoch = math.ceil(len(self.plan(0)) / self.settings.grad_accum_steps)
         self._saved_step = -1
 
     @property
@@ -139,19 +148,19 @@ class Trainer:
             return reason
         started, seconds_before = time.monotonic(), self.state.seconds
         running = RunningLoss()
-        with Interrupt() as interrupt, Progress("training", self._total_steps(), self.state.step, "steps") as progress:
+        with Interrupt() as interrupt, Progress("training", self.total_steps(), self.state.step, "steps") as progress:
             for batches in self._steps():
                 rate = self._learning_rate()
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
                     running.add(update.loss, update.n_tokens)
-                    progress.advance(note=running.note())
+                    progress.advance(note=f"{running.note()}, {peak_memory(self.device) / 2**30:.1f} GiB")
                 if self._is_due(self.settings.log_every, update):
                     self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
                     running = RunningLoss()
                 reason = self._limit_reached()
-                if reason or self._is_due(self._validate_every(), update):
+                if reason or self._is_due(self.validate_every(), update):
                     self._validate()
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
@@ -173,8 +182,10 @@ class Trainer:
         """Yield the batches of each update, from where the state stands and over all epochs to come."""
         settings = self.settings
         while True:
-            plan = self._plan(self.state.epoch)
-            self._steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
+            if self.encode_anew:
+                self.corpus = self.encode_anew(self.state.epoch)
+            plan = self.plan(self.state.epoch)
+            self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
             if self.state.batch >= len(plan):  # the epoch was begun with smaller batches, of which there were more
                 self.state.epoch, self.state.batch = self.state.epoch + 1, 0
                 continue
@@ -187,8 +198,9 @@ class Trainer:
                     self.state.epoch, self.state.batch = self.state.epoch + 1, 0
                 yield batches
 
-    def _plan(self, epoch: int) -> list[list[int]]:
-        assert self.settings.max_tokens is not None
+    def plan(self, epoch: int) -> list[list[int]]:
+        """Return the batches of an epoch, each as the places of its pairs in the corpus."""
+        assert isinstance(self.settings.max_tokens, int)
         return epoch_batches(self.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
     def _is_among_best(self) -> bool:
@@ -237,7 +249,7 @@ class Trainer:
     def _progress(self) -> float:
         """How much of the run is over, from 0 to 1, by the limit that will be reached first."""
         settings, state = self.settings, self.state
-        epochs = state.step / self._steps_per_epoch if self._steps_per_epoch else 0.0
+        epochs = state.step / self.steps_per_epoch
         return max(
             state.step / settings.max_steps if settings.max_steps else 0.0,
             epochs / settings.max_epochs if settings.max_epochs else 0.0,
@@ -260,18 +272,20 @@ class Trainer:
             return f"{self.state.stale} validations without a better model (training.early_stopping_patience)"
         return ""
 
-    def _total_steps(self) -> int | None:
+    def total_steps(self) -> int | None:
+        """Return the updates from first to last, where the limits tell."""
         settings = self.settings
         steps = [settings.max_steps] if settings.max_steps else []
         if settings.max_epochs:
-            steps.append(settings.max_epochs * math.ceil(len(self._plan(0)) / settings.grad_accum_steps))
+            steps.append(settings.max_epochs * self.steps_per_epoch)
         return min(steps, default=None)
 
-    def _validate_every(self) -> int:
-        return self.settings.validate_every or min(max(self._steps_per_epoch, 100), 1_000)
+    def validate_every(self) -> int:
+        """Return the steps between validations."""
+        return self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
 
     def _checkpoint_every(self) -> int:
-        return self.settings.checkpoint_every or self._validate_every()
+        return self.settings.checkpoint_every or self.validate_every()
 
     def _validate(self) -> None:
         """Score the model, by the average of its weights if one is kept; the best so far becomes the bundle."""
@@ -281,7 +295,8 @@ class Trainer:
     def _score(self) -> None:
         result = self.validator.validate(self.model, self.ranks)
         state = self.state
-        value = result.bleu if self.settings.early_stopping_metric == "bleu" else -result.loss
+        metric = self.settings.early_stopping_metric
+        value = result.scores[metric] * (-1 if metric in _LOWER_IS_BETTER else 1)
         better = math.isfinite(value) and (state.best is None or value > state.best)
         if better:
             state.best, state.best_step, state.stale = value, state.step, 0
@@ -290,22 +305,24 @@ class Trainer:
         if math.isfinite(value):
             ranking = sorted([*state.best_scores, (value, state.step)], key=lambda score: (-score[0], score[1]))
             state.best_scores = ranking[: self.settings.keep_best]
-        self._log(valid_loss=result.loss, valid_perplexity=result.perplexity, valid_bleu=result.bleu)
+        scores = {f"valid_{name}": score for name, score in result.scores.items()}
+        self._log(**scores, valid_perplexity=result.perplexity)
         self._report(result, better)
         if better and self.ranks.is_first:
-            scores = {"bleu": result.bleu, "loss": result.loss, "step": float(state.step)}
-            bundle = Bundle(self.model, self.tokenizer, self.config, scores)
-            save_bundle(self.run_folder / "model.safetensors", bundle)
+            bundle = Bundle(self.model, self.tokenizer, self.config, result.scores | {"step": float(state.step)})
+            save_bundle(self.run_folder / BUNDLE_NAME, bundle)
 
     def _report(self, result: Validation, better: bool) -> None:
         log.info(
-            "step %d, epoch %.1f, %.1f min: loss %.3f, perplexity %.2f, BLEU %.2f%s",
+            "step %d, epoch %.1f, %.1f min: loss %.3f, perplexity %.2f, %s%s",
             self.state.step,
-            self.state.step / max(1, self._steps_per_epoch),
+            self.state.step / self.steps_per_epoch,
             self.state.seconds / 60,
             result.loss,
             result.perplexity,
-            result.bleu,
+            ", ".join(
+                f"{shown} {result.scores[name]:.2f}" for name, shown in _SHOWN_AS.items() if name in result.scores
+            ),
             " (best)" if better else f" (best {abs(self.state.best or 0):.2f} at step {self.state.best_step})",
         )
         for sample in result.samples:
@@ -327,3 +344,5 @@ class Trainer:
         state = self.state
         if self.ranks.is_first:
             self.journal.write({"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)} | values)
+            for writer in self.writers:
+                writer.write(state.step, values)

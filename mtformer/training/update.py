@@ -14,7 +14,7 @@ from mtformer.errors import MtformerError
 from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
-from mtformer.training.averaging import WeightAverage
+from mtformer.training.ema import WeightAverage
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
 from mtformer.training.ranks import ALONE, Ranks
@@ -89,6 +89,18 @@ class Updater:
         self.model.zero_grad(set_to_none=True)
         return Update(loss, int(n_tokens), fault, suspects)
 
+    def fits(self, batch: Batch) -> bool:
+        """Tell whether there is memory for the gradients of ``batch`` in one piece; nothing else changes."""
+        try:
+            self._gradients([batch], 1, batch.n_tokens)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        finally:
+            self.model.zero_grad(set_to_none=True)
+        return True
+
     def _add_up_gradients(
         self, batches: Sequence[Batch], step: int, n_tokens: float
     ) -> tuple[Sequence[Batch], Sequence[Tensor]]:
@@ -119,11 +131,11 @@ class Updater:
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()
-        torch.manual_seed(_mixed(self.settings.seed, step, self.ranks.rank))
+        torch.manual_seed(mixed(self.settings.seed, step, self.ranks.rank))
         losses = []
         for part in parts:
             with autocast(self.device, self.settings.precision):
-                loss = summed_loss(self.model, part, self.settings.label_smoothing)
+                loss = summed_loss(self.model, part, self.settings.label_smoothing, self.settings.r_drop)
             (loss / n_tokens).backward()
             losses.append(loss.detach())
         return losses
@@ -131,12 +143,11 @@ class Updater:
     def _share_gradients(self) -> None:
         """Add up the gradients over all ranks; one whose share was empty has none to add."""
         if self.ranks.size > 1:
-            for parameter in self.model.parameters():
+            trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+            for parameter in trained:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
-            self.ranks.sum_in_place(
-                [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
-            )
+            self.ranks.sum_in_place([parameter.grad for parameter in trained if parameter.grad is not None])
 
     def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
         """Return what is wrong with the update; nothing if it is sound."""
@@ -155,6 +166,6 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
-def _mixed(*numbers: int) -> int:
-    """Mix numbers into one seed: neighbours must not draw alike."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def mixed(*numbers: int) -> int:
+    """Mix numbers into one seed of 31 bits: neighbours must not draw alike."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)

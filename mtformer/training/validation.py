@@ -10,7 +10,7 @@ import torch
 from mtformer.config import Config
 from mtformer.errors import UserError
 from mtformer.hardware import autocast
-from mtformer.metrics import bleu, bleu_tokenize
+from mtformer.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import fill_batches, make_batch
 from mtformer.text.corpus import encode_corpus
@@ -28,14 +28,18 @@ class Validation:
     """Scores of a model.
 
     Attributes:
-        loss: cross entropy per target piece, in nats, without label smoothing.
-        bleu: of greedy translations, on the scale of 0 to 100.
+        scores: ``loss``, the cross entropy per target piece in nats, without label smoothing; ``bleu`` of greedy
+            translations, on the scale of 0 to 100; and the metric that early stopping goes by, if it is another.
         samples: (source, reference, hypothesis) of some sentences.
     """
 
-    loss: float
-    bleu: float
+    scores: dict[str, float]
     samples: list[tuple[str, str, str]]
+
+    @property
+    def loss(self) -> float:
+        """The loss among the scores."""
+        return self.scores["loss"]
 
     @property
     def perplexity(self) -> float:
@@ -73,15 +77,23 @@ class Validator:
             hypotheses = ranks.unshare(self._translate(model, ranks.share(self._pairs)))
         references = [pair.tgt for pair in self._pairs]
         samples = [(self._pairs[i].src, references[i], hypotheses[i]) for i in self._sample_places]
-        return Validation(loss, bleu(hypotheses, references, self._tokenize).value, samples)
+        scores = {"loss": loss, "bleu": bleu(hypotheses, references, self._tokenize).value}
+        match self._config.training.early_stopping_metric:
+            case "chrf":
+                scores["chrf"] = chrf(hypotheses, references).value
+            case "ter":
+                scores["ter"] = ter(hypotheses, references, self._config.data.tgt_lang).value
+        return Validation(scores, samples)
 
     @torch.inference_mode()
     def _loss(self, model: Transformer, ranks: Ranks) -> float:
         corpus = self._corpus
         lengths = [max(pair) for pair in zip(corpus.src.lengths.tolist(), corpus.tgt.lengths.tolist(), strict=True)]
         order = sorted(range(len(corpus)), key=lambda i: lengths[i])
+        max_tokens = self._config.training.max_tokens
+        assert isinstance(max_tokens, int)
         total, n_tokens = 0.0, 0.0
-        for indices in ranks.share(fill_batches(order, lengths, self._config.training.max_tokens or 1)):
+        for indices in ranks.share(fill_batches(order, lengths, max_tokens)):
             batch = make_batch(corpus, indices).to(next(model.parameters()).device)
             total += summed_loss(model, batch, label_smoothing=0.0).item()
             n_tokens += batch.n_tokens

@@ -21,7 +21,8 @@ def length_sorted_batches() -> list[list[tuple[list[int], list[int]]]]:
     """Fill batches of at most 4,096 places with pairs of similar length."""
     pairs = json.loads(Path("train.json").read_text())
     pairs.sort(key=lambda pair: (max(map(len, pair)), len(pair[1])))
-    batches, batch = [], []
+    batches: list[list[tuple[list[int], list[int]]]] = []
+    batch: list[tuple[list[int], list[int]]] = []
     for pair in pairs:
         if batch and (len(batch) + 1) * max(map(len, pair)) > MAX_TOKENS:
             batches.append(batch)

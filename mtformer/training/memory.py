@@ -1,0 +1,83 @@
+"""How much memory there is, how much is used, and the largest batch that fits."""
+
+import copy
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+
+from mtformer.config import TrainingConfig
+from mtformer.errors import MtformerError, UserError
+from mtformer.model.transformer import Transformer
+from mtformer.text.batching import Batch, make_batch
+from mtformer.text.corpus import Corpus
+from mtformer.training.update import Updater
+
+_LEAST_TOKENS = 64
+_FEWEST_BATCHES = 100  # an epoch has: with larger batches a small corpus would be learned from in too few updates
+
+
+def peak_memory(device: torch.device) -> int:
+    """Return the most bytes that this process has used: of the GPU's memory, or of the machine's."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def largest_max_tokens(model: Transformer, settings: TrainingConfig, corpus: Corpus) -> int:
+    """Find by trying the largest ``max_tokens`` whose batches fit into memory, to an eighth of it.
+
+    Each trial is a batch of the longest pair, over and over: of all batches of a size, attention needs the most there.
+    An epoch keeps at least a hundred batches.
+
+    Raises:
+        MtformerError: not even the smallest fits.
+    """
+    updater = Updater(copy.deepcopy(model), settings)
+    longest = max(range(len(corpus)), key=lambda i: max(len(corpus.src[i]), len(corpus.tgt[i])))
+    length = max(len(corpus.src[longest]), len(corpus.tgt[longest]))
+    most = max(_LEAST_TOKENS, int(max(corpus.src.lengths.sum(), corpus.tgt.lengths.sum())) // _FEWEST_BATCHES)
+
+    def batch_of(max_tokens: int) -> Batch:
+        return make_batch(corpus, [longest] * max(1, max_tokens // length)).to(updater.device)
+
+    with _limited_memory() if updater.device.type == "cpu" else nullcontext():
+        updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # so that the optimizer has what it needs
+        found = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
+    if found < _LEAST_TOKENS:
+        raise MtformerError("out of memory: not even the smallest batch fits beside this model")
+    return found
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest number up to ``most`` that fits, to an eighth of it: by doubling, then by halving the gap."""
+    low, high = 0, min(1_024, most)
+    while fits(high):
+        if high == most:
+            return most
+        low, high = high, min(2 * high, most)
+    while high - low > max(1, low // 8):
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+@contextmanager
+def _limited_memory() -> Iterator[None]:
+    """Let memory run out, inside, with an error that can be handled: Linux would rather kill the process."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # what RLIMIT_DATA counts
+    except OSError:
+        raise UserError("training.max_tokens: auto finds out on GPUs and on Linux only: give a number") from None
+    [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = used + int(0.8 * available)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if before[1] == -1 else min(limit, before[1]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)

@@ -1,0 +1,102 @@
+"""Where metrics can go beside ``metrics.jsonl``."""
+
+import logging
+import os
+import secrets
+from pathlib import Path
+from typing import Protocol
+
+from mtformer import logs
+from mtformer.config import Config
+from mtformer.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_WANDB_ID = "wandb.id"
+
+
+class Writer(Protocol):
+    """Takes metrics as they come."""
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        """Note the values of a step."""
+
+    def close(self) -> None:
+        """Bring what was noted to its place."""
+
+
+class TensorBoardWriter:
+    """Writes the files that ``tensorboard --logdir runs`` shows."""
+
+    def __init__(self, run_folder: Path, first_step: int) -> None:
+        """What the files hold of ``first_step`` and later ones is no longer shown."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("training.log_to: tensorboard needs a package: pip install tensorboard") from None
+        self._writer = SummaryWriter(str(run_folder / "tensorboard"), purge_step=first_step)
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        """Note the values of a step."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Bring what was noted to its place."""
+        self._writer.close()
+
+
+class WandbWriter:
+    """Sends metrics to Weights & Biases, to the project that ``WANDB_PROJECT`` names or else to ``mtformer``."""
+
+    def __init__(self, run_folder: Path, config: Config) -> None:
+        """Begin a run there, or go on with the one that belongs to the folder."""
+        try:
+            import wandb
+        except ImportError:
+            raise UserError("training.log_to: wandb needs a package: pip install wandb") from None
+        file = run_folder / _WANDB_ID
+        if not file.is_file():
+            file.write_text(secrets.token_hex(4), encoding="utf-8")
+        self._run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "mtformer"),
+            name=config.run.name,
+            id=file.read_text(encoding="utf-8"),
+            resume="allow",
+            dir=run_folder,
+            config=config.model_dump(mode="json"),
+        )
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        """Note the values of a step."""
+        self._run.log(values, step=step)
+
+    def close(self) -> None:
+        """Bring what was noted to its place."""
+        self._run.finish()
+
+
+class LogWriter:
+    """Puts metrics among the JSON objects on stderr."""
+
+    def write(self, step: int, values: dict[str, float]) -> None:
+        """Note the values of a step."""
+        log.info("metrics of step %d", step, extra={"metrics": {"step": step, **values}})
+
+    def close(self) -> None:
+        """Do nothing more."""
+
+
+def make_writers(config: Config, run_folder: Path, first_step: int) -> list[Writer]:
+    """Make the writers that ``config`` asks for, for a run whose next step is ``first_step``.
+
+    Raises:
+        UserError: the package of one is not installed.
+    """
+    writers: list[Writer] = [LogWriter()] if logs.is_json() else []
+    if "tensorboard" in config.training.log_to:
+        writers.append(TensorBoardWriter(run_folder, first_step))
+    if "wandb" in config.training.log_to:
+        writers.append(WandbWriter(run_folder, config))
+    return writers
