@@ -49,10 +49,13 @@ def words(annotation: Any) -> str:
     """Name a type in words; the schema's own limits stand in the meanings or in the error messages."""
     if typing.get_origin(annotation) is typing.Annotated:
         return words(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) is typing.Union:
+        return " or ".join(map(words, typing.get_args(annotation)))
     if typing.get_origin(annotation) is typing.Literal:
         return ", ".join(f"`{value}`" for value in typing.get_args(annotation))
     if typing.get_origin(annotation) is list:
-        return "list of sources"
+        [item] = typing.get_args(annotation)
+        return f"list of {words(item)}" if typing.get_origin(item) is typing.Literal else "list of sources"
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     return names.get(annotation, "path")
 

@@ -166,20 +166,6 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_weights(tmp_path:
     assert final_weights(stopped) == final_weights(straight)
 
 
-def test_kill_9_loses_nothing_before_the_last_checkpoint(tmp_path: Path) -> None:
-    straight = make_project(tmp_path / "straight", max_steps=120, checkpoint_every=10)
-    assert straight.mtformer("train", straight.config).status == 0
-
-    killed = make_project(tmp_path / "killed", max_steps=120, checkpoint_every=10)
-    for step in (20, 60, 90):
-        process = start_training(killed)
-        wait_for(lambda: (killed.folder / f"runs/config/checkpoints/step-{step:06d}").exists())  # noqa: B023
-        process.kill()
-        process.communicate()
-    assert killed.mtformer("train", killed.config).status == 0
-    assert final_weights(killed) == final_weights(straight)
-
-
 def start_training(project: Project) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "mtformer", "train", str(project.config)]
     return subprocess.Popen(command, cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -146,7 +146,7 @@ def test_a_value_is_what_its_key_means_and_not_what_yaml_guesses(
         ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),
         ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
         ("training.learning_rate", ".inf", "given `.inf`, allowed: a number"),
-        ("training.optimizer", "sgd", "given `sgd`, allowed: adamw or adam"),
+        ("training.optimizer", "sgd", "given `sgd`, allowed: adamw, adam or muon"),
         ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
         ("tokenizer.vocab_size", "300000", "given `300000`, allowed: 256000 or less"),

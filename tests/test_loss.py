@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
+from mtformer.model.dropout import Dropout
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch, make_batch
 from mtformer.text.corpus import Corpus
@@ -29,7 +30,7 @@ def draw(n: int) -> tuple[Tensor, Tensor, Tensor]:
 def tiny_model() -> Transformer:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0)
     torch.manual_seed(1)
-    return Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=32)
+    return Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=700)
 
 
 def corpus_of(*lengths: tuple[int, int]) -> Corpus:
@@ -118,3 +119,31 @@ def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
         expected += F.cross_entropy(logits, torch.tensor(piece), label_smoothing=0.1).item()
     batch: Batch = make_batch(corpus, [0])
     assert summed_loss(model, batch, 0.1).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_r_drop_is_the_loss_of_its_paper_on_two_dropouts_of_each_sentence() -> None:
+    model = tiny_model()
+    for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
+        dropout.p = 0.3
+    batch = make_batch(corpus_of((3, 5), (4, 2)), [0, 1])
+    torch.manual_seed(7)
+    found = loss_and_gradients(summed_loss(model, batch, 0.1, r_drop=5.0), *model.parameters())
+
+    torch.manual_seed(7)  # the same masks
+    hidden = model(*(x.repeat(2, 1) for x in (batch.src, batch.src_mask, batch.tgt_in)))
+    first, second = model.project(hidden)[:2][batch.tgt_mask], model.project(hidden)[2:][batch.tgt_mask]
+    target = batch.tgt_out[batch.tgt_mask]
+    nll = sum(F.cross_entropy(logits, target, reduction="sum", label_smoothing=0.1) for logits in (first, second))
+    log_p1, log_p2 = first.log_softmax(-1), second.log_softmax(-1)
+    kl_12 = F.kl_div(log_p2, log_p1, reduction="sum", log_target=True)
+    kl_21 = F.kl_div(log_p1, log_p2, reduction="sum", log_target=True)
+    assert kl_12 > 0.01
+    paper = nll + 5.0 * 0.5 * (kl_12 + kl_21)
+    for ours, theirs in zip(found, loss_and_gradients(paper / 2, *model.parameters()), strict=True):
+        assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_r_drop_without_dropout_is_the_plain_loss() -> None:
+    model, batch = tiny_model(), make_batch(corpus_of((3, 5), (4, 2), (1, 600)), [0, 1, 2])
+    expected = summed_loss(model, batch, 0.1)
+    assert summed_loss(model, batch, 0.1, r_drop=5.0).item() == pytest.approx(expected.item(), rel=1e-5)

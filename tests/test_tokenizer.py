@@ -13,7 +13,7 @@ from conftest import sentence_pairs
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize, train_tokenizer
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Sampling, Tokenizer, normalize, train_tokenizer
 
 Type = Literal["unigram", "bpe"]
 
@@ -256,3 +256,17 @@ def test_bytes_that_are_no_model_are_refused(damage: str, side: str) -> None:
     }[damage]
     with pytest.raises(UserError, match="not a SentencePiece model"):
         Tokenizer(bad, good) if side == "src" else Tokenizer(good, bad)
+
+
+@pytest.mark.parametrize(("kind", "alpha"), [("unigram", 0.1), ("bpe", 0.3)])
+def test_drawn_pieces_differ_by_seed_alone_and_spell_the_same_text(kind: str, alpha: float) -> None:
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
+    config = TokenizerConfig.model_validate({"type": kind, "vocab_size": 320})
+    tokenizer = train_tokenizer(pairs, config, "en", "de", adjust=True)
+    texts = [pair.tgt for pair in pairs[:50]]
+    first, again, other = (tokenizer.encode_tgt(texts, Sampling(alpha, seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert first != tokenizer.encode_tgt(texts)
+    assert [tokenizer.decode(row) for row in first] == [tokenizer.decode(row) for row in other] == texts
+    assert all(row[-1] == EOS_ID for row in first)

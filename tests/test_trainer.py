@@ -20,7 +20,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
 from mtformer.text.corpus import encode_corpus
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import train_tokenizer
+from mtformer.text.tokenizer import Sampling, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.trainer import Trainer
@@ -155,6 +155,55 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -
     assert all_equal(trainer.weights(), before)
 
 
+def spoil_gradients(trainer: ObservedTrainer, *update_numbers: int) -> None:
+    """Make the gradients of these updates infinite, the first being number 1."""
+
+    def spoil(gradient: Tensor) -> Tensor:
+        return gradient * math.inf if len(trainer.updates) + 1 in update_numbers else gradient
+
+    final_bias(trainer).register_hook(spoil)
+
+
+def test_a_faulty_update_is_left_out_and_counted_if_that_is_configured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = make_trainer(tmp_path, max_steps=6, on_fault="skip")
+    spoil_gradients(trainer, 3, 4)
+    weights: list[list[Tensor]] = []
+    trainer.before_update = lambda batches: weights.append(trainer.weights())
+    assert trainer.fit() == "training.max_steps = 6"
+    assert len(trainer.updates) == 8
+    assert all_equal(weights[2], weights[3]) and all_equal(weights[3], weights[4])
+    assert not all_equal(weights[4], weights[5])
+    assert (trainer.state.step, trainer.state.skipped, trainer.state.skipped_in_a_row) == (6, 2, 0)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [warning.partition(";")[0] for warning in warnings] == ["step 3: the gradient is not a finite number"] * 2
+    assert "train.en:" in warnings[0]
+    assert warnings[1].endswith("(left out: 2)")
+
+
+def test_when_every_update_is_faulty_the_run_ends(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=50, on_fault="skip")
+    spoil_gradients(trainer, *range(5, 100))
+    with pytest.raises(MtformerError, match="So did 20 steps before"):
+        trainer.fit()
+    assert trainer.state.step == 4
+    assert len(trainer.updates) == 4 + 20
+
+
+def test_a_spike_of_the_loss_is_a_fault(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=8, spike_factor=1.5)
+
+    def spoil(batches: Sequence[Batch]) -> None:
+        if trainer.state.step == 5:
+            final_bias(trainer).data.fill_(50.0)
+
+    trainer.before_update = spoil
+    with pytest.raises(MtformerError, match=r"step 6: the loss is [\d.e+]+ and was [\d.]+ in the steps before"):
+        trainer.fit()
+    assert trainer.state.step == 5
+
+
 # What is logged
 
 
@@ -278,6 +327,40 @@ def test_metrics_that_cannot_be_written_are_told_in_a_sentence(tmp_path: Path) -
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(MtformerError, match=f"^cannot write {tmp_path / 'metrics.jsonl'}: Is a directory$"):
         make_trainer(tmp_path).fit()
+
+
+def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"validate_every": 2, "keep_best": 2, "keep_last": 1, "early_stopping_patience": None}
+    trainer = make_trainer(tmp_path, max_steps=12, **settings)
+    trainer.validator = ScriptedValidator([(3, 10), (2, 30), (1, 20), (1, 40), (1, 25), (1, math.nan)])
+    trainer.fit()
+    assert trainer.state.best_scores == [(40, 8), (30, 4)]
+    kept = [path.name for path in list_checkpoints(trainer.checkpoint_folder)]
+    assert kept == ["step-000012", "step-000008", "step-000004"]
+
+
+def test_where_pieces_are_drawn_each_epoch_has_its_own_and_a_resumed_one_the_same(tmp_path: Path) -> None:
+    def make(name: str, **settings: Any) -> ObservedTrainer:
+        trainer = make_trainer(tmp_path / name, grad_accum_steps=2, max_steps=None, **settings)
+        trainer.encode_anew = lambda epoch: encode_corpus(
+            PAIRS, trainer.tokenizer, max_length=256, max_ratio=6, sampling=Sampling(0.2, 100 * epoch)
+        )
+        return trainer
+
+    whole = make("whole", max_epochs=3)
+    corpora: list[list[int]] = []
+    whole.before_update = lambda batches: corpora.append(whole.corpus.tgt.lengths.tolist())
+    whole.fit()
+    distinct = {tuple(lengths) for lengths in corpora}
+    assert len(distinct) == 3
+    interrupted = make("parts", max_epochs=3)
+    interrupt_in_step(interrupted, whole.state.step // 2, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit()
+    resumed = make("parts", max_epochs=3)
+    assert resumed.resume()
+    resumed.fit()
+    assert all_equal(resumed.weights(), whole.weights())
 
 
 # Interrupted and resumed

@@ -1,0 +1,132 @@
+"""Averages of weights, while training and of what training has left."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import Project, make_project
+from torch import Tensor, nn
+
+from mtformer.bundle import load_bundle, weights
+from mtformer.training.checkpoint import list_checkpoints, load_checkpoint, model_weights, step_of
+from mtformer.training.ema import WeightAverage
+
+
+def test_the_moving_average_is_its_formula() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    average = WeightAverage(model, 0.5)
+    expected = 0.0
+    for step, value in enumerate([1.0, 5.0, -2.0], 1):
+        nn.init.constant_(model.weight, value)
+        average.update(step)
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * value
+    assert average.tensors["weight"].item() == pytest.approx(expected)
+    with average.in_place():
+        assert model.weight.item() == pytest.approx(expected)
+    assert model.weight.item() == -2.0
+    assert average.tensors["weight"].item() == pytest.approx(expected)
+
+
+def test_an_average_is_loaded_by_name_in_whatever_order() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    average = WeightAverage(model, 0.9)
+    saved = {name: torch.full_like(tensor, i) for i, (name, tensor) in enumerate(average.tensors.items())}
+    average.load(dict(reversed(saved.items())))
+    assert all(torch.equal(average.tensors[name], tensor) for name, tensor in saved.items())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A run with the checkpoints of its last three and best two validations."""
+    settings = {"max_steps": 60, "validate_every": 5, "keep_last": 3, "keep_best": 2}
+    rates = {"schedule": "constant", "learning_rate": 1.0, "warmup_steps": 60}  # soon too large: the best comes early
+    project = make_project(tmp_path_factory.mktemp("run"), **settings, **rates, early_stopping_metric="loss")
+    result = project.mtformer("train", project.config)
+    assert result.status == 0, result.stderr
+    return project
+
+
+def mean(models: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: torch.stack([model[name] for model in models]).mean(dim=0) for name in models[0]}
+
+
+def assert_close(ours: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert ours.keys() == expected.keys()
+    for name, tensor in ours.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=1e-5, atol=1e-7)
+
+
+def best_steps(project: Project, n: int) -> list[int]:
+    lines = map(json.loads, (project.folder / "runs/config/metrics.jsonl").read_text().splitlines())
+    scores = [(line["valid_loss"], line["step"]) for line in lines if "valid_loss" in line]
+    return [step for _, step in sorted(scores)[:n]]
+
+
+@pytest.mark.parametrize("choice", [[], ["--last", "2"], ["--best", "2"]], ids=str)
+def test_the_average_of_a_runs_checkpoints_is_a_model_that_translates(
+    run: Project, choice: list[str], tmp_path: Path
+) -> None:
+    result = run.mtformer("average", "runs/config", *choice, "--output", tmp_path / "mean.safetensors")
+    assert (result.status, result.stdout) == (0, f"{tmp_path / 'mean.safetensors'}\n"), result.stderr
+    checkpoints = list_checkpoints(run.folder / "runs/config/checkpoints")
+    by_step = {step_of(path): path for path in checkpoints}
+    chosen = [by_step[step] for step in best_steps(run, 2)] if "--best" in choice else checkpoints
+    chosen = checkpoints[:2] if "--last" in choice else chosen
+    assert ", ".join(str(step_of(path)) for path in sorted(chosen)) in result.stderr
+    expected = mean([model_weights(path) for path in chosen])
+    assert_close(weights(load_bundle(tmp_path / "mean.safetensors").model), expected)
+    assert run.mtformer("translate", "--model", tmp_path / "mean.safetensors", "the red house").status == 0
+
+
+def test_best_checkpoints_are_kept_beside_the_last_ones(run: Project) -> None:
+    found = {step_of(path) for path in list_checkpoints(run.folder / "runs/config/checkpoints")}
+    assert found == {60, 55, 50, *best_steps(run, 2)}
+    assert len(found) == 5
+
+
+def test_bundles_are_averaged(run: Project, tmp_path: Path) -> None:
+    bundle = run.folder / "runs/config/model.safetensors"
+    run.mtformer("average", "runs/config", "--last", "1", "--output", tmp_path / "last.safetensors")
+    result = run.mtformer("average", bundle, tmp_path / "last.safetensors", "--output", tmp_path / "both.safetensors")
+    assert result.status == 0, result.stderr
+    models = [weights(load_bundle(path).model) for path in (bundle, tmp_path / "last.safetensors")]
+    assert_close(weights(load_bundle(tmp_path / "both.safetensors").model), mean(models))
+
+
+def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> None:
+    project = make_project(tmp_path, max_steps=6, checkpoint_every=3, ema_decay=0.9)
+    project.mtformer("train", project.config)
+    for path in list_checkpoints(tmp_path / "runs/config/checkpoints"):
+        tensors = load_checkpoint(path).tensors
+        assert all(torch.equal(tensor, tensors[f"average.{name}"]) for name, tensor in model_weights(path).items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["runs/config", "--last", "9"], "has 5 checkpoints, not 9; training.keep_last"),
+        (["runs/config", "--best", "3"], "has 2 checkpoints of its best validations, not 3; training.keep_best"),
+        (["runs/config", "--best", "1", "--last", "1"], "not both"),
+        (["runs/config", "runs/config"], "one run's folder"),
+        (["runs/config/model.safetensors", "--best", "1"], "give its folder"),
+        (["runs/nothing"], "there is no model at runs/nothing"),
+    ],
+)
+def test_what_cannot_be_averaged_is_told(run: Project, arguments: list[str], told: str) -> None:
+    result = run.mtformer("average", *arguments, "--output", "x.safetensors")
+    assert result.status == 2
+    assert told in result.stderr
+    assert not (run.folder / "x.safetensors").exists()
+
+
+def test_bundles_with_other_pieces_have_no_average(run: Project, trained: Project, tmp_path: Path) -> None:
+    bundles = [project.folder / "runs/config/model.safetensors" for project in (run, trained)]
+    other = make_project(tmp_path, n_pairs=50, max_steps=1)
+    other.mtformer("train", other.config, "--set", "tokenizer.vocab_size=300")
+    bundles[1] = tmp_path / "runs/config/model.safetensors"
+    result = run.mtformer("average", *bundles, "--output", tmp_path / "x.safetensors")
+    assert result.status == 2
+    assert "has another tokenizer" in result.stderr

@@ -1,0 +1,49 @@
+"""``mtformer train --dry-run``."""
+
+import re
+from pathlib import Path
+
+from conftest import Project, make_project
+
+from mtformer.bundle import load_bundle
+
+
+def rows(text: str) -> dict[str, str]:
+    return {line[:12].strip(): line[12:] for line in text.splitlines()}
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(r"[\d,]*\d(?:\.\d+)?", text)]
+
+
+def test_a_dry_run_tells_what_the_run_will_be_and_leaves_nothing(project: Project) -> None:
+    result = project.mtformer("train", project.config, "--dry-run")
+    assert result.status == 0, result.stderr
+    assert not (project.folder / "runs").exists()
+    told = rows(result.stdout)
+    project.mtformer("train", project.config)
+    model = load_bundle(project.folder / "runs/config/model.safetensors").model
+    assert numbers(told["parameters"]) == [sum(parameter.numel() for parameter in model.parameters())]
+    assert numbers(told["pairs"]) == [400, 0]
+    assert numbers(told["steps"])[0] == 20
+    assert numbers(told["speed"])[0] > 100
+    assert told["speed"].endswith("fp32 on cpu")
+    assert 0.05 < numbers(told["memory"])[0] < 5
+    assert re.fullmatch(r"\d+:\d\d and 0 validations", told["time"])
+
+
+def test_the_steps_of_a_run_are_those_that_its_first_limit_allows(tmp_path: Path) -> None:
+    project = make_project(tmp_path, max_steps=None, max_epochs=3, max_minutes=600, grad_accum_steps=2)
+    told = rows(project.mtformer("train", project.config, "--dry-run").stdout)
+    steps_per_epoch = numbers(told["an epoch"])[0]
+    assert numbers(told["steps"]) == [3 * steps_per_epoch, 3.0]
+    short = project.mtformer("train", project.config, "--dry-run", "--set", "training.max_minutes=0.001")
+    assert numbers(rows(short.stdout)["steps"])[0] < 3 * steps_per_epoch
+    assert numbers(rows(short.stdout)["time"])[:2] == [0, 0]
+
+
+def test_a_dry_run_finds_what_is_wrong(project: Project) -> None:
+    result = project.mtformer("train", project.config, "--dry-run", "--set", "tokenizer.vocab_size=200000")
+    assert result.status == 2
+    assert "supports up to" in result.stderr
+    assert result.stdout == ""

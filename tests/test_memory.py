@@ -1,0 +1,106 @@
+"""Finding the batch that fits into memory."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from conftest import make_project
+from test_update import CORPUS, make_updater
+
+from mtformer.errors import MtformerError
+from mtformer.text.batching import Batch
+from mtformer.training.memory import _largest, largest_max_tokens, peak_memory
+from mtformer.training.update import Updater
+
+
+@pytest.mark.parametrize("limit", [1, 64, 700, 1_023, 1_024, 1_500, 5_000, 123_456])
+@pytest.mark.parametrize("most", [100, 3_000, 200_000])
+def test_the_largest_that_fits_is_found_to_an_eighth(limit: int, most: int) -> None:
+    tried: list[int] = []
+
+    def fits(n: int) -> bool:
+        tried.append(n)
+        return n <= limit
+
+    found = _largest(fits, most)
+    assert found <= min(limit, most)
+    assert found * 9 / 8 + 1 >= min(limit, most)
+    assert max(tried) <= most
+    assert len(tried) < 30
+
+
+def test_batches_are_tried_at_the_longest_pair_and_an_epoch_keeps_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    updater = make_updater()
+    before = [parameter.detach().clone() for parameter in updater.model.parameters()]
+    sizes: list[tuple[int, int]] = []
+    monkeypatch.setattr(Updater, "fits", lambda self, batch: bool(sizes.append(tuple(batch.tgt_out.shape)) or True))
+    assert largest_max_tokens(updater.model, updater.settings, CORPUS) == 64  # the corpus is small
+    [(n_rows, length)] = sizes
+    assert length == max(CORPUS.src.lengths.max(), CORPUS.tgt.lengths.max()) or n_rows * length <= 64
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))
+
+
+def test_a_model_beside_which_nothing_fits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    updater = make_updater()
+    monkeypatch.setattr(Updater, "fits", lambda self, batch: False)
+    with pytest.raises(MtformerError, match="not even the smallest batch fits"):
+        largest_max_tokens(updater.model, updater.settings, CORPUS)
+
+
+def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    updater = make_updater()
+
+    def starve(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def stumble(*_: object) -> None:
+        raise RuntimeError("something else")
+
+    batch: Batch = object.__new__(Batch)
+    object.__setattr__(batch, "tgt_out", torch.ones(1, 1))
+    monkeypatch.setattr(updater, "_gradients", starve)
+    assert not updater.fits(batch)
+    monkeypatch.setattr(updater, "_gradients", stumble)
+    with pytest.raises(RuntimeError, match="something else"):
+        updater.fits(batch)
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux tells how much memory is available")
+def test_on_a_cpu_memory_runs_out_with_an_error_and_not_by_a_kill() -> None:
+    script = """
+import torch
+from mtformer.training.memory import _limited_memory
+from mtformer.training.update import is_out_of_memory
+with _limited_memory():
+    try:
+        torch.empty(2**50, dtype=torch.uint8)
+        print("had it")
+    except RuntimeError as error:
+        print(is_out_of_memory(error))
+    small = torch.zeros(10**7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+def test_a_run_takes_the_batches_that_were_found_and_keeps_to_them(tmp_path: Path) -> None:
+    project = make_project(tmp_path, max_tokens="auto", max_steps=3)
+    result = project.mtformer("train", project.config)
+    assert result.status == 0, result.stderr
+    resolved = yaml.safe_load((tmp_path / "runs/config/config.yaml").read_text())
+    found = resolved["training"]["max_tokens"]
+    assert f"batches of up to {found} tokens" in result.stderr
+    again = project.mtformer("train", project.config, "--set", "training.max_steps=6")
+    assert again.status == 0
+    assert "batches of up to" not in again.stderr
+    assert "going on from step 3" in again.stderr
+
+
+def test_peak_memory_is_that_of_this_process() -> None:
+    before = peak_memory(torch.device("cpu"))
+    held = torch.ones(before // 4 + 50_000_000)  # four bytes each
+    assert peak_memory(torch.device("cpu")) > before
+    assert len(held)
