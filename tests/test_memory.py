@@ -38,8 +38,9 @@ def test_batches_are_tried_at_the_longest_pair_and_an_epoch_keeps_many(monkeypat
     sizes: list[tuple[int, int]] = []
     monkeypatch.setattr(Updater, "fits", lambda self, batch: bool(sizes.append(tuple(batch.tgt_out.shape)) or True))
     assert largest_max_tokens(updater.model, updater.settings, CORPUS) == 64  # the corpus is small
-    [(n_rows, length)] = sizes
-    assert length == max(CORPUS.src.lengths.max(), CORPUS.tgt.lengths.max()) or n_rows * length <= 64
+    both = list(zip(CORPUS.src.lengths.tolist(), CORPUS.tgt.lengths.tolist(), strict=True))
+    longest = max(both, key=max)
+    assert sizes == [(64 // max(longest), longest[1])]
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))
 
 

@@ -13,7 +13,7 @@ from mtformer.bundle import BUNDLE_NAME, Bundle, save_bundle
 from mtformer.config import Config
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.progress import Progress
+from mtformer.progress import Progress, clock
 from mtformer.text.batching import Batch, epoch_batches, make_batch
 from mtformer.text.corpus import Corpus
 from mtformer.text.tokenizer import Tokenizer
@@ -155,7 +155,7 @@ class Trainer:
                 interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
                     running.add(update.loss, update.n_tokens)
-                    progress.advance(note=f"{running.note()}, {peak_memory(self.device) / 2**30:.1f} GiB")
+                    progress.advance(note=self._note(running))
                 if self._is_due(self.settings.log_every, update):
                     self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
                     running = RunningLoss()
@@ -172,6 +172,12 @@ class Trainer:
                 if reason:
                     return reason
         raise AssertionError("the epochs do not end by themselves")
+
+    def _note(self, running: RunningLoss) -> str:
+        """Return what the progress bar shows; the time left, too, where the bar cannot know it from the steps."""
+        note = f"{running.note()}, {peak_memory(self.device) / 2**30:.1f} GiB"
+        limit = self.settings.max_minutes
+        return f"{note}, at most {clock(max(0.0, 60 * limit - self.state.seconds))} left" if limit else note
 
     def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
         """Take the first rank's clock as everybody's, and tell whether any rank is to be interrupted."""
