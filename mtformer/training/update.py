@@ -78,7 +78,7 @@ class Updater:
         fault, suspects = self._fault(loss / n_tokens, grad_norm, usual_loss), []
         if fault:
             bad = [part for part, own in zip(parts, own_losses, strict=True) if not math.isfinite(own)]
-            suspects = self.ranks.unshare([index for part in bad or parts for index in part.indices])
+            suspects = self.ranks.collect([index for part in bad or parts for index in part.indices])
         else:
             for optimizer in self.optimizers:
                 for group in optimizer.param_groups:
