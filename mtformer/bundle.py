@@ -112,8 +112,9 @@ def _read_config(text: str, path: Path) -> Config:
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Return each parameter once, under its first name, however many places share it."""
-    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    """Return a copy of each parameter once, under its first name, however many places share it."""
+    # Copies, for numpy(), which a digest needs, would keep the storage of a sharded model's weights from being let go.
+    return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
 
 
 def load_weights(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:

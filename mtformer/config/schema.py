@@ -307,6 +307,9 @@ class TrainingConfig(Section):
     """`bf16` computes matrix products in bfloat16; `auto` does where the processor has instructions for it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; `auto` takes a GPU when there is one."""
+    shard: bool = False
+    """Let each of several ranks keep only a share of weights, gradients and moments (FSDP2), for models too large for
+    one device; one rank alone trains as without."""
     seed: int = Field(default=1, ge=0, lt=2**31)
     """The seed of everything random."""
     log_every: PositiveInt = 50
@@ -332,6 +335,12 @@ class TrainingConfig(Section):
             raise ValueError("freeze without init_from would keep random weights as they are: give both or neither")
         if len(set(self.freeze)) == 3:
             raise ValueError("freeze names every part: nothing is left to train")
+        return self
+
+    @model_validator(mode="after")
+    def _sharded_ranks_need_a_given_size(self) -> "TrainingConfig":
+        if self.shard and self.max_tokens == "auto":
+            raise ValueError("max_tokens = auto tries a whole model on each device, which shard avoids: give a number")
         return self
 
 
@@ -380,6 +389,15 @@ class Config(Section):
     run: RunConfig = RunConfig()
     provenance: dict[str, dict[str, str]] = {}
     """Versions and fingerprints of the data, written by `train`."""
+
+    @model_validator(mode="after")
+    def _sharded_ranks_need_all_layers(self) -> "Config":
+        if self.training.shard and self.model.layer_drop:
+            raise ValueError(
+                f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would leave out other "
+                "layers, and wait for the others there; set one of them to its default"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,7 @@ Shapes: B rows, S source length, T target length.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -51,6 +51,10 @@ class Batch:
     def _rows(self, rows: slice) -> "Batch":
         src, src_mask, tgt_in, tgt_out = (x[rows] for x in (self.src, self.src_mask, self.tgt_in, self.tgt_out))
         return Batch(src, src_mask, tgt_in, tgt_out, self.indices[rows])
+
+    def without_targets(self) -> "Batch":
+        """Return a batch of these rows with nothing to predict: its summed loss and its gradients are zero."""
+        return replace(self, tgt_out=torch.full_like(self.tgt_out, PAD_ID))
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""

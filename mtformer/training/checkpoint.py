@@ -9,16 +9,18 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch.nn import Parameter
 
-from mtformer.bundle import load_weights, weights
+from mtformer.bundle import load_weights
 from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
+from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
@@ -37,11 +39,15 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint of ``step`` below ``folder`` and remove all but the ``keep_last`` newest and ``keep_steps``.
 
+    Of several ranks the first writes; the others must call it too where the model is sharded, to send their shares.
+
     Raises:
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
     path = folder / f"step-{step:06d}"
     tensors = _tensors_of(updater)
+    if not updater.ranks.is_first:
+        return path
 
     def write(temporary: Path) -> None:
         save_file(tensors, temporary / _TENSORS)
@@ -124,31 +130,46 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
         UserError: the checkpoint is of another model.
     """
     tensors = checkpoint.tensors
+    parameters = dict(updater.model.named_parameters())
     try:
-        load_weights(updater.model, _below("model", tensors))
+        load_weights(updater.model, _kept(_below("model", tensors), parameters))
     except ValueError as error:
         path = checkpoint.path
         raise UserError(f"the checkpoint {path} is of another model: {error}; start over with --fresh") from None
-    parameters = dict(updater.model.named_parameters())
     owners = {p: o for o in updater.optimizers for group in o.param_groups for p in group["params"]}
     for key, tensor in _below("optimizer", tensors).items():
         moment, name = key.split(".", 1)
         parameter = parameters[name]
-        owners[parameter].state[parameter][moment] = tensor.to(parameter.device)
+        owners[parameter].state[parameter][moment] = as_kept(tensor, parameter)
     if updater.average:  # of a run that was begun without one: it begins with the weights of now
-        updater.average.load(_below("average", tensors) or _below("model", tensors))
+        updater.average.load(_kept(_below("average", tensors) or _below("model", tensors), parameters))
+
+
+def _kept(tensors: dict[str, Tensor], parameters: dict[str, Parameter]) -> dict[str, Tensor]:
+    """Lay out tensors as the parameters of these names are; those of unknown names are left alone."""
+    return {n: as_kept(tensor, parameters[n]) if n in parameters else tensor for n, tensor in tensors.items()}
 
 
 def _tensors_of(updater: Updater) -> dict[str, Tensor]:
-    """Name the optimizers' moments after the parameters that they belong to."""
-    tensors = {f"model.{name}": tensor for name, tensor in weights(updater.model).items()}
+    """Return all tensors of a checkpoint, whole; none on ranks but the first."""
+    tensors = {}
+    for name, tensor in _named_tensors(updater):
+        tensor = whole(tensor.detach())
+        if updater.ranks.is_first:
+            tensors[name] = tensor.cpu().contiguous()
+    return tensors
+
+
+def _named_tensors(updater: Updater) -> Iterator[tuple[str, Tensor]]:
+    """Name the optimizers' moments, and the average, after the parameters that they belong to."""
     for name, parameter in updater.model.named_parameters():
+        yield f"model.{name}", parameter
         for optimizer in updater.optimizers:
             for moment, tensor in optimizer.state.get(parameter, {}).items():
-                tensors[f"optimizer.{moment}.{name}"] = tensor.detach().cpu().contiguous()
+                yield f"optimizer.{moment}.{name}", tensor
     if updater.average:
-        tensors |= {f"average.{name}": tensor.cpu().contiguous() for name, tensor in updater.average.tensors.items()}
-    return tensors
+        for name, tensor in updater.average.tensors.items():
+            yield f"average.{name}", tensor
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -40,6 +40,9 @@ class WeightAverage:
         finally:
             self._swap()
 
+    @torch.no_grad()
     def _swap(self) -> None:
         for name, parameter in self._model.named_parameters():
-            parameter.data, self.tensors[name] = self.tensors[name], parameter.data
+            weight = parameter.detach().clone()
+            parameter.copy_(self.tensors[name])  # in place: a sharded model sends its weights from where they are
+            self.tensors[name].copy_(weight)

@@ -37,6 +37,8 @@ def with_settings_of(config: Config, bundle: Bundle) -> Config:
         )
     if model.positions == "learned" and config.data.max_length != bundle.config.data.max_length:
         problems.append(f"data.max_length must be {bundle.config.data.max_length}, for so many positions are learned")
+    if config.training.shard and model.layer_drop:
+        problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
         raise UserError(f"{config.training.init_from} (training.init_from) is another model: {'; '.join(problems)}")
     return config.model_copy(update={"model": model, "tokenizer": tokenizer})

@@ -45,11 +45,19 @@ class Ranks:
 
     def unshare(self, items: Sequence[Item]) -> list[Item]:
         """Undo :meth:`share`: bring the shares of all ranks together, in order."""
-        if self.size == 1:
-            return list(items)
-        shares: list[Sequence[Item]] = [[]] * self.size
-        dist.all_gather_object(shares, list(items))
+        shares = self._gather(items)
         return [shares[i % self.size][i // self.size] for i in range(sum(map(len, shares)))]
+
+    def collect(self, items: Sequence[Item]) -> list[Item]:
+        """Bring together what each rank has found, however much that is; what several have found comes once."""
+        return list(dict.fromkeys(item for found in self._gather(items) for item in found))
+
+    def _gather(self, items: Sequence[Item]) -> list[Sequence[Item]]:
+        if self.size == 1:
+            return [items]
+        gathered: list[Sequence[Item]] = [[]] * self.size
+        dist.all_gather_object(gathered, list(items))
+        return gathered
 
     def sum(self, *numbers: float) -> list[float]:
         """Add up numbers over all ranks."""

@@ -26,6 +26,7 @@ from mtformer.training.finetune import freeze, initialize, tokenizer_of, with_se
 from mtformer.training.forecast import forecast
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
+from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import mixed
 from mtformer.training.validation import Validator
@@ -109,7 +110,10 @@ def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
     if base:
         initialize(model, tokenizer, base)
     freeze(model, config.training.freeze)
-    model.to(device)
+    if config.training.shard and ranks.size > 1:
+        shard(model, device)
+    else:
+        model.to(device)
     _describe(config, model, device, ranks)
     if config.training.max_tokens == "auto":
         config = _with_largest_batches(config, model, corpus, ranks)
@@ -152,6 +156,8 @@ def _describe(config: Config, model: Transformer, device: torch.device, ranks: R
     n_parameters = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     n_pieces = f"{config.tokenizer.vocab_size:,}"
     where = f"{ranks.size} × {device.type}" if ranks.size > 1 else device.type
+    if is_sharded(model):
+        where += ", sharded"
     log.info("%.1f million parameters, %s pieces, %s on %s", n_parameters, n_pieces, config.training.precision, where)
 
 

@@ -23,6 +23,7 @@ from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.memory import peak_memory
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.ranks import ALONE, Ranks
+from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import Update, Updater
 from mtformer.training.validation import Validation, Validator
 from mtformer.training.writers import Writer
@@ -197,12 +198,20 @@ class Trainer:
                 continue
             rest = islice(plan, self.state.batch, None)
             while group := list(islice(rest, settings.grad_accum_steps)):
-                shares = [share for indices in group if (share := self.ranks.share(indices))]
-                batches = [make_batch(self.corpus, share).to(self.device) for share in shares]
+                batches = [batch for indices in group if (batch := self._share_of(indices)) is not None]
                 self.state.batch += len(group)
                 if self.state.batch >= len(plan):
                     self.state.epoch, self.state.batch = self.state.epoch + 1, 0
                 yield batches
+
+    def _share_of(self, indices: Sequence[int]) -> Batch | None:
+        """Return this rank's rows of a batch; of few rows some ranks get none, or one without targets if sharded."""
+        share = self.ranks.share(indices)
+        if share:
+            return make_batch(self.corpus, share).to(self.device)
+        if is_sharded(self.model):  # each rank must take part in every pass
+            return make_batch(self.corpus, indices[:1]).without_targets().to(self.device)
+        return None
 
     def plan(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch, each as the places of its pairs in the corpus."""
@@ -295,7 +304,7 @@ class Trainer:
 
     def _validate(self) -> None:
         """Score the model, by the average of its weights if one is kept; the best so far becomes the bundle."""
-        with self.updater.average.in_place() if self.updater.average else nullcontext():
+        with self.updater.average.in_place() if self.updater.average else nullcontext(), unsharded(self.model):
             self._score()
 
     def _score(self) -> None:
@@ -335,7 +344,7 @@ class Trainer:
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
 
     def _save(self) -> None:
-        if self.state.step != self._saved_step and self.ranks.is_first:
+        if self.state.step != self._saved_step and (self.ranks.is_first or is_sharded(self.model)):
             save_checkpoint(
                 self.checkpoint_folder,
                 self.state.step,

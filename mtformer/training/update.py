@@ -18,6 +18,7 @@ from mtformer.training.ema import WeightAverage
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
 from mtformer.training.ranks import ALONE, Ranks
+from mtformer.training.sharding import is_sharded, whole
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +73,13 @@ class Updater:
         [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm)
+        norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
         *own_losses, grad_norm = torch.stack([*losses, norm]).tolist()  # the one place that waits for a GPU
         [loss] = self.ranks.sum(sum(own_losses))
         fault, suspects = self._fault(loss / n_tokens, grad_norm, usual_loss), []
         if fault:
             bad = [part for part, own in zip(parts, own_losses, strict=True) if not math.isfinite(own)]
-            suspects = self.ranks.unshare([index for part in bad or parts for index in part.indices])
+            suspects = self.ranks.collect([index for part in bad or parts for index in part.indices])
         else:
             for optimizer in self.optimizers:
                 for group in optimizer.param_groups:
@@ -118,6 +119,11 @@ class Updater:
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
+                if is_sharded(self.model):  # the other ranks are waiting for this one's layers, not to be asked
+                    raise MtformerError(
+                        "out of memory: with training.shard, batches are not taken in parts by themselves; set a "
+                        "smaller training.max_tokens, and more training.grad_accum_steps instead"
+                    ) from error
                 ran_out = True
             # Outside the handler, whose exception would hold the tensors of what has failed.
             n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
@@ -141,8 +147,8 @@ class Updater:
         return losses
 
     def _share_gradients(self) -> None:
-        """Add up the gradients over all ranks; one whose share was empty has none to add."""
-        if self.ranks.size > 1:
+        """Add up the gradients over all ranks, unless they are sums already; a rank with an empty share has none."""
+        if self.ranks.size > 1 and not is_sharded(self.model):
             trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
             for parameter in trained:
                 if parameter.grad is None:
