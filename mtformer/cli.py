@@ -91,19 +91,19 @@ def train(
         log_as_json()
     if dry_run and nproc > 1:
         raise UserError("--dry-run measures one process: leave out --nproc")
+    from mtformer.config import load_config
+
+    loaded = load_config(config, overrides or [])
     if nproc > 1:
         from mtformer.training.launch import launch
 
         launch(nproc)
-    from mtformer.config import load_config
-
-    loaded = load_config(config, overrides or [])
 
     from mtformer.training import run
     from mtformer.training.launch import is_first_rank, is_restart
 
     if dry_run:
-        print(run.dry_run(loaded))
+        print(run.dry_run(loaded, fresh=fresh))
         return
     try:
         bundle = run.train(loaded, fresh=fresh and not is_restart())
@@ -237,8 +237,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush fails silently too
         sys.exit(1)
     except Exception as error:
+        is_told = isinstance(error, UserError) and os.environ.get("LOCAL_RANK", "0") != "0"  # by another process here
         if debug:
             traceback.print_exc()
+        elif is_told:
+            pass
         elif isinstance(error, MtformerError):
             log.error("mtformer: %s", error)
         else:

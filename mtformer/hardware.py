@@ -45,5 +45,5 @@ def keep_freed_memory() -> None:
     trim_threshold, mmap_threshold = -1, -3  # mallopt(3)
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
         libc = ctypes.CDLL(None)
-        libc.mallopt(mmap_threshold, 1 << 30)
-        libc.mallopt(trim_threshold, (1 << 31) - 1)
+        if libc.mallopt(mmap_threshold, 1 << 30) or libc.mallopt(mmap_threshold, 1 << 25):  # older ones have a limit
+            libc.mallopt(trim_threshold, (1 << 31) - 1)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import sys
 from datetime import UTC, datetime
 
@@ -17,8 +18,13 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if hasattr(record, "metrics"):
-            shown["metrics"] = record.metrics
+            shown["metrics"] = finite(record.metrics)
         return json.dumps(shown, ensure_ascii=False)
+
+
+def finite(values: dict[str, float]) -> dict[str, float | None]:
+    """Replace by None the numbers that JSON does not have."""
+    return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
 
 def log_to_stderr() -> None:

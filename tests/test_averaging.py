@@ -98,8 +98,10 @@ def test_bundles_are_averaged(run: Project, tmp_path: Path) -> None:
 
 def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> None:
     project = make_project(tmp_path, max_steps=6, checkpoint_every=3, ema_decay=0.9)
-    project.mtformer("train", project.config)
-    for path in list_checkpoints(tmp_path / "runs/config/checkpoints"):
+    assert project.mtformer("train", project.config).status == 0
+    checkpoints = list_checkpoints(tmp_path / "runs/config/checkpoints")
+    assert len(checkpoints) == 2
+    for path in checkpoints:
         tensors = load_checkpoint(path).tensors
         assert all(torch.equal(tensor, tensors[f"average.{name}"]) for name, tensor in model_weights(path).items())
 
@@ -125,7 +127,7 @@ def test_what_cannot_be_averaged_is_told(run: Project, arguments: list[str], tol
 def test_bundles_with_other_pieces_have_no_average(run: Project, trained: Project, tmp_path: Path) -> None:
     bundles = [project.folder / "runs/config/model.safetensors" for project in (run, trained)]
     other = make_project(tmp_path, n_pairs=50, max_steps=1)
-    other.mtformer("train", other.config, "--set", "tokenizer.vocab_size=300")
+    assert other.mtformer("train", other.config, "--set", "tokenizer.vocab_size=300").status == 0
     bundles[1] = tmp_path / "runs/config/model.safetensors"
     result = run.mtformer("average", *bundles, "--output", tmp_path / "x.safetensors")
     assert result.status == 2

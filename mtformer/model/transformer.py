@@ -131,11 +131,11 @@ class Transformer(nn.Module):
     def _decoder_stack(self) -> Iterable[DecoderLayer]:
         return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not tell what it holds
 
-    def _kept(self, layers: Iterable[nn.Module]) -> Iterable[nn.Module]:
-        """Leave out, in training, each layer with probability ``layer_drop`` (Fan et al. 2020)."""
+    def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
+        """Leave out, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
         if not self.training or not self.layer_drop:
             return layers
-        return [layer for layer in layers if torch.rand(()).item() >= self.layer_drop]
+        return [layer for layer in layers if torch.rand(()).item() >= self.layer_drop] or [layers[-1]]
 
     def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)

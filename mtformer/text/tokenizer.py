@@ -122,7 +122,8 @@ def extend_tokenizer(
 def _extended(old: SentencePieceProcessor, found: SentencePieceProcessor, config: TokenizerConfig) -> bytes:
     """Append pieces to a serialized model: in protobuf's encoding, what follows a message is merged into it."""
     pieces = [old.id_to_piece(i) for i in range(old.vocab_size())]
-    others = [i for i in range(found.vocab_size()) if found.id_to_piece(i) not in set(pieces)]
+    known = set(pieces)
+    others = [i for i in range(found.vocab_size()) if found.id_to_piece(i) not in known]
     others.sort(key=lambda i: len(found.id_to_piece(i)) > 1)  # a character that has no piece is spelled in bytes
     n_missing = (config.vocab_size or 0) - len(pieces)
     if n_missing > len(others):

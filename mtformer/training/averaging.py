@@ -53,13 +53,16 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
         ours, theirs = bundle.tokenizer, first.tokenizer
         if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
             raise UserError(f"{path} has another tokenizer than {paths[0]}: their weights have no common meaning")
-        found = weights(bundle.model)
-        if {name: tensor.shape for name, tensor in found.items()} != shapes:
-            raise UserError(f"{path} is a model of other sizes than {paths[0]}")
-        return found
+        if _shape(bundle) != _shape(first):
+            raise UserError(f"{path} is another kind of model, or of other sizes, than {paths[0]}")
+        return weights(bundle.model)
 
-    shapes = {name: tensor.shape for name, tensor in weights(first.model).items()}
     _save_mean(first, map(weights_of, paths, bundles), len(paths), output)
+
+
+def _shape(bundle: Bundle) -> dict[str, object]:
+    """Return the settings of a model that its weights have their meaning by."""
+    return bundle.config.model.model_dump(exclude={"preset", "dropout", "layer_drop"})
 
 
 def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, output: Path) -> None:

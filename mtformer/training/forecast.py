@@ -16,8 +16,9 @@ def forecast(trainer: Trainer) -> str:
     """Describe the run of ``trainer``, which stays as it is: some updates are measured on a copy of its model."""
     settings, corpus, model = trainer.settings, trainer.corpus, trainer.model
     plan = trainer.plan(0)
-    n_src, n_tgt = int(corpus.src.lengths.sum()), int(corpus.tgt.lengths.sum())
-    n_padded = sum(len(batch) * max(corpus.tgt.lengths[batch]) for batch in plan)
+    tgt_lengths = corpus.tgt.lengths
+    n_src, n_tgt = int(corpus.src.lengths.sum()), int(tgt_lengths.sum())
+    n_padded = sum(len(batch) * tgt_lengths[batch].max() for batch in plan)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     n_trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     tokens_per_second = _measure(trainer, plan)
@@ -35,7 +36,7 @@ def forecast(trainer: Trainer) -> str:
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
         "speed": f"{tokens_per_second:,.0f} target pieces/s, {settings.precision} on {trainer.device.type}",
-        "time": f"{clock(n_steps * seconds_per_step)} and {n_steps // trainer.validate_every()} validations",
+        "time": f"{clock(n_steps * seconds_per_step)} and {n_steps // trainer.validate_every} validations",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
@@ -44,7 +45,8 @@ def forecast(trainer: Trainer) -> str:
 def _measure(trainer: Trainer, plan: list[list[int]]) -> float:
     """Return target pieces per second, from updates all over an epoch, the largest batch among them."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
-    by_size = sorted(plan, key=lambda batch: trainer.corpus.tgt.lengths[batch].max() * len(batch))
+    tgt_lengths = trainer.corpus.tgt.lengths
+    by_size = sorted(plan, key=lambda batch: tgt_lengths[batch].max() * len(batch))
     chosen = [by_size[-1]] * _N_WARMUP + by_size[:: max(1, len(by_size) // _N_MEASURED)]
     batches = [make_batch(trainer.corpus, indices).to(trainer.device) for indices in chosen]
     for batch in batches[:_N_WARMUP]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mtformer.errors import MtformerError
 from mtformer.files import write_atomically
+from mtformer.logs import finite
 
 
 class Journal:
@@ -22,10 +23,9 @@ class Journal:
         Raises:
             MtformerError: the file cannot be written.
         """
-        line = {key: value if math.isfinite(value) else None for key, value in values.items()}
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps(finite(values)) + "\n")
         except OSError as error:
             raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 

@@ -1,4 +1,4 @@
-"""Starting several training processes through torchrun, and what a process learns from it; torch is not needed here."""
+"""Starting several training processes through torchrun, and what a process learns from it."""
 
 import os
 import sys
@@ -6,16 +6,28 @@ from typing import NoReturn
 
 from mtformer.errors import UserError
 
+_SECONDS_TO_SAVE = 300  # torchrun would kill, half a minute after an interrupt, who is still saving
+
 
 def launch(n_processes: int) -> NoReturn:
-    """Become torchrun, which runs this very command line, without ``--nproc``, in so many processes on this machine."""
+    """Let torchrun run this very command line, without ``--nproc``, in so many processes, and end as they do."""
     if "WORLD_SIZE" in os.environ:
         raise UserError("torchrun has started this process: leave --nproc to it")
-    arguments = without_nproc(sys.argv[1:])
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
     threads = str(max(1, (os.cpu_count() or 1) // n_processes))
     os.environ.setdefault("OMP_NUM_THREADS", threads)  # torchrun would take 1
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n_processes)]
-    os.execv(sys.executable, [*torchrun, "-m", "mtformer", *arguments])
+    options = f"--standalone --nproc-per-node {n_processes} --shutdown-timeout {_SECONDS_TO_SAVE} -m mtformer"
+    try:
+        run(parse_args([*options.split(), *without_nproc(sys.argv[1:])]))
+    except ChildFailedError as error:
+        _, first = error.get_first_failure()
+        sys.exit(first.exitcode if first.exitcode in (2, 130) else 1)  # what it was has been told by the process
+    except SignalException:
+        sys.exit(130)
+    sys.exit(0)
 
 
 def without_nproc(arguments: list[str]) -> list[str]:
@@ -36,5 +48,6 @@ def is_first_rank() -> bool:
 
 
 def is_restart() -> bool:
-    """Tell whether torchrun has started this process again after a failure; then nothing must start over."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    """Tell whether torchrun or Slurm has started this process again after a failure; nothing must start over then."""
+    counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
+    return any(count != "0" for count in counts)

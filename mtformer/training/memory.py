@@ -1,6 +1,7 @@
 """How much memory there is, how much is used, and the largest batch that fits."""
 
 import copy
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch, make_batch
 from mtformer.text.corpus import Corpus
+from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.update import Updater
 
 _LEAST_TOKENS = 64
-_FEWEST_BATCHES = 100  # an epoch has: with larger batches a small corpus would be learned from in too few updates
+_FEWEST_UPDATES = 100  # an epoch has: with larger batches a small corpus would be learned from in too few of them
 
 
 def peak_memory(device: torch.device) -> int:
@@ -27,11 +29,11 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def largest_max_tokens(model: Transformer, settings: TrainingConfig, corpus: Corpus) -> int:
-    """Find by trying the largest ``max_tokens`` whose batches fit into memory, to an eighth of it.
+def largest_max_tokens(model: Transformer, settings: TrainingConfig, corpus: Corpus, ranks: Ranks = ALONE) -> int:
+    """Find by trying the largest ``max_tokens`` whose batches fit into the memory of all ranks, to an eighth of it.
 
     Each trial is a batch of the longest pair, over and over: of all batches of a size, attention needs the most there.
-    An epoch keeps at least a hundred batches.
+    An epoch keeps at least a hundred updates.
 
     Raises:
         MtformerError: not even the smallest fits.
@@ -39,17 +41,19 @@ def largest_max_tokens(model: Transformer, settings: TrainingConfig, corpus: Cor
     updater = Updater(copy.deepcopy(model), settings)
     longest = max(range(len(corpus)), key=lambda i: max(len(corpus.src[i]), len(corpus.tgt[i])))
     length = max(len(corpus.src[longest]), len(corpus.tgt[longest]))
-    most = max(_LEAST_TOKENS, int(max(corpus.src.lengths.sum(), corpus.tgt.lengths.sum())) // _FEWEST_BATCHES)
+    n_tokens = int(max(corpus.src.lengths.sum(), corpus.tgt.lengths.sum()))
+    most = max(_LEAST_TOKENS, n_tokens // (_FEWEST_UPDATES * settings.grad_accum_steps * ranks.size))
 
     def batch_of(max_tokens: int) -> Batch:
         return make_batch(corpus, [longest] * max(1, max_tokens // length)).to(updater.device)
 
-    with _limited_memory() if updater.device.type == "cpu" else nullcontext():
+    with _limited_memory(ranks) if updater.device.type == "cpu" else nullcontext():
         updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # so that the optimizer has what it needs
         found = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
+    found = min(ranks.collect([found]))
     if found < _LEAST_TOKENS:
         raise MtformerError("out of memory: not even the smallest batch fits beside this model")
-    return found
+    return found * ranks.size
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
@@ -66,16 +70,20 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 @contextmanager
-def _limited_memory() -> Iterator[None]:
-    """Let memory run out, inside, with an error that can be handled: Linux would rather kill the process."""
+def _limited_memory(ranks: Ranks = ALONE) -> Iterator[None]:
+    """Let memory run out, inside, with an error that can be handled: Linux would rather kill the process.
+
+    The ranks of a machine divide what is available among them.
+    """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # what RLIMIT_DATA counts
     except OSError:
         raise UserError("training.max_tokens: auto finds out on GPUs and on Linux only: give a number") from None
     [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    ranks.wait()  # until all have read what is available before any takes of it
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = used + int(0.8 * available)
+    limit = used + int(0.8 * available / int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     resource.setrlimit(resource.RLIMIT_DATA, (limit if before[1] == -1 else min(limit, before[1]), before[1]))
     try:
         yield

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 import torch
@@ -67,6 +68,10 @@ class Ranks:
         dist.all_reduce(total)
         return total.tolist()
 
+    def wait(self) -> None:
+        """Go on when all ranks have come here."""
+        self.sum(0.0)
+
     def sum_in_place(self, tensors: Sequence[Tensor]) -> None:
         """Add up tensors over all ranks, in one message."""
         if self.size == 1:
@@ -112,7 +117,8 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         # The store outlives a restart, with the addresses of processes that are gone (pytorch#135712).
         store = PrefixStore(os.environ["TORCHELASTIC_RESTART_COUNT"], store)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    # The first rank reads the text and trains the tokenizer while the others wait; a lost rank is noticed at once.
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(hours=6))
     ranks = Ranks(rank, size)
     if not ranks.is_first:
         logging.getLogger("mtformer").setLevel(logging.ERROR)
@@ -130,8 +136,17 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
 
 
 def local_device(device: torch.device) -> torch.device:
-    """Return the GPU of this rank among those of its machine."""
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
+    """Return the GPU of this rank among those of its machine.
+
+    Raises:
+        UserError: there are fewer GPUs than ranks.
+    """
+    if device.type != "cuda":
+        return device
+    rank, n_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if rank >= n_gpus:
+        raise UserError(f"there are {n_gpus} GPUs here for more processes than that: start one for each GPU")
+    return torch.device("cuda", rank)
 
 
 def _is_lost_contact(error: RuntimeError) -> bool:

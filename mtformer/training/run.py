@@ -30,7 +30,7 @@ from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import mixed
 from mtformer.training.validation import Validator
-from mtformer.training.writers import make_writers
+from mtformer.training.writers import make_writers, require_packages
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ _JOINT_TOKENIZER = "tokenizer.model"
 _SEPARATE_TOKENIZERS = ("tokenizer.src.model", "tokenizer.tgt.model")
 _CONFIG = "config.yaml"
 _MAY_DIFFER = ("preset", "train", "valid", "test")  # names; the sizes and the texts themselves are compared
+_OF_TRAINING = ("optimizer", "freeze", "early_stopping_metric")  # what a checkpoint's moments and best scores are of
 
 
 def run_folder(config: Config) -> Path:
@@ -76,18 +77,19 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         return folder / BUNDLE_NAME
 
 
-def dry_run(config: Config) -> str:
+def dry_run(config: Config, *, fresh: bool = False) -> str:
     """Do all that comes before training, measure a few updates, and describe the run in words; nothing is written.
 
     Raises:
         UserError: as :func:`train` would.
     """
-    trainer = _prepare(config, ALONE, fresh=False)
+    trainer = _prepare(config, ALONE, fresh)
     return forecast(trainer)
 
 
 def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
     """Read the text, get the tokenizer and build the model; nothing is written."""
+    require_packages(config)
     data = config.data
     train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
     valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
@@ -180,8 +182,7 @@ def _resolve(config: Config, train_pairs: ParallelText, valid_pairs: Sequence[Se
 
 def _with_largest_batches(config: Config, model: Transformer, corpus: Corpus, ranks: Ranks) -> Config:
     """Let each batch be as large as the memory of all ranks together allows."""
-    found = ranks.unshare([largest_max_tokens(model, config.training, corpus)])
-    max_tokens = min(found) * ranks.size
+    max_tokens = largest_max_tokens(model, config.training, corpus, ranks)
     log.info("batches of up to %s tokens", f"{max_tokens:,}")
     return _with_max_tokens(config, max_tokens)
 
@@ -239,6 +240,14 @@ def _require_same_run(folder: Path, begun: Config, config: Config) -> None:
             for key in new
             if key not in _MAY_DIFFER and old[key] != new[key]
         ]
+    old, new = begun.training, config.training
+    differences += [
+        f"training.{key} was {getattr(old, key)}, now {getattr(new, key)}"
+        for key in _OF_TRAINING
+        if getattr(old, key) != getattr(new, key)
+    ]
+    if (old.init_from is None) != (new.init_from is None):
+        differences.append(f"training.init_from was {old.init_from}, now {new.init_from}")
     old_text, new_text = begun.provenance.get("fingerprints", {}), config.provenance["fingerprints"]
     differences += [f"the text of data.{key} has changed" for key in new_text if old_text.get(key) != new_text[key]]
     if differences:

@@ -52,6 +52,8 @@ class TrainState:
         usual_loss: the loss of a target piece in the last updates.
         skipped: faulty updates left out.
         skipped_in_a_row: those since the last sound one.
+        n_parts: of each batch, since memory has run out.
+        validation_due: the run was interrupted before the validation of this step.
     """
 
     step: int = 0
@@ -65,6 +67,8 @@ class TrainState:
     usual_loss: float | None = None
     skipped: int = 0
     skipped_in_a_row: int = 0
+    n_parts: int = 1
+    validation_due: bool = False
 
 
 class Trainer:
@@ -112,6 +116,8 @@ class Trainer:
         self.updater = Updater(model, config.training, self.ranks)
         self.state = TrainState()
         self.steps_per_epoch = math.ceil(len(self.plan(0)) / self.settings.grad_accum_steps)
+        self.validate_every = self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
+        self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         self._saved_step = -1
 
     @property
@@ -133,6 +139,7 @@ class Trainer:
             raise UserError(
                 f"{self.checkpoint_folder} is of another version of mtformer; start over with --fresh"
             ) from None
+        self.updater.n_parts = self.state.n_parts
         self.ranks.by_first(lambda: self.journal.cut(self.state.step))
         self._saved_step = self.state.step
         return True
@@ -144,6 +151,10 @@ class Trainer:
             MtformerError: a loss or gradient that is not finite, before the weights are touched; a full disk.
             KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
         """
+        if self.state.validation_due:
+            self._validate()
+            self._saved_step = -1  # the checkpoint of this step does not know the score
+            self._save()
         reason = self._limit_reached()
         if reason:
             return reason
@@ -161,14 +172,16 @@ class Trainer:
                     self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
                     running = RunningLoss()
                 reason = self._limit_reached()
-                if reason or self._is_due(self.validate_every(), update):
+                self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
+                if self.state.validation_due and not interrupted:  # who interrupts does not wait for a validation
                     self._validate()
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
                     running = RunningLoss()
-                if interrupted or reason or self._is_due(self._checkpoint_every(), update) or self._is_among_best():
+                if interrupted or reason or self._is_due(self.checkpoint_every, update) or self._is_among_best():
                     self._save()
                 if interrupted:
+                    self.ranks.wait()  # torchrun ends all when one has ended
                     raise KeyboardInterrupt
                 if reason:
                     return reason
@@ -234,13 +247,15 @@ class Trainer:
             state.skipped_in_a_row += 1
         else:
             state.step += 1
+            state.n_parts = self.updater.n_parts
             state.skipped_in_a_row = 0
             state.usual_loss = update.mean_loss + 0.95 * ((state.usual_loss or update.mean_loss) - update.mean_loss)
         return update
 
     def _refuse(self, update: Update) -> None:
         """Tell of a faulty update, of which the weights know nothing; end the run if that is asked for."""
-        places = self.places([self.corpus.numbers[index] for index in update.suspects])
+        suspects = [self.corpus.numbers[index] for index in update.suspects]
+        places = self.places(suspects) if self.ranks.is_first else []  # which reads the text once more
         shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
         message = f"step {self.state.step + 1}: {update.fault}; the weights are left as they are. It came from {shown}"
         if self.settings.on_fault == "stop":
@@ -295,15 +310,9 @@ class Trainer:
             steps.append(settings.max_epochs * self.steps_per_epoch)
         return min(steps, default=None)
 
-    def validate_every(self) -> int:
-        """Return the steps between validations."""
-        return self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
-
-    def _checkpoint_every(self) -> int:
-        return self.settings.checkpoint_every or self.validate_every()
-
     def _validate(self) -> None:
         """Score the model, by the average of its weights if one is kept; the best so far becomes the bundle."""
+        self.state.validation_due = False
         with self.updater.average.in_place() if self.updater.average else nullcontext(), unsharded(self.model):
             self._score()
 

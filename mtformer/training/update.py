@@ -46,7 +46,11 @@ class Update:
 
 
 class Updater:
-    """Updates a model. What is random in an update depends on the seed and its number alone, not on those before it."""
+    """Updates a model. What is random in an update depends on the seed and its number alone, not on those before it.
+
+    Attributes:
+        n_parts: of each batch, taken one after the other; more when memory has run out.
+    """
 
     def __init__(self, model: Transformer, settings: TrainingConfig, ranks: Ranks = ALONE) -> None:
         """Set up the optimizers, and the average of the weights, that ``settings`` ask for."""
@@ -56,7 +60,7 @@ class Updater:
         self.device = next(model.parameters()).device
         self.optimizers = make_optimizers(model, settings)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
-        self._n_parts = 1  # of each batch: more when memory has run out
+        self.n_parts = 1
 
     def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
         """Do one update on the batches together; or find a fault, and leave the weights as they are.
@@ -74,12 +78,12 @@ class Updater:
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
         norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
-        *own_losses, grad_norm = torch.stack([*losses, norm]).tolist()  # the one place that waits for a GPU
+        *own_losses, grad_norm = torch.stack([*losses, norm]).tolist()  # one wait for a GPU, not one for each
         [loss] = self.ranks.sum(sum(own_losses))
-        fault, suspects = self._fault(loss / n_tokens, grad_norm, usual_loss), []
+        fault = self._fault(loss / n_tokens, grad_norm, usual_loss)
+        suspects: list[int] = []
         if fault:
-            bad = [part for part, own in zip(parts, own_losses, strict=True) if not math.isfinite(own)]
-            suspects = self.ranks.collect([index for part in bad or parts for index in part.indices])
+            suspects = self._suspects(parts, own_losses)
         else:
             for optimizer in self.optimizers:
                 for group in optimizer.param_groups:
@@ -90,11 +94,17 @@ class Updater:
         self.model.zero_grad(set_to_none=True)
         return Update(loss, int(n_tokens), fault, suspects)
 
+    def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:
+        """Return the pairs, of all ranks, of the parts whose losses are not finite; of all parts if there are none."""
+        found = [(math.isfinite(loss), i) for part, loss in zip(parts, losses, strict=True) for i in part.indices]
+        everywhere = self.ranks.collect(found)
+        return [i for is_finite, i in everywhere if not is_finite] or [i for _, i in everywhere]
+
     def fits(self, batch: Batch) -> bool:
         """Tell whether there is memory for the gradients of ``batch`` in one piece; nothing else changes."""
         try:
             self._gradients([batch], 1, batch.n_tokens)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             return False
@@ -111,12 +121,12 @@ class Updater:
             the parts that the batches were taken in, and the summed loss of each.
         """
         while True:
-            parts = [part for batch in batches for part in batch.parts(self._n_parts)]
+            parts = [part for batch in batches for part in batch.parts(self.n_parts)]
             losses: list[Tensor] = []
             ran_out = False
             try:
                 losses = self._gradients(parts, step, n_tokens)
-            except RuntimeError as error:
+            except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 if is_sharded(self.model):  # the other ranks are waiting for this one's layers, not to be asked
@@ -132,8 +142,10 @@ class Updater:
             self.model.zero_grad(set_to_none=True)
             if not n_divisible:
                 raise MtformerError("out of memory: not even a single sentence pair fits beside this model")
-            self._n_parts *= 2
-            log.warning("out of memory: from now on a batch is taken in %d parts, with the same result", self._n_parts)
+            self.n_parts *= 2
+            log.warning(
+                "out of memory: from now on a batch is taken in %d parts, which have the same sum", self.n_parts
+            )
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()
@@ -167,9 +179,11 @@ class Updater:
         return ""
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Tell whether torch has failed to get memory; on a CPU it has no exception for that."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether torch or NumPy has failed to get memory; on a CPU torch has no exception for that."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return any(sign in str(error) for sign in ("DefaultCPUAllocator: can't allocate memory", "bad_alloc"))
 
 
 def mixed(*numbers: int) -> int:

@@ -1,5 +1,6 @@
 """Where metrics can go beside ``metrics.jsonl``."""
 
+import importlib.util
 import logging
 import os
 import secrets
@@ -30,10 +31,8 @@ class TensorBoardWriter:
 
     def __init__(self, run_folder: Path, first_step: int) -> None:
         """What the files hold of ``first_step`` and later ones is no longer shown."""
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise UserError("training.log_to: tensorboard needs a package: pip install tensorboard") from None
+        from torch.utils.tensorboard import SummaryWriter
+
         self._writer = SummaryWriter(str(run_folder / "tensorboard"), purge_step=first_step)
 
     def write(self, step: int, values: dict[str, float]) -> None:
@@ -52,10 +51,8 @@ class WandbWriter:
 
     def __init__(self, run_folder: Path, config: Config) -> None:
         """Begin a run there, or go on with the one that belongs to the folder."""
-        try:
-            import wandb
-        except ImportError:
-            raise UserError("training.log_to: wandb needs a package: pip install wandb") from None
+        import wandb
+
         file = run_folder / _WANDB_ID
         if not file.is_file():
             file.write_text(secrets.token_hex(4), encoding="utf-8")
@@ -88,12 +85,19 @@ class LogWriter:
         """Do nothing more."""
 
 
-def make_writers(config: Config, run_folder: Path, first_step: int) -> list[Writer]:
-    """Make the writers that ``config`` asks for, for a run whose next step is ``first_step``.
+def require_packages(config: Config) -> None:
+    """Look for the packages that ``config`` needs for its writers.
 
     Raises:
-        UserError: the package of one is not installed.
+        UserError: one is not installed.
     """
+    missing = [name for name in dict.fromkeys(config.training.log_to) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"training.log_to: {', '.join(missing)} needs a package: pip install {' '.join(missing)}")
+
+
+def make_writers(config: Config, run_folder: Path, first_step: int) -> list[Writer]:
+    """Make the writers that ``config`` asks for, for a run whose next step is ``first_step``."""
     writers: list[Writer] = [LogWriter()] if logs.is_json() else []
     if "tensorboard" in config.training.log_to:
         writers.append(TensorBoardWriter(run_folder, first_step))
