@@ -5,6 +5,7 @@ import logging
 import math
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
@@ -12,7 +13,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object on one line."""
-        shown = {
+        shown: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "message": record.getMessage(),

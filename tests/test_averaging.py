@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -41,8 +42,12 @@ def test_an_average_is_loaded_by_name_in_whatever_order() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run with the checkpoints of its last three and best two validations."""
-    settings = {"max_steps": 60, "validate_every": 5, "keep_last": 3, "keep_best": 2}
-    rates = {"schedule": "constant", "learning_rate": 1.0, "warmup_steps": 60}  # soon too large: the best comes early
+    settings: dict[str, Any] = {"max_steps": 60, "validate_every": 5, "keep_last": 3, "keep_best": 2}
+    rates: dict[str, Any] = {
+        "schedule": "constant",
+        "learning_rate": 1.0,
+        "warmup_steps": 60,
+    }  # soon too large: the best comes early
     project = make_project(tmp_path_factory.mktemp("run"), **settings, **rates, early_stopping_metric="loss")
     result = project.mtformer("train", project.config)
     assert result.status == 0, result.stderr

@@ -36,7 +36,12 @@ def test_batches_are_tried_at_the_longest_pair_and_an_epoch_keeps_many(monkeypat
     updater = make_updater()
     before = [parameter.detach().clone() for parameter in updater.model.parameters()]
     sizes: list[tuple[int, int]] = []
-    monkeypatch.setattr(Updater, "fits", lambda self, batch: bool(sizes.append(tuple(batch.tgt_out.shape)) or True))
+
+    def fits(_: Updater, batch: Batch) -> bool:
+        sizes.append((batch.tgt_out.size(0), batch.tgt_out.size(1)))
+        return True
+
+    monkeypatch.setattr(Updater, "fits", fits)
     assert largest_max_tokens(updater.model, updater.settings, CORPUS) == 64  # the corpus is small
     both = list(zip(CORPUS.src.lengths.tolist(), CORPUS.tgt.lengths.tolist(), strict=True))
     longest = max(both, key=max)

@@ -114,7 +114,7 @@ def test_steps_with_the_cache_equal_the_full_forward_pass(norm: str, positions: 
     assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
 
 
-MODERN = {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"}
+MODERN: dict[str, Any] = {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"}
 
 
 @both_norms
