@@ -100,7 +100,7 @@ def train(
         launch(nproc)
 
     from mtformer.training import run
-    from mtformer.training.launch import is_first_rank, is_restart
+    from mtformer.training.launch import end_at_once, is_first_rank, is_restart
 
     if dry_run:
         print(run.dry_run(loaded, fresh=fresh))
@@ -113,6 +113,7 @@ def train(
         raise
     if is_first_rank():
         print(bundle)
+    end_at_once()
 
 
 @app.command()

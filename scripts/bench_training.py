@@ -2,8 +2,8 @@
 
 All train 3+3 layers, d_model 256, 4 heads, d_ff 1024, dropout 0.1 and label smoothing 0.1 on the same 8,000 pieces,
 tied three ways, with about 4,096 target tokens a batch. The systems take turns, and medians are told, because machines
-drift. MFU is the share of the machine's rate of matrix products, measured in every turn in the type that a system
-computes in, that the arithmetic of its steps reaches; padding and dropout are no arithmetic.
+drift. MFU is the share of the machine's rate of matrix products, measured before every turn and in the type that a
+system computes in, that the arithmetic of its steps reaches; padding and dropout are no arithmetic.
 
 Peers are trained if scripts/peers/install has put them into WORK; scripts/get_multi30k brings the text.
 """
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,7 @@ class System:
         command: what trains it for some steps, run in the folder of the text.
         speed: finds the target tokens per second of a step in what it prints.
         speeds: tokens per second, a median for each turn.
-        mfu: for each turn.
+        rates: of matrix products in its type, in operations per second, before each turn.
         peak_mib: the most memory that it held, over all turns.
     """
 
@@ -54,7 +55,7 @@ class System:
     command: list[str]
     speed: str
     speeds: list[float] = field(default_factory=list)
-    mfu: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
     peak_mib: int = 0
 
 
@@ -158,9 +159,11 @@ def matmul_rates() -> dict[str, float]:
     return rates
 
 
-def measure(system: System, folder: Path, flop: float) -> None:
+def measure(system: System, folder: Path) -> None:
     """Train ``system`` once and add what was seen to it."""
     rates = matmul_rates()
+    for left_behind in folder.glob("*_run"):  # Marian would go on with it
+        shutil.rmtree(left_behind)
     log = folder / f"{system.name.replace(' ', '.')}.log"
     with log.open("wb") as output:
         process = subprocess.Popen(system.command, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
@@ -170,9 +173,11 @@ def measure(system: System, folder: Path, flop: float) -> None:
     metrics = folder / "runs" / system.precision / "metrics.jsonl"
     text = (metrics if system.name.startswith("mtformer") else log).read_text(encoding="utf-8", errors="replace")
     speeds = [float(number) for number in re.findall(system.speed, text)][N_WARM:]
+    if not speeds:
+        sys.exit(f"{system.name} tells no speed; see {log}")
     speed = statistics.median(speeds)
     system.speeds.append(speed)
-    system.mfu.append(speed * flop / rates[system.precision])
+    system.rates.append(rates[system.precision])
     system.peak_mib = max(system.peak_mib, usage.ru_maxrss // 1024)
     print(
         f"    {system.name:<18}{speed:8,.0f} tokens/s  matrix products {rates[system.precision] / 1e9:4.0f} GFLOP/s",
@@ -194,16 +199,18 @@ def main() -> None:
     for number in range(arguments.rounds):
         print(f"round {number + 1}", flush=True)
         for system in competitors:
-            measure(system, folder, flop)
+            measure(system, folder)
     ours = statistics.median(competitors[0].speeds)
     print(f"\n{flop / 1e6:.1f} MFLOP a target token; {torch.get_num_threads()} threads\n")
     print("| system | target tokens/s | lowest to highest | ours is faster by | peak memory | MFU |")
     print("|---|---|---|---|---|---|")
     for system in competitors:
+        of_its_type = [rate for other in competitors if other.precision == system.precision for rate in other.rates]
+        mfu = statistics.median(system.speeds) * flop / statistics.median(of_its_type)
         speed, lowest, highest = statistics.median(system.speeds), min(system.speeds), max(system.speeds)
         print(
             f"| {system.name} | {speed:,.0f} | {lowest:,.0f}–{highest:,.0f} | {ours / speed:.2f} × "
-            f"| {system.peak_mib:,} MiB | {statistics.median(system.mfu):.2f} |"
+            f"| {system.peak_mib:,} MiB | {mfu:.2f} |"
         )
 
 

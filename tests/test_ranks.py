@@ -42,7 +42,7 @@ def assert_same_curves(project: Project, name: str, other: str) -> None:
 
 
 def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_path: Path) -> None:
-    project = make_project(tmp_path, **SETTINGS, grad_accum_steps=2, max_grad_norm=0.1)
+    project = make_project(tmp_path, **SETTINGS, schedule="constant", grad_accum_steps=2, max_grad_norm=0.1)
     train(project, "one", 1)
     result = train(project, "two", 2)
     assert result.stdout == "runs/two/model.safetensors\n"
@@ -54,7 +54,7 @@ def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_
     train(project, "mixed", 1)
     ours, theirs = (metrics(project, name)[-1] for name in ("mixed", "one"))
     assert ours["step"] == theirs["step"]
-    assert ours["valid_loss"] == pytest.approx(theirs["valid_loss"], rel=0.02)  # the schedule fell to earlier ends
+    assert ours["valid_loss"] == pytest.approx(theirs["valid_loss"], rel=1e-4)
 
 
 def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
 
 
 def test_faulty_updates_are_left_out_by_all_ranks_and_told_by_the_first(tmp_path: Path) -> None:
-    settings = SETTINGS | {"spike_factor": 1.01, "on_fault": "skip", "learning_rate": 1e-5, "max_steps": 10}
+    settings = SETTINGS | {"spike_factor": 1.0001, "on_fault": "skip", "learning_rate": 1e-5, "max_steps": 10}
     project = make_project(tmp_path, **settings, grad_accum_steps=2, max_tokens=90)
     result = project.mtformer("train", project.config, "--nproc", "2")
     assert result.status == 0, result.stderr

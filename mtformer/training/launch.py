@@ -47,6 +47,18 @@ def is_first_rank() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def end_at_once() -> None:
+    """End a process that torchrun has started, now that its work is done, without tearing down Python.
+
+    There, very rarely, a thread of gloo's is found running and the process aborted: torchrun would take
+    a finished run for a failed one.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
 def is_restart() -> bool:
     """Tell whether torchrun or Slurm has started this process again after a failure; nothing must start over then."""
     counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))

@@ -124,6 +124,7 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         logging.getLogger("mtformer").setLevel(logging.ERROR)
     try:
         yield ranks
+        ranks.wait()
     except RuntimeError as error:
         if not _is_lost_contact(error):
             raise
