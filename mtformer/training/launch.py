@@ -50,7 +50,7 @@ def is_first_rank() -> bool:
 def end_at_once() -> None:
     """End a process that torchrun has started, now that its work is done, without tearing down Python.
 
-    There, very rarely, a thread of gloo's is found running and the process aborted: torchrun would take
+    That has been seen, very rarely, to abort ("terminate called without an active exception"), and torchrun would take
     a finished run for a failed one.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
