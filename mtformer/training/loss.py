@@ -5,12 +5,12 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
 
 _CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
+_DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
 
 
@@ -20,59 +20,41 @@ def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop
     The sum is not yet divided, so that several batches can be added up and divided once, by the pieces of them all:
     then (8 pairs × 1 batch) and (2 pairs × 4 batches) give the same gradient.
 
-    With ``r_drop`` as its α it is the loss of R-Drop (Liang et al. 2021, equation 4), halved to be one of a piece as
-    well: every sentence is taken twice, with other dropout, and the predictions p1 and p2 are to agree. The mean of
-    both cross entropies and α/4 · (KL(p1 ‖ p2) + KL(p2 ‖ p1)).
+    With ``r_drop`` as its α every sentence is taken twice, with other dropout, and the two predictions are to agree.
     """
     n = 2 if r_drop else 1
     src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
-    mask = batch.tgt_mask.repeat(n, 1)
-    hidden = model(src, src_mask, tgt_in)[mask]  # (N, D)
-    weight, target = model.output.weight, batch.tgt_out.repeat(n, 1)[mask]
-    loss = smoothed_cross_entropy(hidden, weight, target, label_smoothing) / n
-    if not r_drop:
-        return loss
-    first, second = hidden.chunk(2)
-    return loss + r_drop / 4 * divergence(first, second, weight)
+    hidden = model(src, src_mask, tgt_in)[batch.tgt_mask.repeat(n, 1)]  # (n·N, D)
+    target = batch.tgt_out[batch.tgt_mask]  # (N,)
+    return smoothed_cross_entropy(hidden, model.output.weight, target, label_smoothing, r_drop)
 
 
-def divergence(hidden1: Tensor, hidden2: Tensor, weight: Tensor) -> Tensor:
-    """Return KL(p1 ‖ p2) + KL(p2 ‖ p1) of two predictions from (N, D) each, summed over the N rows.
-
-    The logits are computed in chunks, and anew for the gradient, so that they never exist all at once.
-    """
-    chunk_rows = _CHUNK_ROWS.get(weight.device.type, len(hidden1))
-    chunks = zip(hidden1.split(chunk_rows), hidden2.split(chunk_rows), strict=True)
-    sums = [checkpoint(_divergence, one, two, weight, use_reentrant=False) for one, two in chunks]
-    return torch.stack(sums).sum()
-
-
-def _divergence(hidden1: Tensor, hidden2: Tensor, weight: Tensor) -> Tensor:
-    log_p1, log_p2 = (F.linear(hidden, weight).float().log_softmax(dim=-1) for hidden in (hidden1, hidden2))
-    # p1·(log p1 - log p2) + p2·(log p2 - log p1)
-    return ((log_p1.exp() - log_p2.exp()) * (log_p1 - log_p2)).sum()
-
-
-def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
+def smoothed_cross_entropy(
+    hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0
+) -> Tensor:
     """Return the summed cross entropy of the logits hidden·Wᵀ, which never exist all at once.
 
     Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V pieces. With logits z that
     loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z): the plain cross entropy and ε·(z[y] - mean(z)).
 
+    R-Drop (Liang et al. 2021, equation 4) has two predictions p1 and p2 of each target. Its loss, halved to be one of a
+    piece as well, is the mean of both cross entropies and α/4 · (KL(p1 ‖ p2) + KL(p2 ‖ p1)).
+
     The products are in autocast's type or else in that of ``hidden``, the sums in the weights' own.
 
     Args:
-        hidden: (N, D).
+        hidden: (N, D); for R-Drop (2N, D), the first predictions of all targets and then the second.
         weight: (V, D).
         target: (N,) ids.
         label_smoothing: ε, from 0 to 1.
+        r_drop: α, or 0.
     """
     device = hidden.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     with torch.autocast(device, enabled=False):
         hidden = hidden.to(weight.dtype)
         with_gradient = torch.is_grad_enabled()
-        loss = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, dtype, with_gradient)  # type: ignore[no-untyped-call]
+        loss = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, r_drop, dtype, with_gradient)  # type: ignore[no-untyped-call]
         return cast(Tensor, loss)
 
 
@@ -89,35 +71,62 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         weight: Tensor,
         target: Tensor,
         label_smoothing: float,
+        r_drop: float,
         dtype: torch.dtype,
         with_gradient: bool,
     ) -> Tensor:
-        n, v = len(hidden), len(weight)
-        h, w = hidden.to(dtype), weight.to(dtype)
+        k, n, v = 2 if r_drop else 1, len(target), len(weight)
+        h, w = hidden.to(dtype).unflatten(0, (k, n)), weight.to(dtype)  # (K, N, D), (V, D)
         loss = hidden.new_zeros(())
         d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
-        chunk_rows = _CHUNK_ROWS.get(h.device.type, n)
-        chunk = h.new_empty(min(n, chunk_rows), v)
+        chunk_rows = min(n, _CHUNK_ROWS.get(h.device.type, k * n) // k)
+        chunk = h.new_empty(k * chunk_rows, v)
         for start in range(0, n, chunk_rows):
             rows = slice(start, start + chunk_rows)
-            y = target[rows, None]  # (C, 1)
-            p = chunk[: len(y)]  # (C, V)
-            torch.mm(h[rows], w.t(), out=p)
+            h_rows, y = h[:, rows].flatten(0, 1), target[rows, None].repeat(k, 1)  # (K·C, D), (K·C, 1)
+            p = chunk[: len(y)]  # (K·C, V)
+            torch.mm(h_rows, w.t(), out=p)
             torch.softmax(p, dim=-1, out=p)
             loss -= p.gather(1, y).float().clamp_min(_SMALLEST).log().sum()
+            if r_drop:
+                loss += _divergence_(p, r_drop / 2)
             if with_gradient:
-                torch.mm(p, w, out=d_hidden[rows])
-                d_weight += p.t() @ h[rows]
+                d_hidden[:, rows] = (p @ w).unflatten(0, (k, -1))
+                d_weight += p.t() @ h_rows
         # What is alike for all rows or all pieces, and the targets, need no pass over the logits.
-        w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (N, D), (D,)
+        target = target.repeat(k)
+        w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (K·N, D), (D,)
         loss += label_smoothing * (hidden * (w_target - w_mean)).sum()
-        d_hidden = d_hidden.to(hidden.dtype) - (1 - label_smoothing) * w_target - label_smoothing * w_mean
+        d_hidden = d_hidden.flatten(0, 1).to(hidden.dtype) - (1 - label_smoothing) * w_target - label_smoothing * w_mean
         d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
         d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
         ctx.save_for_backward(d_hidden, d_weight)
-        return loss
+        ctx.k = k
+        return loss / k
 
     @staticmethod
     def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
         d_hidden, d_weight = ctx.saved_tensors
-        return d_loss * d_hidden, d_loss * d_weight, None, None, None, None
+        d_sum = d_loss / ctx.k
+        return d_sum * d_hidden, d_sum * d_weight, None, None, None, None, None
+
+
+def _divergence_(p: Tensor, factor: float) -> Tensor:
+    """Return factor · (KL(p1 ‖ p2) + KL(p2 ‖ p1)), summed over C rows, and add its gradient for the logits to ``p``.
+
+    Args:
+        p: (2C, V), the probabilities p1 and below them p2.
+        factor: of both.
+    """
+    rows = _DIVERGENCE_ROWS if p.device.type == "cpu" else len(p)
+    divergence = p.new_zeros((), dtype=torch.float32)
+    for first, second in zip(*(half.split(rows) for half in p.chunk(2)), strict=True):
+        p1, p2 = first.float(), second.float()
+        log_ratio = p1.clamp_min(_SMALLEST).log() - p2.clamp_min(_SMALLEST).log()
+        kl_12, kl_21 = torch.linalg.vecdot(p1, log_ratio)[:, None], torch.linalg.vecdot(p2, -log_ratio)[:, None]
+        d_first = p1 * (1 + log_ratio - kl_12) - p2
+        d_second = p2 * (1 - log_ratio - kl_21) - p1
+        first += factor * d_first
+        second += factor * d_second
+        divergence += (kl_12 + kl_21).sum()
+    return factor * divergence
