@@ -3,7 +3,7 @@ import math
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ from conftest import make_project, sentence_pairs
 from torch import Tensor
 
 from mtformer.bundle import build_model, load_bundle
-from mtformer.config import load_config, sized_to_data
+from mtformer.config import TsvFile, load_config, sized_to_data
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.text.batching import Batch
-from mtformer.text.corpus import encode_corpus
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Sampling, train_tokenizer
+from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.tokenizer import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.data import TrainingData
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Update
@@ -71,15 +71,13 @@ def make_trainer(
     project = make_project(folder, **training)
     config = sized_to_data(load_config(project.config, ["eval.n_samples=1", *overrides]), len(pairs))
     tokenizer = train_tokenizer(pairs, config.tokenizer, "en", "de", adjust=True)
-    corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=config.data.max_ratio)
+    text = folder / "train.tsv"
+    text.write_text("".join(f"{pair.src}\t{pair.tgt}\n" for pair in pairs), encoding="utf-8")
+    data = TrainingData(config, ParallelText([TsvFile(tsv=text)], "en", "de"), tokenizer)
     torch.manual_seed(init_seed)
     model = build_model(config, tokenizer)
     validator = Validator(config, tokenizer, valid_pairs)
-    return ObservedTrainer(config, model, tokenizer, corpus, validator, folder, name_lines)
-
-
-def name_lines(numbers: Iterable[int]) -> list[str]:
-    return [f"train.en:{number + 1}" for number in sorted(numbers)]
+    return ObservedTrainer(config, model, tokenizer, data, validator, folder)
 
 
 def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
@@ -139,7 +137,8 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> No
         trainer.fit()
     [(weights, indices)] = spoiled
     assert "step 4: the loss is not a finite number; the weights are left as they are" in str(caught.value)
-    assert f"It came from {', '.join(name_lines(indices))}." in str(caught.value)
+    lines = ", ".join(f"{tmp_path / 'train.tsv'}:{index + 1}" for index in indices)
+    assert f"It came from {lines}." in str(caught.value)
     assert not isinstance(caught.value, UserError)
     assert all_equal(trainer.weights(), weights)
     assert trainer.state.step == 3
@@ -178,7 +177,7 @@ def test_a_faulty_update_is_left_out_and_counted_if_that_is_configured(
     assert (trainer.state.step, trainer.state.skipped, trainer.state.skipped_in_a_row) == (6, 2, 0)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [warning.partition(";")[0] for warning in warnings] == ["step 3: the gradient is not a finite number"] * 2
-    assert "train.en:" in warnings[0]
+    assert "train.tsv:" in warnings[0]
     assert warnings[1].endswith("(left out: 2)")
 
 
@@ -341,15 +340,12 @@ def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> Non
 
 def test_where_pieces_are_drawn_each_epoch_has_its_own_and_a_resumed_one_the_same(tmp_path: Path) -> None:
     def make(name: str, **settings: Any) -> ObservedTrainer:
-        trainer = make_trainer(tmp_path / name, grad_accum_steps=2, max_steps=None, **settings)
-        trainer.encode_anew = lambda epoch: encode_corpus(
-            PAIRS, trainer.tokenizer, max_length=256, max_ratio=6, sampling=Sampling(0.2, 100 * epoch)
-        )
-        return trainer
+        sampling = ["tokenizer.sampling=0.2"]
+        return make_trainer(tmp_path / name, overrides=sampling, grad_accum_steps=2, max_steps=None, **settings)
 
     whole = make("whole", max_epochs=3)
     corpora: list[list[int]] = []
-    whole.before_update = lambda batches: corpora.append(whole.corpus.tgt.lengths.tolist())
+    whole.before_update = lambda batches: corpora.append(whole.data.corpus.tgt.lengths.tolist())
     whole.fit()
     distinct = {tuple(lengths) for lengths in corpora}
     assert len(distinct) == 3

@@ -14,7 +14,7 @@ _N_WARMUP, _N_MEASURED = 2, 8
 
 def forecast(trainer: Trainer) -> str:
     """Describe the run of ``trainer``, which stays as it is: some updates are measured on a copy of its model."""
-    settings, corpus, model = trainer.settings, trainer.corpus, trainer.model
+    settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
     plan = trainer.plan(0)
     tgt_lengths = corpus.tgt.lengths
     n_src, n_tgt = int(corpus.src.lengths.sum()), int(tgt_lengths.sum())
@@ -45,10 +45,10 @@ def forecast(trainer: Trainer) -> str:
 def _measure(trainer: Trainer, plan: list[list[int]]) -> float:
     """Return target pieces per second, from updates all over an epoch, the largest batch among them."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
-    tgt_lengths = trainer.corpus.tgt.lengths
+    tgt_lengths = trainer.data.corpus.tgt.lengths
     by_size = sorted(plan, key=lambda batch: tgt_lengths[batch].max() * len(batch))
     chosen = [by_size[-1]] * _N_WARMUP + by_size[:: max(1, len(by_size) // _N_MEASURED)]
-    batches = [make_batch(trainer.corpus, indices).to(trainer.device) for indices in chosen]
+    batches = [make_batch(trainer.data.corpus, indices).to(trainer.device) for indices in chosen]
     for batch in batches[:_N_WARMUP]:
         updater.update([batch], 1, 0.0)
     started = time.monotonic()

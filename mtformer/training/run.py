@@ -18,17 +18,17 @@ from mtformer.files import write_atomically
 from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
 from mtformer.model.transformer import Transformer
 from mtformer.progress import watched
-from mtformer.text.corpus import Corpus, encode_corpus
+from mtformer.text.corpus import Corpus
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import Sampling, Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.data import TrainingData
 from mtformer.training.finetune import freeze, initialize, tokenizer_of, with_settings_of
 from mtformer.training.forecast import forecast
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.trainer import Trainer
-from mtformer.training.update import mixed
 from mtformer.training.validation import Validator
 from mtformer.training.writers import make_writers, require_packages
 
@@ -98,13 +98,8 @@ def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
         config = with_settings_of(config, base)
     config, tokenizer = ranks.by_first(lambda: _begin(config, train_pairs, valid_pairs, base, fresh))
 
-    def encode(epoch: int | None = None) -> Corpus:
-        sampling = None if epoch is None else Sampling(config.tokenizer.sampling, mixed(config.training.seed, epoch))
-        pairs = watched(train_pairs, "encoding the text", "pairs")
-        return encode_corpus(pairs, tokenizer, max_length=data.max_length, max_ratio=data.max_ratio, sampling=sampling)
-
-    corpus = encode()
-    _report(corpus)
+    training_data = TrainingData(config, train_pairs, tokenizer)
+    _report(training_data.corpus)
     keep_freed_memory()
     torch.manual_seed(config.training.seed)
     device = local_device(pick_device(config.training.device))
@@ -118,11 +113,9 @@ def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
         model.to(device)
     _describe(config, model, device, ranks)
     if config.training.max_tokens == "auto":
-        config = _with_largest_batches(config, model, corpus, ranks)
+        config = _with_largest_batches(config, model, training_data.corpus, ranks)
     validator = Validator(config, tokenizer, valid_pairs)
-    encode_anew = encode if config.tokenizer.sampling else None
-    folder, places = run_folder(config), train_pairs.places
-    return Trainer(config, model, tokenizer, corpus, validator, folder, places, ranks, encode_anew=encode_anew)
+    return Trainer(config, model, tokenizer, training_data, validator, run_folder(config), ranks)
 
 
 def _begin(

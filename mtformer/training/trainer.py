@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -15,9 +15,9 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress, clock
 from mtformer.text.batching import Batch, epoch_batches, make_batch
-from mtformer.text.corpus import Corpus
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import newest_checkpoint, restore, save_checkpoint
+from mtformer.training.data import TrainingData
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.memory import peak_memory
@@ -79,13 +79,10 @@ class Trainer:
         config: Config,
         model: Transformer,
         tokenizer: Tokenizer,
-        corpus: Corpus,
+        data: TrainingData,
         validator: Validator,
         run_folder: Path,
-        places: Callable[[Iterable[int]], list[str]],
         ranks: Ranks = ALONE,
-        *,
-        encode_anew: Callable[[int], Corpus] | None = None,
     ) -> None:
         """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
 
@@ -93,22 +90,18 @@ class Trainer:
             config: the run's.
             model: on the device that it is to be trained on.
             tokenizer: goes into the bundle.
-            corpus: the training pairs.
+            data: the training pairs.
             validator: scores the model.
             run_folder: checkpoints, metrics and the bundle go there.
-            places: names file and line of the pairs of these numbers.
             ranks: those that train together; alone when not given.
-            encode_anew: gives the corpus of an epoch, where each has pieces of its own.
         """
         self.config = config
         self.settings = config.training
         self.model = model
         self.tokenizer = tokenizer
-        self.corpus = corpus
+        self.data = data
         self.validator = validator
         self.run_folder = run_folder
-        self.places = places
-        self.encode_anew = encode_anew
         self.writers: Sequence[Writer] = ()
         self.journal = Journal(run_folder / "metrics.jsonl")
         self.device = next(model.parameters()).device
@@ -202,8 +195,7 @@ class Trainer:
         """Yield the batches of each update, from where the state stands and over all epochs to come."""
         settings = self.settings
         while True:
-            if self.encode_anew:
-                self.corpus = self.encode_anew(self.state.epoch)
+            self.data.begin(self.state.epoch)
             plan = self.plan(self.state.epoch)
             self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
             if self.state.batch >= len(plan):  # the epoch was begun with smaller batches, of which there were more
@@ -221,15 +213,15 @@ class Trainer:
         """Return this rank's rows of a batch; of few rows some ranks get none, or one without targets if sharded."""
         share = self.ranks.share(indices)
         if share:
-            return make_batch(self.corpus, share).to(self.device)
+            return make_batch(self.data.corpus, share).to(self.device)
         if is_sharded(self.model):  # each rank must take part in every pass
-            return make_batch(self.corpus, indices[:1]).without_targets().to(self.device)
+            return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
     def plan(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch, each as the places of its pairs in the corpus."""
         assert isinstance(self.settings.max_tokens, int)
-        return epoch_batches(self.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
+        return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
     def _is_among_best(self) -> bool:
         return any(step == self.state.step for _, step in self.state.best_scores)
@@ -254,8 +246,7 @@ class Trainer:
 
     def _refuse(self, update: Update) -> None:
         """Tell of a faulty update, of which the weights know nothing; end the run if that is asked for."""
-        suspects = [self.corpus.numbers[index] for index in update.suspects]
-        places = self.places(suspects) if self.ranks.is_first else []  # which reads the text once more
+        places = self.data.places(update.suspects) if self.ranks.is_first else []
         shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
         message = f"step {self.state.step + 1}: {update.fault}; the weights are left as they are. It came from {shown}"
         if self.settings.on_fault == "stop":
