@@ -58,6 +58,13 @@ def test_value_and_gradients_are_those_of_cross_entropy_on_all_logits(n: int, la
         assert_close(ours, theirs.float(), rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_no_targets_give_a_loss_and_gradients_of_zero(r_drop: float) -> None:
+    hidden, weight, target = draw(0)
+    loss = smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop)
+    assert [tensor.abs().sum().item() for tensor in loss_and_gradients(loss, hidden, weight)] == [0.0] * 3
+
+
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_bfloat16_hidden_states_give_nearly_the_same_and_a_float32_sum(label_smoothing: float) -> None:
     hidden, weight, target = draw(1300)
@@ -121,6 +128,38 @@ def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
     assert summed_loss(model, batch, 0.1).item() == pytest.approx(expected, rel=1e-5)
 
 
+def r_drop_loss(first: Tensor, second: Tensor, target: Tensor, label_smoothing: float, alpha: float) -> Tensor:
+    """Return the loss of the paper's equation 4, halved, from two predictions' logits (N, V)."""
+    both = torch.cat([first, second])
+    nll = F.cross_entropy(both, target.repeat(2), reduction="sum", label_smoothing=label_smoothing)
+    log_p1, log_p2 = first.log_softmax(-1), second.log_softmax(-1)
+    kl_12 = F.kl_div(log_p2, log_p1, reduction="sum", log_target=True)
+    kl_21 = F.kl_div(log_p1, log_p2, reduction="sum", log_target=True)
+    assert kl_12 > 0.01
+    return (nll + alpha * 0.5 * (kl_12 + kl_21)) / 2
+
+
+@pytest.mark.parametrize("n", [1, 33, 255, 600])
+def test_r_drop_in_chunks_is_that_of_all_logits(n: int) -> None:
+    hidden, weight, _ = draw(2 * n)
+    target = torch.randint(VOCAB_SIZE, (n,))
+    found = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0), hidden, weight)
+    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, weight)]
+    reference = r_drop_loss(*(exact[0] @ exact[1].T).chunk(2), target, 0.1, 3.0)
+    for ours, theirs in zip(found, loss_and_gradients(reference, *exact), strict=True):
+        assert (ours - theirs).norm() < 1e-5 * theirs.norm()
+
+
+def test_r_drop_under_autocast_is_nearly_the_same() -> None:
+    hidden, weight, _ = draw(1300)
+    target = torch.randint(VOCAB_SIZE, (650,))
+    exact = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0), hidden, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0)
+    for ours, theirs in zip(loss_and_gradients(loss, hidden, weight), exact, strict=True):
+        assert 0 < (ours - theirs).norm() < 0.03 * theirs.norm()
+
+
 def test_r_drop_is_the_loss_of_its_paper_on_two_dropouts_of_each_sentence() -> None:
     model = tiny_model()
     for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
@@ -132,14 +171,8 @@ def test_r_drop_is_the_loss_of_its_paper_on_two_dropouts_of_each_sentence() -> N
     torch.manual_seed(7)  # the same masks
     hidden = model(*(x.repeat(2, 1) for x in (batch.src, batch.src_mask, batch.tgt_in)))
     first, second = model.project(hidden)[:2][batch.tgt_mask], model.project(hidden)[2:][batch.tgt_mask]
-    target = batch.tgt_out[batch.tgt_mask]
-    nll = sum(F.cross_entropy(logits, target, reduction="sum", label_smoothing=0.1) for logits in (first, second))
-    log_p1, log_p2 = first.log_softmax(-1), second.log_softmax(-1)
-    kl_12 = F.kl_div(log_p2, log_p1, reduction="sum", log_target=True)
-    kl_21 = F.kl_div(log_p1, log_p2, reduction="sum", log_target=True)
-    assert kl_12 > 0.01
-    paper = nll + 5.0 * 0.5 * (kl_12 + kl_21)
-    for ours, theirs in zip(found, loss_and_gradients(paper / 2, *model.parameters()), strict=True):
+    paper = r_drop_loss(first, second, batch.tgt_out[batch.tgt_mask], 0.1, 5.0)
+    for ours, theirs in zip(found, loss_and_gradients(paper, *model.parameters()), strict=True):
         assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 

@@ -79,8 +79,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         h, w = hidden.to(dtype).unflatten(0, (k, n)), weight.to(dtype)  # (K, N, D), (V, D)
         loss = hidden.new_zeros(())
         d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
-        chunk_rows = min(n, _CHUNK_ROWS.get(h.device.type, k * n) // k)
-        chunk = h.new_empty(k * chunk_rows, v)
+        chunk_rows = _CHUNK_ROWS[h.device.type] // k
+        chunk = h.new_empty(k * min(n, chunk_rows), v)
         for start in range(0, n, chunk_rows):
             rows = slice(start, start + chunk_rows)
             h_rows, y = h[:, rows].flatten(0, 1), target[rows, None].repeat(k, 1)  # (K·C, D), (K·C, 1)
