@@ -145,7 +145,8 @@ def test_r_drop_in_chunks_is_that_of_all_logits(n: int) -> None:
     target = torch.randint(VOCAB_SIZE, (n,))
     found = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, 3.0), hidden, weight)
     exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, weight)]
-    reference = r_drop_loss(*(exact[0] @ exact[1].T).chunk(2), target, 0.1, 3.0)
+    first, second = (exact[0] @ exact[1].T).chunk(2)
+    reference = r_drop_loss(first, second, target, 0.1, 3.0)
     for ours, theirs in zip(found, loss_and_gradients(reference, *exact), strict=True):
         assert (ours - theirs).norm() < 1e-5 * theirs.norm()
 
