@@ -6,10 +6,8 @@ validation scores and where the model came from.
 
 import hashlib
 import json
-import platform
 import struct
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,11 @@ from mtformer.config import Config
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import build_model, load_weights, weights
 from mtformer.text.tokenizer import Tokenizer
+from mtformer.versions import versions
 
 FORMAT = "mtformer-bundle-1"
-BUNDLE_NAME = "model.safetensors"  # in a run's folder
 
 _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
@@ -47,23 +46,6 @@ class Bundle:
     tokenizer: Tokenizer
     config: Config
     scores: dict[str, float] = field(default_factory=dict)
-
-
-def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights."""
-    return Transformer(
-        config.model,
-        src_vocab_size=tokenizer.src_vocab_size,
-        tgt_vocab_size=tokenizer.tgt_vocab_size,
-        joint=tokenizer.joint,
-        max_length=config.data.max_length,
-    )
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of all that a result depends on."""
-    packages = ("mtformer", "torch", "sentencepiece", "sacrebleu")
-    return {"python": platform.python_version()} | {package: version(package) for package in packages}
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -109,28 +91,6 @@ def _read_config(text: str, path: Path) -> Config:
         raise UserError(
             f"{path} was written by mtformer {writer}; {versions()['mtformer']} does not understand its {key}"
         ) from None
-
-
-def weights(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Return a copy of each parameter once, under its first name, however many places share it."""
-    # Copies, for numpy(), which a digest needs, would keep the storage of a sharded model's weights from being let go.
-    return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
-
-
-def load_weights(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Copy what :func:`weights` returned into ``model``.
-
-    Raises:
-        ValueError: names or shapes differ from the model's.
-    """
-    parameters = dict(model.named_parameters())
-    if parameters.keys() != tensors.keys():
-        raise ValueError(f"the weights differ from the model's in {sorted(parameters.keys() ^ tensors.keys())[:3]}")
-    for name, parameter in parameters.items():
-        if parameter.shape != tensors[name].shape:
-            raise ValueError(f"{name} is of shape {tuple(tensors[name].shape)}, not {tuple(parameter.shape)}")
-    for name, parameter in parameters.items():
-        parameter.data.copy_(tensors[name])
 
 
 def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:

@@ -4,14 +4,19 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
+from mtformer.data.batches import fill_batches, pad
+from mtformer.errors import UserError
+from mtformer.hardware import pick_device
 from mtformer.model.transformer import Transformer
 from mtformer.search import Hypothesis, TransformerDecoder, beam_search, greedy_search
-from mtformer.text.batching import fill_batches, pad
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
 
@@ -150,3 +155,38 @@ class Translator:
             log_prob = sum(hypothesis.log_prob for hypothesis in chosen)
             translations.append(Translation(text, score, log_prob))
         return translations
+
+
+def open_translator(
+    path: Path, device: str, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
+) -> Translator:
+    """Load the bundle at ``path`` for translating, with its own search settings where none are given.
+
+    Raises:
+        UserError: no such bundle or device, or more translations asked for than the beam holds.
+    """
+    return make_translator(load_bundle(path), device, beam_size, length_penalty, n_best)
+
+
+def make_translator(
+    bundle: Bundle, device: str, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
+) -> Translator:
+    """The same for a bundle that is loaded already."""
+    changed = {"beam_size": beam_size, "length_penalty": length_penalty}
+    given = {key: value for key, value in changed.items() if value is not None}
+    if beam_size is None and n_best > bundle.config.search.beam_size:
+        given["beam_size"] = n_best
+    try:
+        search = SearchConfig.model_validate(bundle.config.search.model_dump() | given)
+    except ValidationError as error:
+        problems = [f"--{str(e['loc'][0]).replace('_', '-')} {e['input']}: {e['msg']}" for e in error.errors()]
+        raise UserError("; ".join(problems)) from None
+    if n_best > search.beam_size:
+        raise UserError(f"--n-best {n_best} is more than --beam-size {search.beam_size}")
+    return Translator(
+        bundle.model.to(pick_device(device)),
+        bundle.tokenizer,
+        search,
+        tgt_lang=bundle.config.data.tgt_lang,
+        max_length=bundle.config.data.max_length,
+    )

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 from mtformer.bundle import load_bundle
-from mtformer.commands import find_model, make_translator
 from mtformer.errors import UserError
-from mtformer.metrics import all_scores
-from mtformer.text.phrasebook import challenges, held_out
+from mtformer.evaluate.metrics import all_scores
+from mtformer.phrasebook import challenges, held_out
+from mtformer.runs import find_model
+from mtformer.translator import make_translator
 
 
 def main() -> None:

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from mtformer.config.schema import ModelConfig, TrainingConfig
+from mtformer.data.batches import Batch, pad
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch, pad
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 from mtformer.training.finetune import freeze
 from mtformer.training.ranks import Ranks

@@ -9,7 +9,8 @@ import torch
 from conftest import Project, make_project
 from torch import Tensor, nn
 
-from mtformer.bundle import load_bundle, weights
+from mtformer.bundle import load_bundle
+from mtformer.model.weights import weights
 from mtformer.training.checkpoint import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtformer.text.batching import epoch_batches, fill_batches, make_batch, pad
-from mtformer.text.corpus import Corpus
+from mtformer.data.batches import epoch_batches, fill_batches, make_batch, pad
+from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 MAX_TOKENS = 1024

@@ -11,9 +11,10 @@ from conftest import make_project, sentence_pairs
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from mtformer.bundle import Bundle, build_model, load_bundle, save_bundle
+from mtformer.bundle import Bundle, load_bundle, save_bundle
 from mtformer.config import Config, load_config
 from mtformer.errors import UserError
+from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import train_tokenizer
 

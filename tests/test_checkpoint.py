@@ -12,9 +12,9 @@ from safetensors import safe_open
 from torch import Tensor
 
 from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch
 from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint, restore, save_checkpoint
 from mtformer.training.update import Updater
 

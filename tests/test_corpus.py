@@ -3,7 +3,7 @@ import pytest
 from conftest import sentence_pairs
 
 from mtformer.config import TokenizerConfig
-from mtformer.text.corpus import Corpus, Ragged, encode_corpus, reason_to_drop
+from mtformer.data.corpus import Corpus, Ragged, encode_corpus, reason_to_drop
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import EOS_ID, Tokenizer, train_tokenizer
 

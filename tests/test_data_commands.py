@@ -9,8 +9,8 @@ import yaml
 from conftest import Project
 
 from mtformer.config import parse_source
-from mtformer.text.phrasebook import held_out, train
-from mtformer.text.sampling import sample_pairs
+from mtformer.data.preview import sample_pairs
+from mtformer.phrasebook import held_out, train
 
 
 @pytest.fixture

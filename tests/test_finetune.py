@@ -7,8 +7,9 @@ import pytest
 import torch
 from conftest import Project, Result, make_project, sentence_pairs, write_pairs
 
-from mtformer.bundle import Bundle, load_bundle, weights
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import TokenizerConfig
+from mtformer.model.weights import weights
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import extend_tokenizer, train_tokenizer
 

@@ -10,19 +10,24 @@ PACKAGE = Path(mtformer.__file__).parent
 # Left to right; a room imports only from rooms to its left, or from itself.
 ROOMS = (
     "errors",
-    "files",
+    "versions",
     "logs",
     "progress",
+    "files",
+    "hardware",
+    "seeds",
     "config",
+    "runs",
+    "phrasebook",
     "text",
+    "data",
     "model",
+    "bundle",
     "search",
     "translator",
-    "metrics",
-    "hardware",
-    "bundle",
+    "streams",
+    "evaluate",
     "training",
-    "commands",
     "cli",
 )
 
@@ -36,10 +41,11 @@ def imported_rooms(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
+            assert node.level == 0, f"{path}: relative imports hide the direction"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("mtformer.")}
+        rooms |= {name.split(".")[1] for name in names if name.startswith("mtformer.")} - {"__version__"}
     return rooms
 
 

@@ -7,10 +7,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
+from mtformer.data.batches import Batch, make_batch
+from mtformer.data.corpus import Corpus
 from mtformer.model.dropout import Dropout
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch, make_batch
-from mtformer.text.corpus import Corpus
 from mtformer.training.loss import smoothed_cross_entropy, summed_loss
 
 D_MODEL, VOCAB_SIZE = 24, 700

@@ -10,8 +10,8 @@ import yaml
 from conftest import make_project
 from test_update import CORPUS, make_updater
 
+from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
-from mtformer.text.batching import Batch
 from mtformer.training.memory import _largest, largest_max_tokens, peak_memory
 from mtformer.training.update import Updater
 

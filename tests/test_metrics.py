@@ -3,7 +3,7 @@ import math
 import pytest
 import sacrebleu
 
-from mtformer.metrics import all_scores, bleu, bleu_tokenize
+from mtformer.evaluate.metrics import all_scores, bleu, bleu_tokenize
 
 HYPOTHESES = ["the cat sat on the mat .", "There is a dog in the garden, I think", "", "Nothing in common"]
 REFERENCES = ["the cat sat on a mat.", "There is a dog in the garden, I believe.", "An empty line", "Völlig anders"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mtformer.text.phrasebook import chinese, english, german
-from mtformer.text.phrasebook.lexicon import LEXICON, Name, Phrase, Time
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook import chinese, english, german
+from mtformer.phrasebook.lexicon import LEXICON, Name, Phrase, Time
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,

@@ -8,13 +8,13 @@ from itertools import combinations as pairs_of
 
 import pytest
 
-from mtformer.text.phrasebook import LANGUAGES, Saying, held_out, sentences
-from mtformer.text.phrasebook import train as draw_train
-from mtformer.text.phrasebook.challenges import Challenge, ambiguous_words, pronouns
-from mtformer.text.phrasebook.lexicon import LEXICON, is_ambiguous
-from mtformer.text.phrasebook.meaning import Clause, NounPhrase, Pronoun, Sentence
-from mtformer.text.phrasebook.phrases import adjectives_of, nouns
-from mtformer.text.phrasebook.splits import HELD_OUT, antecedent, combinations, entries, is_held_out
+from mtformer.phrasebook import LANGUAGES, Saying, held_out, sentences
+from mtformer.phrasebook import train as draw_train
+from mtformer.phrasebook.challenges import Challenge, ambiguous_words, pronouns
+from mtformer.phrasebook.lexicon import LEXICON, is_ambiguous
+from mtformer.phrasebook.meaning import Clause, NounPhrase, Pronoun, Sentence
+from mtformer.phrasebook.phrases import adjectives_of, nouns
+from mtformer.phrasebook.splits import HELD_OUT, antecedent, combinations, entries, is_held_out
 
 N_TRAIN = 20_000
 
@@ -53,7 +53,7 @@ def test_the_seed_decides_what_train_has() -> None:
 
 
 def test_another_process_draws_the_same_sentences() -> None:
-    code = "from mtformer.text.phrasebook import train; print([s[1:] for s in train(300, 1)])"
+    code = "from mtformer.phrasebook import train; print([s[1:] for s in train(300, 1)])"
     command = [sys.executable, "-c", code]
     outputs = {
         subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout for seed in "01"

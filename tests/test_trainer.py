@@ -13,15 +13,16 @@ import torch
 from conftest import make_project, sentence_pairs
 from torch import Tensor
 
-from mtformer.bundle import build_model, load_bundle
+from mtformer.bundle import load_bundle
 from mtformer.config import TsvFile, load_config, sized_to_data
+from mtformer.data.batches import Batch
+from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch
+from mtformer.model.weights import build_model
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.data import TrainingData
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Update
@@ -52,7 +53,7 @@ class ObservedTrainer(Trainer):
         return [parameter.detach().clone() for parameter in self.model.parameters()]
 
     def metrics(self) -> list[dict[str, Any]]:
-        text = (self.run_folder / "metrics.jsonl").read_text(encoding="utf-8")
+        text = (self.folder.metrics).read_text(encoding="utf-8")
         assert text.endswith("\n")
         return [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
 
@@ -142,7 +143,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> No
     assert not isinstance(caught.value, UserError)
     assert all_equal(trainer.weights(), weights)
     assert trainer.state.step == 3
-    assert [path.name for path in list_checkpoints(trainer.checkpoint_folder)] == ["step-000002"]
+    assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000002"]
 
 
 def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
@@ -266,7 +267,7 @@ def test_steps_are_counted_and_checkpoints_kept_as_configured(tmp_path: Path) ->
     trainer = make_trainer(tmp_path, max_steps=10, checkpoint_every=3, keep_last=2, validate_every=100)
     assert trainer.fit() == "training.max_steps = 10"
     assert len(trainer.updates) == 10
-    assert [path.name for path in list_checkpoints(trainer.checkpoint_folder)] == ["step-000010", "step-000009"]
+    assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000010", "step-000009"]
     assert load_bundle(tmp_path / "model.safetensors").scores["step"] == 10
 
 
@@ -334,7 +335,7 @@ def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> Non
     trainer.validator = ScriptedValidator([(3, 10), (2, 30), (1, 20), (1, 40), (1, 25), (1, math.nan)])
     trainer.fit()
     assert trainer.state.best_scores == [(40, 8), (30, 4)]
-    kept = [path.name for path in list_checkpoints(trainer.checkpoint_folder)]
+    kept = [path.name for path in list_checkpoints(trainer.folder.checkpoints)]
     assert kept == ["step-000012", "step-000008", "step-000004"]
 
 
@@ -410,7 +411,7 @@ def test_a_second_interrupt_does_not_wait_for_the_step_to_end(tmp_path: Path) ->
     with pytest.raises(KeyboardInterrupt):
         trainer.fit()
     assert trainer.state.step == 2
-    assert list_checkpoints(trainer.checkpoint_folder) == []
+    assert list_checkpoints(trainer.folder.checkpoints) == []
 
 
 def test_a_run_that_is_complete_goes_on_when_its_limit_is_raised(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.data.batches import Batch, make_batch
+from mtformer.data.corpus import Corpus
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch, make_batch
-from mtformer.text.corpus import Corpus
 from mtformer.training.update import Updater
 
 

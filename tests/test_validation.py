@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 from conftest import Project, sentence_pairs
 
-from mtformer.bundle import Bundle, build_model, load_bundle
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config
+from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID
 from mtformer.training.validation import Validation, Validator

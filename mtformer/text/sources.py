@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
 from mtformer.errors import UserError
-from mtformer.text import phrasebook
 from mtformer.text.lines import is_utf8, read_lines
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from mtformer.bundle import BUNDLE_NAME, Bundle, load_bundle, load_weights, save_bundle, weights
+from mtformer.bundle import Bundle, load_bundle, save_bundle
 from mtformer.errors import UserError
+from mtformer.model.weights import load_weights, weights
+from mtformer.runs import RunFolder
 from mtformer.training.checkpoint import best_checkpoints, list_checkpoints, model_weights, step_of
 
 log = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
     Raises:
         UserError: there are not as many.
     """
-    folder = run / "checkpoints"
+    folder = RunFolder(run).checkpoints
     found = list_checkpoints(folder) if best is None else best_checkpoints(folder)
     wanted = best or last or len(found)
     if not found or len(found) < wanted:
@@ -36,7 +38,7 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
         )
     chosen = found[:wanted]
     log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
-    bundle = load_bundle(run / BUNDLE_NAME)
+    bundle = load_bundle(RunFolder(run).bundle)
     _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)
 
 

@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import Parameter
 
-from mtformer.bundle import load_weights
 from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
+from mtformer.model.weights import load_weights
 from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import Updater
 

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mtformer.bundle import Bundle, weights
+from mtformer.bundle import Bundle
 from mtformer.config import Config
 from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import weights
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, extend_tokenizer
 

@@ -3,8 +3,8 @@
 import copy
 import time
 
+from mtformer.data.batches import make_batch
 from mtformer.progress import clock
-from mtformer.text.batching import make_batch
 from mtformer.training.memory import peak_memory
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Updater

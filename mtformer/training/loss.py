@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mtformer.data.batches import Batch
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch
 
 _CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
 _DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from mtformer.config import TrainingConfig
+from mtformer.data.batches import Batch, make_batch
+from mtformer.data.corpus import Corpus
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch, make_batch
-from mtformer.text.corpus import Corpus
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.update import Updater
 

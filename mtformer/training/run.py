@@ -11,18 +11,20 @@ from typing import Literal
 import torch
 import yaml
 
-from mtformer.bundle import BUNDLE_NAME, Bundle, build_model, load_bundle, versions
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config, dump_config, sized_to_data
+from mtformer.data.corpus import Corpus
+from mtformer.data.training import TrainingData
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
 from mtformer.model.transformer import Transformer
+from mtformer.model.weights import build_model
 from mtformer.progress import watched
-from mtformer.text.corpus import Corpus
+from mtformer.runs import RunFolder
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.data import TrainingData
 from mtformer.training.finetune import freeze, initialize, tokenizer_of, with_settings_of
 from mtformer.training.forecast import forecast
 from mtformer.training.memory import largest_max_tokens
@@ -31,24 +33,17 @@ from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 from mtformer.training.writers import make_writers, require_packages
+from mtformer.versions import versions
 
 log = logging.getLogger(__name__)
 
-_JOINT_TOKENIZER = "tokenizer.model"
-_SEPARATE_TOKENIZERS = ("tokenizer.src.model", "tokenizer.tgt.model")
-_CONFIG = "config.yaml"
 _MAY_DIFFER = ("preset", "train", "valid", "test")  # names; the sizes and the texts themselves are compared
 _OF_TRAINING = ("optimizer", "freeze", "early_stopping_metric")  # what a checkpoint's moments and best scores are of
 
 
-def run_folder(config: Config) -> Path:
-    """Return the folder of the run."""
-    return config.run.dir.expanduser() / (config.run.name or "run")
-
-
 def has_checkpoint(config: Config) -> bool:
     """Tell whether the run has got so far that it can go on."""
-    return bool(list_checkpoints(run_folder(config) / "checkpoints"))
+    return bool(list_checkpoints(RunFolder.of(config).checkpoints))
 
 
 def train(config: Config, *, fresh: bool = False) -> Path:
@@ -64,7 +59,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     """
     with joined_ranks(pick_device(config.training.device)) as ranks:
         trainer = _prepare(config, ranks, fresh)
-        folder = run_folder(config)
+        folder = RunFolder.of(config)
         ranks.by_first(lambda: _take_folder(folder, trainer.config, trainer.tokenizer, fresh))
         if trainer.resume():
             log.info("going on from step %d", trainer.state.step)
@@ -74,7 +69,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
                 trainer.writers = [writers.enter_context(closing(writer)) for writer in made]
             reason = trainer.fit()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
-        return folder / BUNDLE_NAME
+        return folder.bundle
 
 
 def dry_run(config: Config, *, fresh: bool = False) -> str:
@@ -115,7 +110,7 @@ def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
     if config.training.max_tokens == "auto":
         config = _with_largest_batches(config, model, training_data.corpus, ranks)
     validator = Validator(config, tokenizer, valid_pairs)
-    return Trainer(config, model, tokenizer, training_data, validator, run_folder(config), ranks)
+    return Trainer(config, model, tokenizer, training_data, validator, RunFolder.of(config), ranks)
 
 
 def _begin(
@@ -126,7 +121,7 @@ def _begin(
     fresh: bool,
 ) -> tuple[Config, Tokenizer]:
     """Resolve the config and get the tokenizer, which is that of the run's folder if it holds this run already."""
-    folder, data = run_folder(config), config.data
+    folder, data = RunFolder.of(config), config.data
     vocab_size_is_open = config.tokenizer.vocab_size is None
     config = _resolve(config, train_pairs, valid_pairs)
     begun = None if fresh else _load_beginning(folder)
@@ -198,32 +193,33 @@ def _report(corpus: Corpus) -> None:
         raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
 
 
-def _load_beginning(folder: Path) -> tuple[Config, Tokenizer] | None:
+def _load_beginning(folder: RunFolder) -> tuple[Config, Tokenizer] | None:
     """Read what :func:`_take_folder` has written, if it has, wherever the texts of that config are now."""
-    if not (folder / _CONFIG).is_file() and not list_checkpoints(folder / "checkpoints"):
+    if not folder.config.is_file() and not list_checkpoints(folder.checkpoints):
         return None
-    joint, separate = folder / _JOINT_TOKENIZER, [folder / name for name in _SEPARATE_TOKENIZERS]
-    paths = [joint] if joint.is_file() else separate
+    paths = [folder.joint_tokenizer] if folder.joint_tokenizer.is_file() else folder.separate_tokenizers
     try:
-        config = Config.model_validate(yaml.safe_load((folder / _CONFIG).read_text(encoding="utf-8")))
+        config = Config.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
         return config, Tokenizer(*(path.read_bytes() for path in paths))
     except (OSError, ValueError, yaml.YAMLError, UserError):
-        raise UserError(f"{folder} holds what is not an intact run of this version: start over with --fresh") from None
+        raise UserError(
+            f"{folder.path} holds what is not an intact run of this version: start over with --fresh"
+        ) from None
 
 
-def _take_folder(folder: Path, config: Config, tokenizer: Tokenizer, fresh: bool) -> None:
+def _take_folder(folder: RunFolder, config: Config, tokenizer: Tokenizer, fresh: bool) -> None:
     """Write what is known before the first step: the tokenizer and the config."""
     if fresh:
         _clear(folder)
     models = (tokenizer.src_model, tokenizer.tgt_model)
-    names = (_JOINT_TOKENIZER,) if tokenizer.joint else _SEPARATE_TOKENIZERS
-    for name, model in zip(names, models, strict=False):
+    paths = (folder.joint_tokenizer,) if tokenizer.joint else folder.separate_tokenizers
+    for path, model in zip(paths, models, strict=False):
         assert model is not None
-        write_atomically(folder / name, partial(Path.write_bytes, data=model))
-    write_atomically(folder / _CONFIG, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
+        write_atomically(path, partial(Path.write_bytes, data=model))
+    write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
 
 
-def _require_same_run(folder: Path, begun: Config, config: Config) -> None:
+def _require_same_run(folder: RunFolder, begun: Config, config: Config) -> None:
     """Refuse to go on with a run that another config, or other data, has begun."""
     differences = []
     for section in ("data", "tokenizer", "model"):  # what a run cannot change under way
@@ -245,14 +241,15 @@ def _require_same_run(folder: Path, begun: Config, config: Config) -> None:
     differences += [f"the text of data.{key} has changed" for key in new_text if old_text.get(key) != new_text[key]]
     if differences:
         raise UserError(
-            f"{folder} holds a run that was begun otherwise: {'; '.join(differences)}. "
+            f"{folder.path} holds a run that was begun otherwise: {'; '.join(differences)}. "
             "Give the new one another name (--set run.name=…) or start over (--fresh)"
         )
 
 
-def _clear(folder: Path) -> None:
+def _clear(folder: RunFolder) -> None:
     """Remove what a run leaves behind, and nothing else."""
-    for name in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (_CONFIG, "metrics.jsonl", BUNDLE_NAME, "wandb.id", _JOINT_TOKENIZER, *_SEPARATE_TOKENIZERS):
-        (folder / name).unlink(missing_ok=True)
+    for path in (folder.checkpoints, folder.tensorboard):
+        shutil.rmtree(path, ignore_errors=True)
+    tokenizers = (folder.joint_tokenizer, *folder.separate_tokenizers)
+    for path in (folder.config, folder.metrics, folder.bundle, folder.wandb_id, *tokenizers):
+        path.unlink(missing_ok=True)

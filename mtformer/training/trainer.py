@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from pathlib import Path
 
-from mtformer.bundle import BUNDLE_NAME, Bundle, save_bundle
+from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import Config
+from mtformer.data.batches import Batch, epoch_batches, make_batch
+from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress, clock
-from mtformer.text.batching import Batch, epoch_batches, make_batch
+from mtformer.runs import RunFolder
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import newest_checkpoint, restore, save_checkpoint
-from mtformer.training.data import TrainingData
 from mtformer.training.interrupt import Interrupt
 from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.memory import peak_memory
@@ -81,7 +81,7 @@ class Trainer:
         tokenizer: Tokenizer,
         data: TrainingData,
         validator: Validator,
-        run_folder: Path,
+        folder: RunFolder,
         ranks: Ranks = ALONE,
     ) -> None:
         """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
@@ -92,7 +92,7 @@ class Trainer:
             tokenizer: goes into the bundle.
             data: the training pairs.
             validator: scores the model.
-            run_folder: checkpoints, metrics and the bundle go there.
+            folder: checkpoints, metrics and the bundle go there.
             ranks: those that train together; alone when not given.
         """
         self.config = config
@@ -101,9 +101,9 @@ class Trainer:
         self.tokenizer = tokenizer
         self.data = data
         self.validator = validator
-        self.run_folder = run_folder
+        self.folder = folder
         self.writers: Sequence[Writer] = ()
-        self.journal = Journal(run_folder / "metrics.jsonl")
+        self.journal = Journal(folder.metrics)
         self.device = next(model.parameters()).device
         self.ranks = ranks
         self.updater = Updater(model, config.training, self.ranks)
@@ -113,14 +113,9 @@ class Trainer:
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         self._saved_step = -1
 
-    @property
-    def checkpoint_folder(self) -> Path:
-        """Where the checkpoints are."""
-        return self.run_folder / "checkpoints"
-
     def resume(self) -> bool:
         """Go to the newest intact checkpoint, if there is one, and say whether there was."""
-        saved = self.ranks.by_first(lambda: newest_checkpoint(self.checkpoint_folder))
+        saved = self.ranks.by_first(lambda: newest_checkpoint(self.folder.checkpoints))
         if saved is None:
             self.ranks.by_first(lambda: self.journal.cut(0))
             return False
@@ -130,7 +125,7 @@ class Trainer:
             self.state.best_scores = [(value, step) for value, step in self.state.best_scores]
         except TypeError:
             raise UserError(
-                f"{self.checkpoint_folder} is of another version of mtformer; start over with --fresh"
+                f"{self.folder.checkpoints} is of another version of mtformer; start over with --fresh"
             ) from None
         self.updater.n_parts = self.state.n_parts
         self.ranks.by_first(lambda: self.journal.cut(self.state.step))
@@ -325,7 +320,7 @@ class Trainer:
         self._report(result, better)
         if better and self.ranks.is_first:
             bundle = Bundle(self.model, self.tokenizer, self.config, result.scores | {"step": float(state.step)})
-            save_bundle(self.run_folder / BUNDLE_NAME, bundle)
+            save_bundle(self.folder.bundle, bundle)
 
     def _report(self, result: Validation, better: bool) -> None:
         log.info(
@@ -346,7 +341,7 @@ class Trainer:
     def _save(self) -> None:
         if self.state.step != self._saved_step and (self.ranks.is_first or is_sharded(self.model)):
             save_checkpoint(
-                self.checkpoint_folder,
+                self.folder.checkpoints,
                 self.state.step,
                 self.updater,
                 asdict(self.state),

@@ -5,15 +5,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mtformer.config import TrainingConfig
+from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import Batch
+from mtformer.seeds import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
@@ -149,7 +149,7 @@ class Updater:
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()
-        torch.manual_seed(mixed(self.settings.seed, step, self.ranks.rank))
+        torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
         losses = []
         for part in parts:
             with autocast(self.device, self.settings.precision):
@@ -184,8 +184,3 @@ def is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return any(sign in str(error) for sign in ("DefaultCPUAllocator: can't allocate memory", "bad_alloc"))
-
-
-def mixed(*numbers: int) -> int:
-    """Mix numbers into one seed of 31 bits: neighbours must not draw alike."""
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)

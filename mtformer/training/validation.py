@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from mtformer.config import Config
+from mtformer.data.batches import fill_batches, make_batch
+from mtformer.data.corpus import encode_corpus
 from mtformer.errors import UserError
+from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.hardware import autocast
-from mtformer.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
-from mtformer.text.batching import fill_batches, make_batch
-from mtformer.text.corpus import encode_corpus
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss

@@ -4,16 +4,14 @@ import importlib.util
 import logging
 import os
 import secrets
-from pathlib import Path
 from typing import Protocol
 
 from mtformer import logs
 from mtformer.config import Config
 from mtformer.errors import UserError
+from mtformer.runs import RunFolder
 
 log = logging.getLogger(__name__)
-
-_WANDB_ID = "wandb.id"
 
 
 class Writer(Protocol):
@@ -29,11 +27,11 @@ class Writer(Protocol):
 class TensorBoardWriter:
     """Writes the files that ``tensorboard --logdir runs`` shows."""
 
-    def __init__(self, run_folder: Path, first_step: int) -> None:
+    def __init__(self, folder: RunFolder, first_step: int) -> None:
         """What the files hold of ``first_step`` and later ones is no longer shown."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(run_folder / "tensorboard"), purge_step=first_step)
+        self._writer = SummaryWriter(str(folder.tensorboard), purge_step=first_step)
 
     def write(self, step: int, values: dict[str, float]) -> None:
         """Note the values of a step."""
@@ -49,11 +47,11 @@ class TensorBoardWriter:
 class WandbWriter:
     """Sends metrics to Weights & Biases, to the project that ``WANDB_PROJECT`` names or else to ``mtformer``."""
 
-    def __init__(self, run_folder: Path, config: Config) -> None:
+    def __init__(self, folder: RunFolder, config: Config) -> None:
         """Begin a run there, or go on with the one that belongs to the folder."""
         import wandb
 
-        file = run_folder / _WANDB_ID
+        file = folder.wandb_id
         if not file.is_file():
             file.write_text(secrets.token_hex(4), encoding="utf-8")
         self._run = wandb.init(
@@ -61,7 +59,7 @@ class WandbWriter:
             name=config.run.name,
             id=file.read_text(encoding="utf-8"),
             resume="allow",
-            dir=run_folder,
+            dir=folder.path,
             config=config.model_dump(mode="json"),
         )
 
@@ -96,11 +94,11 @@ def require_packages(config: Config) -> None:
         raise UserError(f"training.log_to: {', '.join(missing)} needs a package: pip install {' '.join(missing)}")
 
 
-def make_writers(config: Config, run_folder: Path, first_step: int) -> list[Writer]:
+def make_writers(config: Config, folder: RunFolder, first_step: int) -> list[Writer]:
     """Make the writers that ``config`` asks for, for a run whose next step is ``first_step``."""
     writers: list[Writer] = [LogWriter()] if logs.is_json() else []
     if "tensorboard" in config.training.log_to:
-        writers.append(TensorBoardWriter(run_folder, first_step))
+        writers.append(TensorBoardWriter(folder, first_step))
     if "wandb" in config.training.log_to:
-        writers.append(WandbWriter(run_folder, config))
+        writers.append(WandbWriter(folder, config))
     return writers

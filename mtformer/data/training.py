@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from mtformer.config import Config
 from mtformer.progress import watched
-from mtformer.text.corpus import Corpus, encode_corpus
+from mtformer.data.corpus import Corpus, encode_corpus
 from mtformer.text.sources import ParallelText
 from mtformer.text.tokenizer import Sampling, Tokenizer
-from mtformer.training.update import mixed
+from mtformer.seeds import derive_seed
 
 
 class TrainingData:
@@ -28,7 +28,7 @@ class TrainingData:
         """Let the corpus be that of an epoch, which depends on its number alone."""
         alpha, seed = self._config.tokenizer.sampling, self._config.training.seed
         if alpha:
-            self.corpus = self._encode(Sampling(alpha, mixed(seed, epoch)))
+            self.corpus = self._encode(Sampling(alpha, derive_seed(seed, epoch)))
 
     def places(self, indices: Iterable[int]) -> list[str]:
         """Say where pairs of the corpus stand, as file and line; this reads the text once more."""

@@ -3,8 +3,8 @@
 import re
 from functools import cache
 
-from mtformer.text.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, doubled, english_plural
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, doubled, english_plural
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,

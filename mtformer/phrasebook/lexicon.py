@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
-FOLDER = Path(__file__).parent / "lexicon"
+FOLDER = Path(__file__).parent / "tables"
 Row = dict[str, str]
 
 
@@ -123,7 +123,7 @@ class Verb(Entry):
         case: of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
         imperative: of the German verb, or "" if it follows the rule.
-        aspect: which tenses make sense, see :mod:`mtformer.text.phrasebook.clauses`.
+        aspect: which tenses make sense, see :mod:`mtformer.phrasebook.clauses`.
         subject, object, recipient: the kinds of nouns that it takes there.
         object_as: how one speaks of the object: as a kind (``any``), as something ``new``, as ``one`` and not several,
             without an article (``generic``), or in any way ("").

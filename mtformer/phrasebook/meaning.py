@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from mtformer.text.phrasebook.lexicon import Adjective, Name, Noun, Phrase, Relation, Time, Venue, Verb
+from mtformer.phrasebook.lexicon import Adjective, Name, Noun, Phrase, Relation, Time, Venue, Verb
 
 
 class Pronoun(Enum):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Name, Noun, Verb, is_ambiguous
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Name, Noun, Verb, is_ambiguous
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,
@@ -17,7 +17,7 @@ from mtformer.text.phrasebook.meaning import (
     Quality,
     Tense,
 )
-from mtformer.text.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, names_of, nouns, weight
+from mtformer.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, names_of, nouns, weight
 
 # Aspects that verbs have in the table: the tenses in which one makes sense, and how often it comes in each.
 _TENSES: dict[str, dict[str, int]] = {

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from mtformer.text.phrasebook.clauses import Clauses, verbs_of
-from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Noun, Reasons
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook.clauses import Clauses, verbs_of
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Noun, Reasons
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,
@@ -22,7 +22,7 @@ from mtformer.text.phrasebook.meaning import (
     Sentence,
     Tense,
 )
-from mtformer.text.phrasebook.phrases import HUMAN, adjectives_of, heads, nouns, pronoun_for
+from mtformer.phrasebook.phrases import HUMAN, adjectives_of, heads, nouns, pronoun_for
 
 _IMPERATIVE = ("activity", "act", "go", "stay", "skill")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from mtformer.text.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Time, Verb, is_ambiguous
-from mtformer.text.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Time, Verb, is_ambiguous
+from mtformer.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
 
 T = TypeVar("T")
 

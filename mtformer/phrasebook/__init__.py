@@ -11,6 +11,6 @@ and :mod:`.chinese` say them. Far more than 10^7 sentences are possible; :func:`
     pronouns        with an *it* that may mean either of two nouns; otherwise like test
 """
 
-from mtformer.text.phrasebook.splits import LANGUAGES, Saying, held_out, sentences, train
+from mtformer.phrasebook.splits import LANGUAGES, Saying, held_out, sentences, train
 
 __all__ = ["LANGUAGES", "Saying", "held_out", "sentences", "train"]

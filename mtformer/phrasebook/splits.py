@@ -6,12 +6,12 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from mtformer.phrasebook import chinese, english, german
+from mtformer.phrasebook.grammar import Grammar
+from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Venue, is_ambiguous
+from mtformer.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
+from mtformer.phrasebook.phrases import nouns
 from mtformer.progress import Progress
-from mtformer.text.phrasebook import chinese, english, german
-from mtformer.text.phrasebook.grammar import Grammar
-from mtformer.text.phrasebook.lexicon import LEXICON, Entry, Noun, Venue, is_ambiguous
-from mtformer.text.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
-from mtformer.text.phrasebook.phrases import nouns
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")

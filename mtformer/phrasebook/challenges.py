@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.text.phrasebook.lexicon import Entry, senses
-from mtformer.text.phrasebook.meaning import Sentence
-from mtformer.text.phrasebook.splits import LANGUAGES, Saying, antecedent, entries, held_out
+from mtformer.phrasebook.lexicon import Entry, senses
+from mtformer.phrasebook.meaning import Sentence
+from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, entries, held_out
 
 
 class Challenge(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mtformer.text.corpus import Corpus
+from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 
 

@@ -2,8 +2,8 @@
 
 import re
 
-from mtformer.text.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,

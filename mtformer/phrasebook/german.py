@@ -5,9 +5,9 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from mtformer.text.phrasebook.english import finish
-from mtformer.text.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
-from mtformer.text.phrasebook.meaning import (
+from mtformer.phrasebook.english import finish
+from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
     Det,
