@@ -3,10 +3,27 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from mtformer.errors import MtformerError
+from mtformer.errors import MtformerError, UserError
+
+
+def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Refuse an output that is also an input, under any name: writing it would destroy what is to be read.
+
+    Args:
+        output: the file to write; None and ``-`` mean standard output, and devices can be both read and written.
+        inputs: the files to read; None where an option is not given.
+
+    Raises:
+        UserError: they are the same file.
+    """
+    if output is None or not output.is_file():
+        return
+    for path in inputs:
+        if path is not None and path.is_file() and path.samefile(output):
+            raise UserError(f"{output} is both input and output: name another file for the output")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

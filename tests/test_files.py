@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from mtformer.errors import MtformerError, UserError
-from mtformer.files import write_atomically, write_folder_atomically
+from mtformer.files import require_distinct, write_atomically, write_folder_atomically
 
 OLD, NEW = "what was there before", "what comes instead"
 
@@ -132,7 +132,7 @@ IN_A_PROCESS_OF_ITS_OWN = """
 import os, resource, signal, sys
 from pathlib import Path
 from mtformer.errors import MtformerError
-from mtformer.files import write_atomically, write_folder_atomically
+from mtformer.files import require_distinct, write_atomically, write_folder_atomically
 
 def write(path):
     path = path / "left over" if path.is_dir() else path
@@ -170,3 +170,24 @@ def test_a_process_killed_while_writing_leaves_the_old_and_does_not_hinder_the_n
     target.write(lambda path: path.write_text(NEW))
     assert target.text() == NEW
     assert list(target.path.parent.rglob("*")) == sorted([target.path, *target.path.glob("*")])
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_an_output_that_is_an_input_is_refused_under_any_name(
+    link: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    text, other, missing = (tmp_path / name for name in ("text", "other", "missing"))
+    text.write_text(OLD)
+    link(other, text)
+    for output in (text, other, tmp_path / ".." / tmp_path.name / "text"):
+        with pytest.raises(UserError, match=f"^{output} is both input and output"):
+            require_distinct(output, [None, missing, text])
+
+
+def test_an_output_of_its_own_is_accepted(tmp_path: Path) -> None:
+    text, other = tmp_path / "text", tmp_path / "other"
+    text.write_text(OLD)
+    other.write_text(OLD)
+    for output in (None, Path("-"), other, tmp_path / "new"):
+        require_distinct(output, [None, Path("-"), text])
+    require_distinct(Path("/dev/null"), [Path("/dev/null")])
