@@ -20,6 +20,7 @@ from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
+from mtformer.runs import RunFolder
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
@@ -53,7 +54,7 @@ class ObservedTrainer(Trainer):
         return [parameter.detach().clone() for parameter in self.model.parameters()]
 
     def metrics(self) -> list[dict[str, Any]]:
-        text = (self.folder.metrics).read_text(encoding="utf-8")
+        text = self.folder.metrics.read_text(encoding="utf-8")
         assert text.endswith("\n")
         return [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
 
@@ -78,7 +79,7 @@ def make_trainer(
     torch.manual_seed(init_seed)
     model = build_model(config, tokenizer)
     validator = Validator(config, tokenizer, valid_pairs)
-    return ObservedTrainer(config, model, tokenizer, data, validator, folder)
+    return ObservedTrainer(config, model, tokenizer, data, validator, RunFolder(folder))
 
 
 def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:

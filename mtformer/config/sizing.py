@@ -8,7 +8,9 @@ from mtformer.config.schema import Config, ModelConfig
 from mtformer.errors import UserError
 
 
-class _Size(NamedTuple):
+class Size(NamedTuple):
+    """What a corpus of up to ``max_pairs`` sentence pairs gets by default."""
+
     max_pairs: float
     preset: str
     vocab_size: int
@@ -17,17 +19,17 @@ class _Size(NamedTuple):
     warmup_steps: int
 
 
-_SIZES = (
-    _Size(10_000, "tiny", 2_000, 1_024, 30, 200),
-    _Size(200_000, "small", 8_000, 2_048, 12, 400),
-    _Size(2_000_000, "small", 16_000, 4_096, 5, 2_000),
-    _Size(float("inf"), "base", 32_000, 8_192, 4, 4_000),
+SIZES = (
+    Size(10_000, "tiny", 2_000, 1_024, 30, 200),
+    Size(200_000, "small", 8_000, 2_048, 12, 400),
+    Size(2_000_000, "small", 16_000, 4_096, 5, 2_000),
+    Size(float("inf"), "base", 32_000, 8_192, 4, 4_000),
 )
 
 
 def sized_to_data(config: Config, n_pairs: int) -> Config:
     """Fill in what ``config`` leaves open and the number of training pairs decides."""
-    size = next(size for size in _SIZES if n_pairs <= size.max_pairs)
+    size = next(size for size in SIZES if n_pairs <= size.max_pairs)
     model = config.model
     if model.preset == "auto":
         given = model.model_dump(exclude_unset=True) | {"preset": size.preset}

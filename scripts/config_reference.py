@@ -1,5 +1,9 @@
-"""Print the README's table of all config keys, made from the schema and the docstrings in it."""
+"""Print docs/config.md, made from the schema and the docstrings in it.
 
+usage: python scripts/config_reference.py > docs/config.md
+"""
+
+import math
 import types
 import typing
 from typing import Any
@@ -8,15 +12,39 @@ from pydantic.fields import FieldInfo
 
 from mtformer.config import Config
 from mtformer.config.schema import SOURCE_KINDS, Section
+from mtformer.config.sizing import SIZES
+
+INTRODUCTION = """# Config reference
+
+A config is a YAML file with up to seven sections; a missing section or key takes its default. Values are read by the
+type of their key: `5e-4` is a number, and the language `no` is Norwegian. Relative paths start at the config file.
+`{src_lang}` and `{tgt_lang}` in paths and in `run.name` stand for the languages. All errors are reported at once, with
+file, line and the nearest valid key. `--set section.key=value` overrides a key on the command line.
+
+This page is generated: `python scripts/config_reference.py > docs/config.md`.
+"""
+SIZING = """## Defaults chosen by the size of the data
+
+A key shown with a dash that is not set gets its value from the number of training pairs. The value is written to the
+`config.yaml` of the run.
+
+| training pairs | `preset` | `vocab_size` | `max_tokens` | `max_epochs` | `warmup_steps` |
+|---|---|---|---|---|---|"""
 
 
 def main() -> None:
-    """Print the sections of a config and then the kinds of sources."""
+    """Print the sections of a config, the kinds of sources, and the defaults that depend on the data."""
+    print(INTRODUCTION)
     for name, field in Config.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             print_section(f"`{name}`", field.annotation)
     for kind, section in SOURCE_KINDS.items():
-        print_section(f"a source with `{kind.replace('/', '` and `')}`", section)
+        print_section(f"A source with `{kind.replace('/', '` and `')}`", section)
+    print(SIZING)
+    for size in SIZES:
+        pairs = "more" if size.max_pairs == math.inf else f"up to {size.max_pairs:,}"
+        numbers = (size.vocab_size, size.max_tokens, size.max_epochs, size.warmup_steps)
+        print(f"| {pairs} | `{size.preset}` | {' | '.join(f'{number:,}' for number in numbers)} |")
 
 
 def one_line(text: str | None) -> str:
@@ -26,7 +54,7 @@ def one_line(text: str | None) -> str:
 
 def print_section(title: str, section: type[Section]) -> None:
     """Print one table."""
-    print(f"**{title}**: {one_line(section.__doc__)}\n")
+    print(f"## {title}\n\n{one_line(section.__doc__)}\n")
     print("| key | value | default | meaning |")
     print("|---|---|---|---|")
     for name, field in section.model_fields.items():

@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""The README and docs/ agree with the program."""
 
 import re
 import shlex
@@ -13,18 +13,19 @@ from mtformer.config import Config
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))}
 
 
 def commands() -> list[str]:
     """All lines in indented blocks that call mtformer, without prompts and continuations."""
-    lines = re.findall(r"^ {4}(?:\$ )?(mtformer .*)$", README.replace("\\\n", " "), flags=re.MULTILINE)
+    lines = re.findall(r"^ {4}(?:\$ )?(mtformer .*)$", "\n".join(PAGES.values()), flags=re.MULTILINE)
     return sorted(set(lines))
 
 
-def test_the_config_table_is_that_of_the_schema() -> None:
-    command = [sys.executable, str(ROOT / "scripts/config_table.py")]
-    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert table.strip() in README
+def test_the_config_reference_is_that_of_the_schema() -> None:
+    command = [sys.executable, str(ROOT / "scripts/config_reference.py")]
+    page = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert page == PAGES["config.md"]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -39,9 +40,17 @@ def test_commands_have_only_options_that_exist(command: str) -> None:
     assert options <= set(re.findall(r"--[a-z-]+", helped.stdout))
 
 
-def test_files_that_it_names_are_there() -> None:
-    named = set(re.findall(r"(?:configs|scripts|tests|mtformer)/[\w./-]*\w", README))
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_it_names_exist(page: str) -> None:
+    named = set(re.findall(r"(?:configs|scripts|tests|mtformer|docs)/[\w./-]*\w", PAGES[page]))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    [folder] = {path.parent for path in (ROOT / page, ROOT / "docs" / page) if path.exists()}
+    links = [link for link in re.findall(r"\]\(([^)#]+)", PAGES[page]) if "://" not in link]
+    assert [link for link in links if not (folder / link).exists()] == []
 
 
 def test_the_minimal_config_in_it_is_one() -> None:
