@@ -97,7 +97,7 @@ class Translator:
         places = [(text, part) for text, parts in enumerate(parts_of) for part in range(len(parts))]
         found: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in parts_of]
         report(sum(not parts for parts in parts_of))
-        for batch, results in self._search_all([parts_of[text][part] for text, part in places]):
+        for batch, results in self._search_all([parts_of[text][part] for text, part in places], n_best):
             for place, hypotheses in zip(batch, results, strict=True):
                 text, part = places[place]
                 found[text][part] = hypotheses[:n_best]
@@ -124,23 +124,25 @@ class Translator:
         character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(pieces[i])), None)
         return sentence_end or word_start or character_start or len(pieces) - 1
 
-    def _search_all(self, parts: Sequence[list[int]]) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+    def _search_all(
+        self, parts: Sequence[list[int]], n_best: int
+    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """Yield, batch by batch, the places in ``parts`` of its rows and what was found for each."""
         lengths = [len(ids) for ids in parts]
         order = sorted(range(len(parts)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         for batch in fill_batches(order, lengths, self.search.batch_tokens):
             src = pad([parts[i] for i in batch]).to(self._device)
             limits = [int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch]
-            yield batch, self._search(src, limits)
+            yield batch, self._search(src, limits, n_best)
 
     @torch.inference_mode()
-    def _search(self, src: Tensor, limits: list[int]) -> list[list[Hypothesis]]:
+    def _search(self, src: Tensor, limits: list[int], n_best: int) -> list[list[Hypothesis]]:
         """Translate the sources (B, S), padded on the right, in at most ``limits`` pieces each."""
         decoder = TransformerDecoder(self.model, src, src != PAD_ID)
         alpha, beam_size = self.search.length_penalty, self.search.beam_size
         if beam_size == 1:
             return [[best] for best in greedy_search(decoder, limits, alpha=alpha, device=self._device)]
-        return beam_search(decoder, limits, beam_size=beam_size, alpha=alpha, device=self._device)
+        return beam_search(decoder, limits, beam_size=beam_size, alpha=alpha, n_best=n_best, device=self._device)
 
     def _join(self, parts: list[list[Hypothesis]]) -> list[Translation]:
         """Join the r-th best hypotheses of a text's parts into its r-th best translation."""

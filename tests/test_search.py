@@ -150,31 +150,60 @@ def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("max_length", [0, 1, 3])
-def test_a_beam_wide_enough_equals_exhaustive_search(max_length: int, alpha: float) -> None:
+def test_a_beam_as_wide_as_all_prefixes_equals_exhaustive_search(max_length: int, alpha: float) -> None:
+    k = 3**max_length
     for seed in range(5):
         expected = exhaustive_search(RandomDecoder(seed), max_length, alpha)
-        [found] = beam_search(RandomDecoder(seed), [max_length], beam_size=50, alpha=alpha)
-        assert len(found) == sum(3**length for length in range(max_length + 1))
-        assert_same_hypotheses(found, expected)
+        for n_best in {1, min(k, 3), k}:
+            [found] = beam_search(RandomDecoder(seed), [max_length], beam_size=k, n_best=n_best, alpha=alpha)
+            assert_same_hypotheses(found, expected[:n_best])
 
 
-def test_one_beam_equals_greedy_search_on_random_tables() -> None:
-    limits = [seed % 6 for seed in range(60)]
-    greedy = greedy_search(RandomDecoder(*range(60)), limits, alpha=0.6)
-    beam = beam_search(RandomDecoder(*range(60)), limits, beam_size=1, alpha=0.6)
-    assert [len(hypotheses) for hypotheses in beam] == [1] * 60
-    assert_same_hypotheses([best for [best] in beam], greedy)
+@pytest.mark.parametrize("beam_size", [1, 2, 4])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
+def test_the_best_score_is_never_below_that_of_greedy_search_on_random_tables(alpha: float, beam_size: int) -> None:
+    limits = [seed % 7 for seed in range(300)]
+    greedy = greedy_search(RandomDecoder(*range(300)), limits, alpha=alpha)
+    beam = beam_search(RandomDecoder(*range(300)), limits, beam_size=beam_size, alpha=alpha)
+    worse = [seed for seed in range(300) if beam[seed][0].score < greedy[seed].score - 1e-5]
+    assert worse == []
     assert len({len(hypothesis.ids) for hypothesis in greedy}) > 3
 
 
+def test_a_sentence_goes_on_while_a_beam_may_still_beat_its_finished_hypotheses() -> None:
+    # Two bad hypotheses finish first; the best is the one that all beams but one have left behind.
+    table: Table = {
+        (): {A: 0.5, B: 0.3, EOS: 0.2},
+        (A,): {C: 0.8, EOS: 0.2},
+        (B,): {EOS: 0.3, A: 0.2, B: 0.2, C: 0.3},
+        (A, C): {A: 0.9, B: 0.1},
+    }
+    decoder = TableDecoder(table)
+    [found] = beam_search(decoder, [10], beam_size=2, n_best=2, alpha=0.0)
+    assert_same_hypotheses(
+        found, [Hypothesis(ids, math.log(p), math.log(p)) for ids, p in [([A, C, A], 0.36), ([], 0.2)]]
+    )
+    assert len(decoder.n_rows) == 4  # [B, C], the likeliest other beam, has probability 0.09 and cannot win any more
+
+
+def test_fewer_n_best_are_the_first_of_more_and_need_no_more_steps() -> None:
+    for seed in range(60):
+        one, all_three = RandomDecoder(seed), RandomDecoder(seed)
+        [best] = beam_search(one, [6], beam_size=3, n_best=1, alpha=0.6)
+        [found] = beam_search(all_three, [6], beam_size=3, n_best=3, alpha=0.6)
+        assert best == found[:1]
+        assert len(one.n_rows) <= len(all_three.n_rows)
+
+
 @pytest.mark.parametrize("config", [{"norm": "post"}, {"norm": "pre", "positions": "learned"}])
-def test_one_beam_equals_greedy_search_on_a_model(config: dict[str, str]) -> None:
+def test_the_best_score_is_never_below_that_of_greedy_search_on_a_model(config: dict[str, str]) -> None:
     for seed in range(5):
         model, (src, mask) = make_model(seed, **config), sources(5, 1, 3, 2)
         with torch.inference_mode():
             greedy = greedy_search(TransformerDecoder(model, src, mask), [12, 4, 8, 6], alpha=0.6)
-            beam = beam_search(TransformerDecoder(model, src, mask), [12, 4, 8, 6], beam_size=1, alpha=0.6)
-        assert_same_hypotheses([best for [best] in beam], greedy)
+            for k in (1, 2, 4):
+                beam = beam_search(TransformerDecoder(model, src, mask), [12, 4, 8, 6], beam_size=k, alpha=0.6)
+                assert all(best.score > one.score - 1e-4 for (best, *_), one in zip(beam, greedy, strict=True))
 
 
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
@@ -242,17 +271,17 @@ def test_finished_sentences_leave_the_batch() -> None:
 
 @pytest.mark.parametrize("beam_size", [0, 1, 3])
 def test_each_sentence_is_ended_by_eos_at_its_own_limit(beam_size: int) -> None:
-    next_pieces = {A: 0.5, B: 0.3, C: 0.15, EOS: 0.05}
+    next_pieces = {A: 0.9, B: 0.06, C: 0.03, EOS: 0.01}
     endless: Table = {prefix: next_pieces for length in range(6) for prefix in product((A, B, C), repeat=length)}
     limits = [3, 0, 5, 1]
     decoder = TableDecoder(*[endless] * 4)
     if beam_size == 0:
         found = greedy_search(decoder, limits)
     else:
-        found = [best for best, *_ in beam_search(decoder, limits, beam_size=beam_size, alpha=0.0)]
+        found = [best for best, *_ in beam_search(decoder, limits, beam_size=beam_size, alpha=3.0)]
     assert [hypothesis.ids for hypothesis in found] == [[A] * limit for limit in limits]
     for hypothesis, limit in zip(found, limits, strict=True):
-        assert hypothesis.log_prob == pytest.approx(limit * math.log(0.5) + math.log(0.05), abs=1e-5)
+        assert hypothesis.log_prob == pytest.approx(limit * math.log(0.9) + math.log(0.01), abs=1e-5)
 
 
 def test_pad_unk_and_bos_are_never_chosen_even_if_the_model_prefers_them() -> None:

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import Project, sentence_pairs
@@ -199,3 +200,19 @@ def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(tra
     assert sum(best.text == tgt for [best], (_, tgt) in zip(together, pairs, strict=True)) >= 18
     for translations, (src, _) in list(zip(together, pairs, strict=True))[:5]:
         assert_same(translations, translator.translate([src])[0])
+
+
+def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(trained: Project) -> None:
+    bundle = load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
+    words = " ".join(src for src, _ in sentence_pairs(40, seed=5)).split()
+    random = np.random.default_rng(5)
+    # Most of these are no sentences that the model has learned, so that it is unsure how to continue.
+    texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(1_000)]
+    scores = {}
+    for beam_size in (1, 4):
+        search = bundle.config.search.model_copy(update={"beam_size": beam_size})
+        translator = Translator(bundle.model, bundle.tokenizer, search, tgt_lang="de", max_length=64)
+        scores[beam_size] = [best.score for [best] in translator.translate(texts)]
+    pairs = list(zip(scores[4], scores[1], strict=True))
+    assert [i for i, (beam, greedy) in enumerate(pairs) if beam < greedy - 1e-4] == []
+    assert sum(beam > greedy + 1e-4 for beam, greedy in pairs) > 100
