@@ -1,16 +1,22 @@
 """What tests share: a small language to learn, a config for it, and a model that has learned it."""
 
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two test processes share two cores
 
 import numpy as np
 import pytest
 import yaml
+
+from mtformer.cli import main
 
 ENGLISH = ["the red house", "a small dog", "my old friend", "this green car", "every good book", "her new garden"]
 GERMAN = [
@@ -33,13 +39,67 @@ class Project:
     config: Path
 
     def mtformer(self, *args: str | Path, stdin: str | bytes = "", env: dict[str, str] | None = None) -> "Result":
-        """Run the command line in the folder, as a user would."""
+        """Run the command line in the folder as a user would, but inside this process, which has torch loaded."""
+        with streams_at(stdin) as streams, pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.folder)
+            patch.setattr(sys, "argv", ["mtformer", *map(str, args)])
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            status = 0
+            try:
+                main()
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        return Result(status, streams.stdout, streams.stderr)
+
+    def process(self, *args: str | Path, env: dict[str, str] | None = None) -> "Result":
+        """Run the command line in a process of its own, where that makes a difference."""
         command = [sys.executable, "-m", "mtformer", *map(str, args)]
-        raw = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
-            command, cwd=self.folder, input=raw, capture_output=True, env=os.environ | (env or {}), timeout=300
-        )
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, env=os.environ | (env or {}), timeout=300)
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@dataclass
+class Streams:
+    """What a command has written."""
+
+    stdout: str = ""
+    stderr: str = ""
+
+
+@contextmanager
+def streams_at(stdin: str | bytes) -> Iterator[Streams]:
+    """Inside, the process has standard streams and logging as at its start; what it writes is there afterwards."""
+    written = Streams()
+    kept = sys.stdin, sys.stdout, sys.stderr
+    descriptors = [os.dup(number) for number in range(3)]
+    root, package = logging.getLogger(), logging.getLogger("mtformer")
+    handlers, levels = root.handlers[:], (root.level, package.level)
+    root.handlers.clear()
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin.encode() if isinstance(stdin, str) else stdin)
+        given.seek(0)
+        try:
+            for number, file in enumerate((given, out, err)):
+                os.dup2(file.fileno(), number)
+            sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 (a descriptor)
+            sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+            yield written
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):
+                    stream.flush()
+            sys.stdin, sys.stdout, sys.stderr = kept
+            for number, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            root.handlers[:] = handlers
+            root.setLevel(levels[0])
+            package.setLevel(levels[1])
+            for name, file in (("stdout", out), ("stderr", err)):
+                file.seek(0)
+                setattr(written, name, file.read().decode())
 
 
 @dataclass(frozen=True)

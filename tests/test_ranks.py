@@ -28,7 +28,7 @@ def metrics(project: Project, name: str) -> list[dict[str, float]]:
 
 def train(project: Project, name: str, n_ranks: int, max_steps: int = 20) -> Result:
     sets = ["--set", f"run.name={name}", "--set", f"training.max_steps={max_steps}"]
-    result = project.mtformer("train", project.config, *sets, "--nproc", str(n_ranks))
+    result = project.process("train", project.config, *sets, "--nproc", str(n_ranks))
     assert result.status == 0, result.stderr
     return result
 
@@ -60,7 +60,7 @@ def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_
 def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS)
     (tmp_path / "train.de").write_text("zu wenig\n", encoding="utf-8")
-    result = project.mtformer("train", project.config, "--nproc", "2")
+    result = project.process("train", project.config, "--nproc", "2")
     assert result.status == 2
     assert result.stderr.count("they are not translations line by line") == 1
     assert "Traceback" not in result.stderr
@@ -69,7 +69,7 @@ def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
 def test_faulty_updates_are_left_out_by_all_ranks_and_told_by_the_first(tmp_path: Path) -> None:
     settings = SETTINGS | {"spike_factor": 1.0001, "on_fault": "skip", "learning_rate": 1e-5, "max_steps": 10}
     project = make_project(tmp_path, **settings, grad_accum_steps=2, max_tokens=90)
-    result = project.mtformer("train", project.config, "--nproc", "2")
+    result = project.process("train", project.config, "--nproc", "2")
     assert result.status == 0, result.stderr
     [told, *_] = [line for line in result.stderr.splitlines() if "in the steps before" in line]
     assert result.stderr.count(told) == 1

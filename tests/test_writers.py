@@ -1,6 +1,7 @@
 """Metrics on their way to machines: JSON on stderr, TensorBoard, Weights & Biases."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,12 @@ def init(**settings):
 """
 
 
-def test_weights_and_biases_get_one_run_for_all_starts(tmp_path: Path) -> None:
+def test_weights_and_biases_get_one_run_for_all_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package is replaced by one that writes down what it is called with: the real one wants a server."""
     project = make_project(tmp_path, log_to=["wandb"], **SETTINGS)
     (tmp_path / "wandb.py").write_text(RECORDING_WANDB)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
     for max_steps in (4, 8):
         result = project.mtformer("train", project.config, "--set", f"training.max_steps={max_steps}")
         assert result.status == 0, result.stderr
@@ -90,6 +93,7 @@ def test_weights_and_biases_get_one_run_for_all_starts(tmp_path: Path) -> None:
     assert begun[0]["config"]["training"]["max_steps"] == 4
     assert [(call["step"], call["loss"]) for call in calls if "loss" in call] == curve(tmp_path, "loss")
     assert sum("finished" in call for call in calls) == 2
+    del sys.modules["wandb"]
 
 
 def test_a_package_that_is_not_there_is_named_before_anything_is_done(tmp_path: Path) -> None:

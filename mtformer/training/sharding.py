@@ -6,15 +6,17 @@ ranks, so each rank must do as many passes through the model as any other.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from mtformer.model.transformer import Transformer
+
+# FSDP and DTensor take half a second to import, so only processes of a group, the only ones that can shard, do it.
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
 
 
 def shard(model: Transformer, device: torch.device) -> None:
@@ -23,6 +25,9 @@ def shard(model: Transformer, device: torch.device) -> None:
     A parameter is divided by rows; as an attribute of the model it is whole (a tensor) while its layer computes, and
     this rank's share (a ``DTensor``) at other times. Gradients become sums over all ranks.
     """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
     if device.type == "cuda":
         torch.cuda.set_device(device)  # which is where FSDP puts the shares, layer by layer
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
@@ -37,7 +42,7 @@ def shard(model: Transformer, device: torch.device) -> None:
 
 def is_sharded(model: nn.Module) -> bool:
     """Tell whether :func:`shard` has divided ``model``."""
-    return isinstance(model, FSDPModule)
+    return bool(_sharded_modules(model))
 
 
 @contextmanager
@@ -57,6 +62,10 @@ def unsharded(model: nn.Module) -> Iterator[None]:
 
 def whole(tensor: Tensor) -> Tensor:
     """Return a tensor with the shares of all ranks, which must all ask for it; one that is whole as it is."""
+    if not dist.is_initialized():
+        return tensor
+    from torch.distributed.tensor import DTensor
+
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
@@ -67,10 +76,17 @@ def as_kept(tensor: Tensor, parameter: nn.Parameter) -> Tensor:
         tensor: of the parameter's shape, as its moments are; or of another, as the count of its updates is, and whole.
         parameter: sharded or not.
     """
-    if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
-        return distribute_tensor(tensor, parameter.device_mesh, parameter.placements, src_data_rank=None)
+    if dist.is_initialized():
+        from torch.distributed.tensor import DTensor, distribute_tensor
+
+        if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
+            return distribute_tensor(tensor, parameter.device_mesh, parameter.placements, src_data_rank=None)
     return tensor.to(parameter.device)
 
 
-def _sharded_modules(model: nn.Module) -> list[FSDPModule]:
+def _sharded_modules(model: nn.Module) -> "list[FSDPModule]":
+    if not dist.is_initialized():
+        return []
+    from torch.distributed.fsdp import FSDPModule
+
     return [module for module in model.modules() if isinstance(module, FSDPModule)]
