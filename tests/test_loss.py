@@ -11,13 +11,14 @@ from mtformer.data.batches import Batch, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.model.dropout import Dropout
 from mtformer.model.transformer import Transformer
-from mtformer.training.loss import smoothed_cross_entropy, summed_loss
+from mtformer.training.loss import Losses, smoothed_cross_entropy, summed_loss
 
 D_MODEL, VOCAB_SIZE = 24, 700
 
 
-def loss_and_gradients(loss: Tensor, *inputs: Tensor) -> list[Tensor]:
-    return [loss.detach(), *torch.autograd.grad(loss, inputs)]
+def loss_and_gradients(loss: Tensor | Losses, *inputs: Tensor) -> list[Tensor]:
+    minimized = loss.smoothed if isinstance(loss, Losses) else loss
+    return [minimized.detach(), *torch.autograd.grad(minimized, inputs)]
 
 
 def draw(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -44,7 +45,8 @@ def corpus_of(*lengths: tuple[int, int]) -> Corpus:
 def test_the_loss_of_a_hand_computed_case() -> None:
     weight = torch.tensor([[0.0], [math.log(3)]])  # over hidden = 1 these logits are the probabilities 1/4 and 3/4
     loss = smoothed_cross_entropy(torch.tensor([[1.0]]), weight, torch.tensor([1]), 0.2)
-    assert loss.item() == pytest.approx(-0.9 * math.log(3 / 4) - 0.1 * math.log(1 / 4), rel=1e-6)
+    assert loss.smoothed.item() == pytest.approx(-0.9 * math.log(3 / 4) - 0.1 * math.log(1 / 4), rel=1e-6)
+    assert loss.cross_entropy.item() == pytest.approx(-math.log(3 / 4), rel=1e-6)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.9])
@@ -89,7 +91,7 @@ def test_under_autocast_products_are_in_bfloat16_and_sums_in_float32() -> None:
 
 def test_a_target_that_the_model_holds_impossible_gives_a_large_and_finite_loss() -> None:
     weight = torch.tensor([[0.0], [1000.0]], requires_grad=True)
-    loss = smoothed_cross_entropy(torch.tensor([[1.0]]), weight, torch.tensor([0]), 0.0)
+    loss = smoothed_cross_entropy(torch.tensor([[1.0]]), weight, torch.tensor([0]), 0.0).smoothed
     assert 80 < loss.item() < 1000
     [gradient] = torch.autograd.grad(loss, weight)
     assert gradient.flatten().tolist() == [-1.0, 1.0]
@@ -97,7 +99,7 @@ def test_a_target_that_the_model_holds_impossible_gives_a_large_and_finite_loss(
 
 def test_not_a_number_stays_one() -> None:
     hidden, weight, target = draw(3)
-    assert smoothed_cross_entropy(hidden * math.nan, weight, target, 0.1).isnan()
+    assert all(loss.isnan() for loss in smoothed_cross_entropy(hidden * math.nan, weight, target, 0.1))
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
@@ -125,7 +127,7 @@ def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
         logits = model.project(hidden)[0, -1]
         expected += F.cross_entropy(logits, torch.tensor(piece), label_smoothing=0.1).item()
     batch: Batch = make_batch(corpus, [0])
-    assert summed_loss(model, batch, 0.1).item() == pytest.approx(expected, rel=1e-5)
+    assert summed_loss(model, batch, 0.1).smoothed.item() == pytest.approx(expected, rel=1e-5)
 
 
 def r_drop_loss(first: Tensor, second: Tensor, target: Tensor, label_smoothing: float, alpha: float) -> Tensor:
@@ -179,5 +181,15 @@ def test_r_drop_is_the_loss_of_its_paper_on_two_dropouts_of_each_sentence() -> N
 
 def test_r_drop_without_dropout_is_the_plain_loss() -> None:
     model, batch = tiny_model(), make_batch(corpus_of((3, 5), (4, 2), (1, 600)), [0, 1, 2])
-    expected = summed_loss(model, batch, 0.1)
-    assert summed_loss(model, batch, 0.1, r_drop=5.0).item() == pytest.approx(expected.item(), rel=1e-5)
+    expected = summed_loss(model, batch, 0.1).smoothed
+    assert summed_loss(model, batch, 0.1, r_drop=5.0).smoothed.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_the_plain_cross_entropy_is_free_of_smoothing_and_r_drop(r_drop: float) -> None:
+    hidden, weight, target = draw(1300)
+    losses = smoothed_cross_entropy(hidden, weight, target[:650] if r_drop else target, 0.1, r_drop)
+    labels = target[:650].repeat(2) if r_drop else target
+    expected = F.cross_entropy(hidden @ weight.T, labels, reduction="sum") / (2 if r_drop else 1)
+    assert losses.cross_entropy.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert not losses.cross_entropy.requires_grad

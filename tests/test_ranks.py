@@ -34,7 +34,7 @@ def train(project: Project, name: str, n_ranks: int, max_steps: int = 20) -> Res
 
 
 def assert_same_curves(project: Project, name: str, other: str) -> None:
-    kept = ("step", "epoch", "lr", "loss", "valid_loss", "valid_bleu")
+    kept = ("step", "epoch", "lr", "train_loss", "train_loss_smoothed", "valid_loss", "valid_bleu")
     ours, theirs = ([{k: line[k] for k in kept if k in line} for line in metrics(project, n)] for n in (name, other))
     assert len(ours) == len(theirs) > 3
     for mine, yours in zip(ours, theirs, strict=True):

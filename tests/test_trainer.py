@@ -114,7 +114,7 @@ def test_a_tiny_model_learns_to_reverse_what_it_has_not_seen(tmp_path: Path) -> 
     bundle = load_bundle(tmp_path / "model.safetensors")
     assert len(unseen) > 15
     assert bundle.scores["bleu"] > 80
-    losses = [line["loss"] for line in trainer.metrics() if "loss" in line]
+    losses = [line["train_loss"] for line in trainer.metrics() if "train_loss" in line]
     assert losses[-1] < 0.5 * losses[0]
 
 
@@ -227,16 +227,19 @@ def test_metrics_are_a_json_object_for_each_logged_step_and_each_validation(tmp_
     trainer = make_trainer(tmp_path, max_steps=14, log_every=4, validate_every=6)
     trainer.fit()
     lines = trainer.metrics()
-    training, validation = ([line for line in lines if key in line] for key in ("loss", "valid_loss"))
+    training, validation = ([line for line in lines if key in line] for key in ("train_loss", "valid_loss"))
     assert len(lines) == len(training) + len(validation)
     assert [line["step"] for line in training] == [4, 8, 12]
     assert [line["step"] for line in validation] == [6, 12, 14]
     common = {"step", "epoch", "seconds"}
-    assert all(line.keys() == common | {"loss", "lr", "tokens_per_second"} for line in training)
+    losses = {"train_loss", "train_loss_smoothed"}
+    assert all(line.keys() == common | losses | {"lr", "tokens_per_second"} for line in training)
     assert all(line.keys() == common | {"valid_loss", "valid_perplexity", "valid_bleu"} for line in validation)
     assert [line["epoch"] for line in validation] == [step // n_batches(trainer) for step in (6, 12, 14)]
     first = trainer.updates[:4]
-    assert training[0]["loss"] == pytest.approx(sum(u.loss for u in first) / sum(u.n_tokens for u in first))
+    n_tokens = sum(u.n_tokens for u in first)
+    assert training[0]["train_loss_smoothed"] == pytest.approx(sum(u.loss for u in first) / n_tokens)
+    assert training[0]["train_loss"] == pytest.approx(sum(u.cross_entropy for u in first) / n_tokens)
     assert validation[0]["valid_perplexity"] == pytest.approx(math.exp(validation[0]["valid_loss"]))
 
 
@@ -249,7 +252,7 @@ def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
         trainer.fit()
     lines = [record.getMessage() for record in caplog.records if record.name == "mtformer.progress"]
     assert [line.split(" step")[0] for line in lines] == ["training: 1 of 3", "training: 2 of 3", "training: 3 of 3"]
-    assert all(" left" in line and "loss " in line and "tokens/s" in line for line in lines)
+    assert all(" left" in line and "train loss " in line and "tokens/s" in line for line in lines)
 
 
 # When it stops, and what it leaves behind

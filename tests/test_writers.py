@@ -29,7 +29,7 @@ def test_json_logs_are_an_object_a_line_with_all_metrics(tmp_path: Path) -> None
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
     assert lines[0]["level"] == "info"
     shown = [line["metrics"] for line in lines if "metrics" in line]
-    kept = ("step", "loss", "valid_bleu")
+    kept = ("step", "train_loss", "valid_bleu")
     assert [{key: line.get(key) for key in kept} for line in shown] == [
         {key: line.get(key) for key in kept} for line in metrics(tmp_path)
     ]
@@ -51,7 +51,7 @@ def test_tensorboard_shows_the_curves_of_a_run_that_was_resumed(tmp_path: Path) 
         result = project.mtformer("train", project.config, "--set", f"training.max_steps={max_steps}")
         assert result.status == 0, result.stderr
     events = EventAccumulator(str(tmp_path / "runs/config/tensorboard")).Reload()
-    for name in ("loss", "lr", "valid_loss", "valid_bleu"):
+    for name in ("train_loss", "train_loss_smoothed", "lr", "valid_loss", "valid_bleu"):
         found = {event.step: event.value for event in events.Scalars(name)}
         assert found == pytest.approx(dict(curve(tmp_path, name)), rel=1e-6), name
     fresh = project.mtformer("train", project.config, "--fresh", "--set", "training.log_to=[]")
@@ -91,7 +91,9 @@ def test_weights_and_biases_get_one_run_for_all_starts(tmp_path: Path, monkeypat
     assert begun[0]["id"] == begun[1]["id"]
     assert (begun[0]["project"], begun[0]["name"], begun[0]["resume"]) == ("mtformer", "config", "allow")
     assert begun[0]["config"]["training"]["max_steps"] == 4
-    assert [(call["step"], call["loss"]) for call in calls if "loss" in call] == curve(tmp_path, "loss")
+    assert [(call["step"], call["train_loss"]) for call in calls if "train_loss" in call] == curve(
+        tmp_path, "train_loss"
+    )
     assert sum("finished" in call for call in calls) == 2
     del sys.modules["wandb"]
 

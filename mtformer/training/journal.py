@@ -9,6 +9,7 @@ from pathlib import Path
 from mtformer.errors import MtformerError
 from mtformer.files import write_atomically
 from mtformer.logs import finite
+from mtformer.training.update import Update
 
 
 class Journal:
@@ -45,26 +46,34 @@ def _step_of(line: str) -> float:
 
 
 class RunningLoss:
-    """Loss and speed since the last line in the journal."""
+    """Losses and speed since the last line in the journal."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
-        self._loss = 0.0
+        self._smoothed = 0.0
+        self._cross_entropy = 0.0
         self._n_tokens = 0
 
-    def add(self, loss: float, n_tokens: int) -> None:
-        """Count an update with its summed loss."""
-        self._loss += loss
-        self._n_tokens += n_tokens
+    def add(self, update: Update) -> None:
+        """Count an update."""
+        self._smoothed += update.loss
+        self._cross_entropy += update.cross_entropy
+        self._n_tokens += update.n_tokens
 
-    def mean(self) -> float:
-        """Return the loss per target piece, in nats."""
-        return self._loss / max(1, self._n_tokens)
+    def metrics(self) -> dict[str, float]:
+        """Return the losses, in nats per target token, and the target tokens per second, padding not counted.
 
-    def tokens_per_second(self) -> float:
-        """Return the target pieces per second, padding not counted."""
-        return self._n_tokens / max(1e-9, time.monotonic() - self._started)
+        ``train_loss`` is the cross entropy, as ``valid_loss`` is, but with dropout; ``train_loss_smoothed`` is what
+        training minimizes, with label smoothing and R-Drop.
+        """
+        n_tokens = max(1, self._n_tokens)
+        return {
+            "train_loss": self._cross_entropy / n_tokens,
+            "train_loss_smoothed": self._smoothed / n_tokens,
+            "tokens_per_second": self._n_tokens / max(1e-9, time.monotonic() - self._started),
+        }
 
     def note(self) -> str:
-        """Return what the progress bar shows."""
-        return f"loss {self.mean():.3f}, {self.tokens_per_second():,.0f} tokens/s"
+        """Return the text beside the progress bar."""
+        metrics = self.metrics()
+        return f"train loss {metrics['train_loss']:.3f}, {metrics['tokens_per_second']:,.0f} tokens/s"

@@ -1,6 +1,6 @@
-"""The loss: cross entropy with label smoothing, summed over the pieces that are to be predicted."""
+"""The loss: cross entropy with label smoothing, summed over the target tokens."""
 
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,13 +14,26 @@ _DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
 
 
-def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
-    """Return the cross entropy in nats, summed over the batch's target pieces; padding takes no part.
+class Losses(NamedTuple):
+    """Losses summed over target tokens, in nats.
 
-    The sum is not yet divided, so that several batches can be added up and divided once, by the pieces of them all:
-    then (8 pairs × 1 batch) and (2 pairs × 4 batches) give the same gradient.
+    Attributes:
+        smoothed: what training minimizes: the cross entropy with label smoothing and, if used, R-Drop's divergence.
+        cross_entropy: without either, comparable with the validation loss. It has no gradient.
+    """
 
-    With ``r_drop`` as its α every sentence is taken twice, with other dropout, and the two predictions are to agree.
+    smoothed: Tensor
+    cross_entropy: Tensor
+
+
+def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+    """Return the losses summed over the batch's target tokens; padding is ignored.
+
+    Sums, not means: several batches are added up and divided once, by their common number of tokens. Then 8 pairs in
+    one batch and 2 pairs in each of 4 batches give the same gradient.
+
+    With ``r_drop``, its α, the model predicts every sentence twice, with different dropout, and the two predictions
+    should agree.
     """
     n = 2 if r_drop else 1
     src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
@@ -31,8 +44,8 @@ def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop
 
 def smoothed_cross_entropy(
     hidden: Tensor, weight: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0
-) -> Tensor:
-    """Return the summed cross entropy of the logits hidden·Wᵀ, which never exist all at once.
+) -> Losses:
+    """Return the summed losses of the logits hidden·Wᵀ, which never exist all at once.
 
     Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V pieces. With logits z that
     loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z): the plain cross entropy and ε·(z[y] - mean(z)).
@@ -54,8 +67,9 @@ def smoothed_cross_entropy(
     with torch.autocast(device, enabled=False):
         hidden = hidden.to(weight.dtype)
         with_gradient = torch.is_grad_enabled()
-        loss = _ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, r_drop, dtype, with_gradient)  # type: ignore[no-untyped-call]
-        return cast(Tensor, loss)
+        return Losses(
+            *_ChunkedCrossEntropy.apply(hidden, weight, target, label_smoothing, r_drop, dtype, with_gradient)  # type: ignore[no-untyped-call]
+        )
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -74,10 +88,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         r_drop: float,
         dtype: torch.dtype,
         with_gradient: bool,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         k, n, v = 2 if r_drop else 1, len(target), len(weight)
         h, w = hidden.to(dtype).unflatten(0, (k, n)), weight.to(dtype)  # (K, N, D), (V, D)
-        loss = hidden.new_zeros(())
+        cross_entropy, penalty = hidden.new_zeros(()), hidden.new_zeros(())
         d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
         chunk_rows = _CHUNK_ROWS[h.device.type] // k
         chunk = h.new_empty(k * min(n, chunk_rows), v)
@@ -87,27 +101,29 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             p = chunk[: len(y)]  # (K·C, V)
             torch.mm(h_rows, w.t(), out=p)
             torch.softmax(p, dim=-1, out=p)
-            loss -= p.gather(1, y).float().clamp_min(_SMALLEST).log().sum()
+            cross_entropy -= p.gather(1, y).float().clamp_min(_SMALLEST).log().sum()
             if r_drop:
-                loss += _divergence_(p, r_drop / 2)
+                penalty += _divergence_(p, r_drop / 2)
             if with_gradient:
                 d_hidden[:, rows] = (p @ w).unflatten(0, (k, -1))
                 d_weight += p.t() @ h_rows
         # What is alike for all rows or all pieces, and the targets, need no pass over the logits.
         target = target.repeat(k)
         w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (K·N, D), (D,)
-        loss += label_smoothing * (hidden * (w_target - w_mean)).sum()
+        penalty += label_smoothing * (hidden * (w_target - w_mean)).sum()
         d_hidden = d_hidden.flatten(0, 1).to(hidden.dtype) - (1 - label_smoothing) * w_target - label_smoothing * w_mean
         d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
         d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
         ctx.save_for_backward(d_hidden, d_weight)
         ctx.k = k
-        return loss / k
+        cross_entropy /= k
+        ctx.mark_non_differentiable(cross_entropy)
+        return cross_entropy + penalty / k, cross_entropy
 
     @staticmethod
-    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         d_hidden, d_weight = ctx.saved_tensors
-        d_sum = d_loss / ctx.k
+        d_sum = d_smoothed / ctx.k
         return d_sum * d_hidden, d_sum * d_weight, None, None, None, None, None
 
 

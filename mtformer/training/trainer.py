@@ -154,10 +154,10 @@ class Trainer:
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
-                    running.add(update.loss, update.n_tokens)
+                    running.add(update)
                     progress.advance(note=self._note(running))
                 if self._is_due(self.settings.log_every, update):
-                    self._log(loss=running.mean(), lr=rate, tokens_per_second=running.tokens_per_second())
+                    self._log(**running.metrics(), lr=rate)
                     running = RunningLoss()
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
@@ -324,7 +324,7 @@ class Trainer:
 
     def _report(self, result: Validation, better: bool) -> None:
         log.info(
-            "step %d, epoch %.1f, %.1f min: loss %.3f, perplexity %.2f, %s%s",
+            "step %d, epoch %.1f, %.1f min: valid loss %.3f, perplexity %.2f, %s%s",
             self.state.step,
             self.state.step / self.steps_per_epoch,
             self.state.seconds / 60,

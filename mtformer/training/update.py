@@ -28,13 +28,15 @@ class Update:
     """What became of an update.
 
     Attributes:
-        loss: summed over the target pieces, in nats.
-        n_tokens: target pieces, padding not counted.
+        loss: as minimized, summed over the target tokens, in nats; label smoothing and R-Drop included.
+        cross_entropy: the same without label smoothing and R-Drop.
+        n_tokens: target tokens, padding not counted.
         fault: why the weights were left as they were; empty if they were not.
         suspects: with a fault, the pairs among which the reason is.
     """
 
     loss: float
+    cross_entropy: float
     n_tokens: int
     fault: str = ""
     suspects: Sequence[int] = ()
@@ -78,8 +80,9 @@ class Updater:
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
         norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
-        *own_losses, grad_norm = torch.stack([*losses, norm]).tolist()  # one wait for a GPU, not one for each
-        [loss] = self.ranks.sum(sum(own_losses))
+        *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()  # one wait for a GPU, not one for each
+        own_losses, own_cross_entropies = sums[::2], sums[1::2]
+        loss, cross_entropy = self.ranks.sum(sum(own_losses), sum(own_cross_entropies))
         fault = self._fault(loss / n_tokens, grad_norm, usual_loss)
         suspects: list[int] = []
         if fault:
@@ -92,7 +95,7 @@ class Updater:
             if self.average:
                 self.average.update(step)
         self.model.zero_grad(set_to_none=True)
-        return Update(loss, int(n_tokens), fault, suspects)
+        return Update(loss, cross_entropy, int(n_tokens), fault, suspects)
 
     def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:
         """Return the pairs, of all ranks, of the parts whose losses are not finite; of all parts if there are none."""
@@ -118,7 +121,7 @@ class Updater:
         """Compute the gradients, in smaller parts from now on when memory runs out: the sums stay what they are.
 
         Returns:
-            the parts that the batches were taken in, and the summed loss of each.
+            the parts that the batches were taken in, and of each the summed loss and cross entropy, (2,).
         """
         while True:
             parts = [part for batch in batches for part in batch.parts(self.n_parts)]
@@ -154,8 +157,8 @@ class Updater:
         for part in parts:
             with autocast(self.device, self.settings.precision):
                 loss = summed_loss(self.model, part, self.settings.label_smoothing, self.settings.r_drop)
-            (loss / n_tokens).backward()
-            losses.append(loss.detach())
+            (loss.smoothed / n_tokens).backward()
+            losses.append(torch.stack(loss).detach())
         return losses
 
     def _share_gradients(self) -> None:

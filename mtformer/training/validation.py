@@ -95,7 +95,7 @@ class Validator:
         total, n_tokens = 0.0, 0.0
         for indices in ranks.share(fill_batches(order, lengths, max_tokens)):
             batch = make_batch(corpus, indices).to(next(model.parameters()).device)
-            total += summed_loss(model, batch, label_smoothing=0.0).item()
+            total += summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item()
             n_tokens += batch.n_tokens
         total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
