@@ -7,16 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from conftest import Project, Result, make_project
 
+from mtformer.config import load_config
+from mtformer.errors import UserError
+from mtformer.training import run
 from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.launch import without_nproc
-from mtformer.training.ranks import ALONE, Ranks
+from mtformer.training.launch import launch, without_nproc
+from mtformer.training.ranks import ALONE, Ranks, local_device
 
 SETTINGS: dict[str, Any] = {"max_steps": 20, "log_every": 5, "validate_every": 10, "learning_rate": 0.005}
 
@@ -193,6 +198,52 @@ def test_shares_are_divided_and_brought_together() -> None:
     shares = [Ranks(rank, 3).share(items) for rank in range(3)]
     assert shares == [[0, 3, 6], [1, 4], [2, 5]]
     assert ALONE.unshare(ALONE.share(items)) == items
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with one GPU, as far as torch knows."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+
+
+class ThreeRanks(Ranks):
+    """One of three ranks on two machines, the other of which has what it needs."""
+
+    def _gather(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+        return [items, items, []]
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.parametrize("rank", [0, 1])
+def test_more_ranks_than_gpus_are_an_error_of_every_rank_before_any_text_is_read(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", str(rank))
+    monkeypatch.setattr(run, "joined_ranks", lambda device: nullcontext(ThreeRanks(rank, 3)))
+    config = load_config(make_project(tmp_path).config)
+    (tmp_path / "train.en").unlink()
+    with pytest.raises(UserError, match="has 1 GPU for 2 processes: start one process for each GPU"):
+        run.train(config)
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_more_processes_than_gpus_are_refused_before_they_start() -> None:
+    with pytest.raises(UserError, match="has 1 GPU for 2 processes"):
+        launch(2, "auto")
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_rank_of_a_machine_with_enough_gpus_hears_of_one_without() -> None:
+    class OtherLacks(Ranks):
+        def _gather(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+            return [items, ["elsewhere has 1 GPU for 2 processes"]]
+
+    with pytest.raises(UserError, match="elsewhere has 1 GPU for 2 processes"):
+        local_device(torch.device("cuda"), OtherLacks(0, 2))
+    assert local_device(torch.device("cuda")) == torch.device("cuda", 0)
+    assert local_device(torch.device("cpu"), OtherLacks(0, 2)) == torch.device("cpu")
 
 
 def test_torchrun_is_not_told_to_start_torchrun() -> None:

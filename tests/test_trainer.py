@@ -303,10 +303,13 @@ class ScriptedValidator(Validator):
 @pytest.mark.parametrize(
     ("metric", "scores", "best", "n_validations"),
     [
-        ("bleu", [(3, 10), (2, 30), (1, 20), (1, 30)], 2, 4),  # only reached again, not passed
+        ("bleu", [(3, 10), (2, 30), (1, 20), (2, 30)], 2, 4),  # only equalled
+        ("bleu", [(4.74, 0), (4.48, 0), (4.2, 0), (4.3, 0), (4.4, 0)], 3, 5),  # equal BLEU: the loss decides
+        ("bleu", [(3, 10), (2, 30), (1, 30), (3, 30), (1, 30)], 3, 5),
+        ("bleu", [(math.nan, 10), (2, 10), (math.nan, 10), (3, 10)], 2, 4),
         ("bleu", [(3, 0), (4, 1), (5, 0.5), (6, 2), (1, 1), (1, 1)], 4, 6),
         ("loss", [(3, 10), (2, 5), (2, 90), (2.5, 99)], 2, 4),
-        ("ter", [(3, 10), (2, 30), (1, 20), (1, 30)], 2, 4),
+        ("ter", [(3, 10), (2, 30), (1, 20), (2, 30)], 2, 4),
     ],
 )
 def test_early_stopping_keeps_the_best_model(
@@ -336,11 +339,11 @@ def test_metrics_that_cannot_be_written_are_told_in_a_sentence(tmp_path: Path) -
 def test_the_checkpoints_of_the_best_validations_are_kept(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"validate_every": 2, "keep_best": 2, "keep_last": 1, "early_stopping_patience": None}
     trainer = make_trainer(tmp_path, max_steps=12, **settings)
-    trainer.validator = ScriptedValidator([(3, 10), (2, 30), (1, 20), (1, 40), (1, 25), (1, math.nan)])
+    trainer.validator = ScriptedValidator([(3, 10), (2, 30), (1.5, 30), (1, 40), (1, 25), (1, math.nan)])
     trainer.fit()
-    assert trainer.state.best_scores == [(40, 8), (30, 4)]
+    assert trainer.state.best_scores == [(40, 1, 8), (30, 1.5, 6)]
     kept = [path.name for path in list_checkpoints(trainer.folder.checkpoints)]
-    assert kept == ["step-000012", "step-000008", "step-000004"]
+    assert kept == ["step-000012", "step-000008", "step-000006"]
 
 
 def test_where_pieces_are_drawn_each_epoch_has_its_own_and_a_resumed_one_the_same(tmp_path: Path) -> None:

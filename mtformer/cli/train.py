@@ -38,7 +38,7 @@ def train(
     if nproc > 1:
         from mtformer.training.launch import launch
 
-        launch(nproc)
+        launch(nproc, loaded.training.device)
 
     from mtformer.runs import RunFolder
     from mtformer.training import run

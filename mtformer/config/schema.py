@@ -323,7 +323,7 @@ class TrainingConfig(Section):
     keep_best: int = Field(default=0, ge=0)
     """… and those of so many of the best validations, which `mtformer average` can make one model of."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
-    """What makes a model the best one."""
+    """What makes a model the best one; the validation loss breaks ties."""
     early_stopping_patience: PositiveInt | None = 10
     """Stop after this many validations without a better model; `null`: never."""
     log_to: list[Literal["tensorboard", "wandb"]] = []

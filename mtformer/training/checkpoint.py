@@ -112,7 +112,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 def best_checkpoints(folder: Path) -> list[Path]:
     """Return the checkpoints of the best validations that are kept, the best first."""
     newest = newest_checkpoint(folder)
-    steps = [step for _, step in newest.state["best_scores"]] if newest else []
+    steps = [step for _, _, step in newest.state["best_scores"]] if newest else []
     paths = {step_of(path): path for path in list_checkpoints(folder)}
     return [paths[step] for step in steps if step in paths]
 

@@ -1,18 +1,25 @@
-"""Starting several training processes through torchrun, and what a process learns from it."""
+"""Start several training processes with torchrun."""
 
 import os
 import sys
 from typing import NoReturn
 
 from mtformer.errors import UserError
+from mtformer.hardware import pick_device
+from mtformer.training.ranks import require_gpus
 
-_SECONDS_TO_SAVE = 300  # torchrun would kill, half a minute after an interrupt, who is still saving
+_SECONDS_TO_SAVE = 300  # half a minute after an interrupt, torchrun would kill a process that is still saving
 
 
-def launch(n_processes: int) -> NoReturn:
-    """Let torchrun run this very command line, without ``--nproc``, in so many processes, and end as they do."""
+def launch(n_processes: int, device: str) -> NoReturn:
+    """Let torchrun run this command line, without ``--nproc``, in ``n_processes`` processes, and exit as they do.
+
+    Raises:
+        UserError: torchrun has started this process already, or ``device`` is ``cuda`` and there are too few GPUs.
+    """
     if "WORLD_SIZE" in os.environ:
-        raise UserError("torchrun has started this process: leave --nproc to it")
+        raise UserError("torchrun has started this process already: leave out --nproc")
+    require_gpus(pick_device(device), n_processes)
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
@@ -24,7 +31,7 @@ def launch(n_processes: int) -> NoReturn:
         run(parse_args([*options.split(), *without_nproc(sys.argv[1:])]))
     except ChildFailedError as error:
         _, first = error.get_first_failure()
-        sys.exit(first.exitcode if first.exitcode in (2, 130) else 1)  # what it was has been told by the process
+        sys.exit(first.exitcode if first.exitcode in (2, 130) else 1)  # the process has reported the error
     except SignalException:
         sys.exit(130)
     sys.exit(0)
@@ -43,15 +50,15 @@ def without_nproc(arguments: list[str]) -> list[str]:
 
 
 def is_first_rank() -> bool:
-    """Tell whether this process is the only one, or the one of several that speaks to the user."""
+    """Tell whether this process is the only one, or of several the one that prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def end_at_once() -> None:
-    """End a process that torchrun has started, now that its work is done, without tearing down Python.
+    """End a process that torchrun has started, once its work is done, without Python's shutdown.
 
-    That has been seen, very rarely, to abort ("terminate called without an active exception"), and torchrun would take
-    a finished run for a failed one.
+    Very rarely, the shutdown aborts ("terminate called without an active exception"), and torchrun would report a
+    finished run as failed.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ:
         sys.stdout.flush()
@@ -60,6 +67,6 @@ def end_at_once() -> None:
 
 
 def is_restart() -> bool:
-    """Tell whether torchrun or Slurm has started this process again after a failure; nothing must start over then."""
+    """Tell whether torchrun or Slurm has restarted this process after a failure: it must resume, even with --fresh."""
     counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
     return any(count != "0" for count in counts)

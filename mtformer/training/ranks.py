@@ -6,6 +6,7 @@ those of the whole batch, so a config means the same however many ranks there ar
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -136,18 +137,40 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
-def local_device(device: torch.device) -> torch.device:
+def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:
     """Return the GPU of this rank among those of its machine.
 
     Raises:
-        UserError: there are fewer GPUs than ranks.
+        UserError: a machine has fewer GPUs than ranks; all ranks of all machines raise it.
     """
     if device.type != "cuda":
         return device
-    rank, n_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if rank >= n_gpus:
-        raise UserError(f"there are {n_gpus} GPUs here for more processes than that: start one for each GPU")
-    return torch.device("cuda", rank)
+    lacking = ranks.collect(_lacking_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+    if lacking:
+        raise UserError("; ".join(lacking))
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def require_gpus(device: torch.device, n_processes: int) -> None:
+    """Require a GPU of this machine for each of ``n_processes``, if ``device`` is a GPU.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if device.type == "cuda" and (lacking := _lacking_gpus(n_processes)):
+        raise UserError(lacking[0])
+
+
+def _lacking_gpus(n_processes: int) -> list[str]:
+    """Return a message if this machine has too few GPUs."""
+    n_gpus = torch.cuda.device_count()
+    if n_processes <= n_gpus:
+        return []
+    gpus = "1 GPU" if n_gpus == 1 else f"{n_gpus} GPUs"
+    return [
+        f"{socket.gethostname()} has {gpus} for {n_processes} processes: start one process for each GPU, or train on "
+        "the CPU (training.device=cpu)"
+    ]
 
 
 def _is_lost_contact(error: RuntimeError) -> bool:

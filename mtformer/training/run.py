@@ -84,6 +84,7 @@ def dry_run(config: Config, *, fresh: bool = False) -> str:
 
 def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
     """Read the text, get the tokenizer and build the model; nothing is written."""
+    device = local_device(pick_device(config.training.device), ranks)
     require_packages(config)
     data = config.data
     train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
@@ -97,7 +98,6 @@ def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
     _report(training_data.corpus)
     keep_freed_memory()
     torch.manual_seed(config.training.seed)
-    device = local_device(pick_device(config.training.device))
     model = build_model(config, tokenizer)
     if base:
         initialize(model, tokenizer, base)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
+from typing import Any, NamedTuple
 
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import Config
@@ -36,23 +37,41 @@ _LOWER_IS_BETTER = ("loss", "ter")
 _SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
 
-@dataclass
-class TrainState:
-    """Where training stands; with weights, optimizer and random state, all that going on needs.
+class Score(NamedTuple):
+    """How good the model was in one validation.
 
     Attributes:
-        step: updates done.
-        epoch: passes over the data done.
-        batch: batches of the present epoch done.
+        value: the early-stopping metric, negated if lower is better.
+        loss: the validation loss.
+        step: the step of the validation.
+    """
+
+    value: float
+    loss: float
+    step: int
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """A key by which better scores compare greater: among equal values, the lower loss is better."""
+        return self.value, -self.loss if math.isfinite(self.loss) else -math.inf
+
+
+@dataclass
+class TrainState:
+    """Where training stands. Together with weights and optimizer, it is all that resuming needs.
+
+    Attributes:
+        step: completed updates.
+        epoch: completed passes over the data.
+        batch: completed batches of the current epoch.
         seconds: time spent training, validations included, over all starts of the run.
-        best: the validation metric of the best model so far, higher is better.
-        best_step: the step it was reached at.
+        best: the score of the best model so far, which is in the bundle.
         stale: validations since then.
-        best_scores: the metric and the step of the best validations, whose checkpoints are kept.
-        usual_loss: the loss of a target piece in the last updates.
-        skipped: faulty updates left out.
+        best_scores: the best scores, best first; their checkpoints are kept.
+        usual_loss: the moving average of the loss per target token.
+        skipped: faulty updates that were skipped.
         skipped_in_a_row: those since the last sound one.
-        n_parts: of each batch, since memory has run out.
+        n_parts: into how many parts each batch is split, since memory ran out.
         validation_due: the run was interrupted before the validation of this step.
     """
 
@@ -60,15 +79,26 @@ class TrainState:
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0
-    best: float | None = None
-    best_step: int = 0
+    best: Score | None = None
     stale: int = 0
-    best_scores: list[tuple[float, int]] = field(default_factory=list)
+    best_scores: list[Score] = field(default_factory=list)
     usual_loss: float | None = None
     skipped: int = 0
     skipped_in_a_row: int = 0
     n_parts: int = 1
     validation_due: bool = False
+
+    @classmethod
+    def load(cls, saved: dict[str, Any]) -> "TrainState":
+        """Return the state that a checkpoint contains.
+
+        Raises:
+            TypeError: it is the state of another version of mtformer.
+        """
+        state = cls(**saved)
+        state.best = Score(*state.best) if state.best else None
+        state.best_scores = [Score(*score) for score in state.best_scores]
+        return state
 
 
 class Trainer:
@@ -121,8 +151,7 @@ class Trainer:
             return False
         restore(self.updater, saved)
         try:
-            self.state = TrainState(**saved.state)
-            self.state.best_scores = [(value, step) for value, step in self.state.best_scores]
+            self.state = TrainState.load(saved.state)
         except TypeError:
             raise UserError(
                 f"{self.folder.checkpoints} is of another version of mtformer; start over with --fresh"
@@ -219,7 +248,7 @@ class Trainer:
         return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
     def _is_among_best(self) -> bool:
-        return any(step == self.state.step for _, step in self.state.best_scores)
+        return any(score.step == self.state.step for score in self.state.best_scores)
 
     def _is_due(self, every: int, update: Update) -> bool:
         return not update.fault and self.state.step % every == 0
@@ -307,13 +336,15 @@ class Trainer:
         state = self.state
         metric = self.settings.early_stopping_metric
         value = result.scores[metric] * (-1 if metric in _LOWER_IS_BETTER else 1)
-        better = math.isfinite(value) and (state.best is None or value > state.best)
+        score = Score(value, result.loss, state.step)
+        better = math.isfinite(value) and (state.best is None or score.rank > state.best.rank)
         if better:
-            state.best, state.best_step, state.stale = value, state.step, 0
+            state.best, state.stale = score, 0
         else:
             state.stale += 1
         if math.isfinite(value):
-            ranking = sorted([*state.best_scores, (value, state.step)], key=lambda score: (-score[0], score[1]))
+            # The sort is stable: of equal scores the earlier one is kept.
+            ranking = sorted([*state.best_scores, score], key=lambda score: score.rank, reverse=True)
             state.best_scores = ranking[: self.settings.keep_best]
         scores = {f"valid_{name}": score for name, score in result.scores.items()}
         self._log(**scores, valid_perplexity=result.perplexity)
@@ -323,6 +354,8 @@ class Trainer:
             save_bundle(self.folder.bundle, bundle)
 
     def _report(self, result: Validation, better: bool) -> None:
+        best = self.state.best
+        known = f" (best {abs(best.value):.2f} at step {best.step})" if best else ""
         log.info(
             "step %d, epoch %.1f, %.1f min: valid loss %.3f, perplexity %.2f, %s%s",
             self.state.step,
@@ -333,7 +366,7 @@ class Trainer:
             ", ".join(
                 f"{shown} {result.scores[name]:.2f}" for name, shown in _SHOWN_AS.items() if name in result.scores
             ),
-            " (best)" if better else f" (best {abs(self.state.best or 0):.2f} at step {self.state.best_step})",
+            " (best)" if better else known,
         )
         for sample in result.samples:
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
@@ -346,7 +379,7 @@ class Trainer:
                 self.updater,
                 asdict(self.state),
                 keep_last=self.settings.keep_last,
-                keep_steps=[step for _, step in self.state.best_scores],
+                keep_steps=[score.step for score in self.state.best_scores],
             )
         self._saved_step = self.state.step
 
