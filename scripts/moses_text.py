@@ -1,8 +1,8 @@
-"""Treat text from stdin as older papers do: lower-case, normalize punctuation, tokenize as Moses does.
+"""Preprocess text from stdin as older papers do: lower-case, normalize punctuation, tokenize like Moses.
 
-usage: python scripts/moses_text.py LANG < TEXT > TREATED    (pip install sacremoses)
+usage: python scripts/moses_text.py LANG < TEXT > OUTPUT    (pip install sacremoses)
 
-This makes files such as the test2016.lc.norm.tok.de of Multi30k, line for line.
+The result matches files such as test2016.lc.norm.tok.de of Multi30k line for line.
 """
 
 import sys

@@ -1,8 +1,8 @@
-"""Train by a config and tell after how many minutes the validation BLEU (greedy search) has passed each mark.
+"""Train a config and print the minutes until the validation BLEU (greedy search) reaches each mark.
 
 usage: python scripts/time_to_bleu.py CONFIG [--set KEY=VALUE …]
 
-The minutes are those of the run's clock: training and validations, from the first step on.
+Minutes count training and validations, from the first step.
 """
 
 import json
@@ -14,7 +14,7 @@ MARKS = (25.0, 30.0, 33.0, 35.0, 37.0)
 
 
 def train(arguments: list[str]) -> Path:
-    """Run ``mtformer train`` from the start and return the folder of the run."""
+    """Run ``mtformer train`` from scratch and return the run's folder."""
     command = [sys.executable, "-m", "mtformer", "train", "--fresh", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -23,7 +23,7 @@ def train(arguments: list[str]) -> Path:
 
 
 def report(run: Path) -> str:
-    """Return a line for each mark, and one for the best score."""
+    """Return a line for each mark and one for the best score."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
     scores = [(line["seconds"] / 60, line["valid_bleu"]) for line in lines if "valid_bleu" in line]
     rows = []

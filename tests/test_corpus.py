@@ -8,8 +8,8 @@ from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import EOS_ID, Tokenizer, train_tokenizer
 
 EMPTY = "a side is empty"
-TOO_LONG = "longer than 20 pieces (data.max_length)"
-TOO_UNLIKE = "one side over 2.5 times the other (data.max_ratio)"
+TOO_LONG = "longer than 20 tokens (data.max_length)"
+TOO_UNLIKE = "one side more than 2.5 times as long as the other (data.max_ratio)"
 
 
 @pytest.fixture(scope="module")

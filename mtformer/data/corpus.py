@@ -1,4 +1,4 @@
-"""Cleaned and encoded sentence pairs, kept compactly: millions of them fit in memory."""
+"""Filtered and encoded sentence pairs, stored compactly so that millions of them fit in memory."""
 
 import itertools
 from array import array
@@ -14,7 +14,7 @@ _CHUNK = 10_000  # pairs encoded at once
 
 
 class Ragged:
-    """A growing list of rows of integers of different lengths, in two flat arrays."""
+    """An append-only list of integer rows of different lengths, stored in two flat arrays."""
 
     def __init__(self) -> None:
         self._values = array("i")
@@ -42,8 +42,8 @@ class Corpus:
     """Encoded pairs: ``src[i]`` and ``tgt[i]`` are the ids of pair i, each ended by EOS.
 
     Attributes:
-        numbers: the place of pair i among all pairs, the dropped ones included, counted from 0.
-        dropped: how many pairs were left out, by reason.
+        numbers: the index of pair i among all pairs, dropped ones included, starting at 0.
+        dropped: the number of dropped pairs by reason.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ def encode_corpus(
     max_ratio: float,
     sampling: Sampling | None = None,
 ) -> Corpus:
-    """Encode ``pairs`` and leave out those that nothing can be learned from, counting them by reason."""
+    """Encode ``pairs``; drop those that cannot be learned from and count them by reason."""
     corpus = Corpus()
     stream = iter(pairs)
     number = 0
@@ -85,12 +85,12 @@ def encode_corpus(
 
 
 def reason_to_drop(src_length: int, tgt_length: int, *, max_length: int, max_ratio: float) -> str | None:
-    """Say why a pair with so many pieces a side, EOS included, is not fit for training; None if it is fit."""
+    """Return why a pair of these lengths in tokens, EOS included, cannot be used for training; None if it can."""
     shorter, longer = sorted((src_length, tgt_length))
     if shorter <= 1:
         return "a side is empty"
     if longer > max_length:
-        return f"longer than {max_length} pieces (data.max_length)"
+        return f"longer than {max_length} tokens (data.max_length)"
     if longer > max_ratio * shorter:
-        return f"one side over {max_ratio:g} times the other (data.max_ratio)"
+        return f"one side more than {max_ratio:g} times as long as the other (data.max_ratio)"
     return None

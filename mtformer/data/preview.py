@@ -1,4 +1,4 @@
-"""A few sentence pairs of a source, drawn at random, to look at."""
+"""Random sentence pairs of a source."""
 
 import random
 
@@ -8,10 +8,10 @@ from mtformer.text.sources import ParallelText, SentencePair
 
 
 def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int) -> list[SentencePair]:
-    """Draw ``n`` pairs at random from ``source``; all of them if it has no more.
+    """Return ``n`` random pairs of ``source``, or all of them if there are fewer.
 
-    The pairs come in the order of the source, each as likely as any other (reservoir sampling: Vitter 1985, algorithm
-    R). Of the phrasebook's training text, which has no end, the first ``n`` of ``seed`` are taken.
+    The pairs keep the order of the source and are equally likely (reservoir sampling: Vitter 1985, algorithm R). The
+    training text of the phrasebook is endless, so the first ``n`` pairs for ``seed`` are returned.
     """
     if isinstance(source, BuiltinText) and source.split == "train":
         source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))

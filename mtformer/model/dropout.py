@@ -1,4 +1,4 @@
-"""Dropout (section 5.4 of the paper) with masks that are cheap to draw on a CPU."""
+"""Dropout (section 5.4 of the paper) with masks that are cheap to generate on a CPU."""
 
 import numpy as np
 import torch
@@ -7,17 +7,17 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """Set each value to zero with probability ``p`` in training, and scale the others so that the mean stays.
+    """In training, zero each value with probability ``p`` and scale the others to preserve the mean.
 
-    On a CPU torch draws its masks on one core with the Mersenne Twister, a tenth of a training step; a random byte a
-    value from NumPy's SFC64 costs a fifth of that. ``p`` is then rounded to 1/256. The seed of each mask comes from
-    torch, so that ``torch.manual_seed`` and torch's random state govern these masks too.
+    On a CPU, torch generates masks on one core with the Mersenne Twister, which takes a tenth of a training step. One
+    random byte per value from NumPy's SFC64 takes a fifth of that; ``p`` is rounded to 1/256. Each mask is seeded from
+    torch, so ``torch.manual_seed`` controls these masks too.
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
         if not 0 <= p < 1:
-            raise ValueError(f"a dropout probability is at least 0 and less than 1, not {p}")
+            raise ValueError(f"dropout must be at least 0 and less than 1, not {p}")
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

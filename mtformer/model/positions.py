@@ -17,7 +17,7 @@ def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """The paper's sinusoids; any position has an encoding, so the table grows when a longer text comes."""
+    """The paper's sinusoids. Every position has an encoding, so the table grows for longer texts."""
 
     table: Tensor
 
@@ -28,16 +28,16 @@ class SinusoidalPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
         if start + length > len(self.table):
-            with torch.inference_mode(False):  # a table made while translating serves training too
+            with torch.inference_mode(False):  # so that a table built while translating can be used in training
                 table = sinusoidal_table(2 * (start + length), self.table.size(1))
                 self.table = table.to(self.table.device, self.table.dtype)
         return self.table[start : start + length]
 
 
 def rotate(x: Tensor, start: int = 0) -> Tensor:
-    """Turn each pair of numbers of a head by an angle that grows with its position (Su et al. 2021, equation 34).
+    """Rotate each pair of features by an angle proportional to its position (RoPE; Su et al. 2021, equation 34).
 
-    The product of a query and a key that are turned so depends on the distance between them, not on where they are.
+    The product of a rotated query and a rotated key depends on the distance between them, not on where they are.
 
     Args:
         x: (B, H, T, Dh) queries or keys, at positions ``start`` to ``start + T - 1``.
@@ -50,12 +50,12 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
     position = torch.arange(start, start + length, device=x.device, dtype=torch.float32).unsqueeze(1)  # (T, 1)
     rate = torch.exp(torch.arange(half, device=x.device) * (-math.log(10_000.0) / half))  # (Dh / 2)
     cos, sin = torch.cos(position * rate).to(x.dtype), torch.sin(position * rate).to(x.dtype)
-    a, b = x.chunk(2, dim=-1)  # number i turns with number i + Dh / 2
+    a, b = x.chunk(2, dim=-1)  # feature i is paired with feature i + Dh / 2
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
 class NoPositions(nn.Module):
-    """Adds nothing to the embeddings: with rotary positions, attention itself sees the order."""
+    """Adds nothing to the embeddings: with rotary positions, attention encodes the order."""
 
     def forward(self, start: int, length: int) -> float:
         """Return zero."""
@@ -70,6 +70,6 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(n_positions, d_model))
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Return (length, D); positions past the last learned one share its vector."""
+        """Return (length, D); positions beyond the last learned one share its vector."""
         positions = torch.arange(start, start + length, device=self.weight.device)
         return self.weight[positions.clamp(max=len(self.weight) - 1)]

@@ -1,4 +1,4 @@
-"""The optimizer and the learning rate's schedule (section 5.3 of the paper)."""
+"""Optimizers and learning rate schedules (section 5.3 of the paper)."""
 
 import math
 
@@ -12,10 +12,10 @@ _DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
 def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """Make the optimizers that share the parameters among them; weight decay pulls on matrices, not on vectors.
+    """Return the optimizers, which divide the parameters among them; weight decay applies to matrices only.
 
-    ``adam`` is the paper's. ``muon`` (Jordan et al. 2024) makes the updates of the layers' matrices orthogonal, scaled
-    to the size of AdamW's (Liu et al. 2025), so that one learning rate serves both; embeddings and vectors have AdamW.
+    ``adam`` is the paper's. ``muon`` (Jordan et al. 2024) orthogonalizes the updates of the layers' matrices and scales
+    them to the size of AdamW's (Liu et al. 2025), so that one learning rate fits both; AdamW updates the rest.
     """
     parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     vectors = [parameter for parameter in parameters.values() if parameter.dim() <= 1]
@@ -40,13 +40,13 @@ def learning_rate(step: int, progress: float, *, schedule: str, peak: float, war
     """Return the learning rate of an update.
 
     Args:
-        step: the number of the update, from 1.
-        progress: how much of the run is over before it, from 0 to 1.
-        schedule: ``linear`` or ``cosine``, which reach zero at the end of the run; ``wsd`` (warm up, stay, decay; Hu et
-            al. 2024), which falls to zero in the last fifth of it; ``constant``; or ``inverse_sqrt``, equation 3 of the
-            paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
+        step: the number of the update, starting at 1.
+        progress: the completed fraction of the run, from 0 to 1.
+        schedule: ``linear`` or ``cosine``, which reach zero at the end of the run; ``wsd`` (warm-up, stable, decay; Hu
+            et al. 2024), which decays to zero in the last fifth of the run; ``constant``; or ``inverse_sqrt``, equation
+            3 of the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
         peak: the highest learning rate.
-        warmup_steps: the updates in which it rises to the peak.
+        warmup_steps: the number of updates over which the learning rate rises to the peak.
     """
     warmup = min(1.0, step / warmup_steps) if warmup_steps else 1.0
     if schedule == "inverse_sqrt":

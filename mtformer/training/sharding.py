@@ -1,7 +1,7 @@
-"""Sharded training: each rank keeps only its share of the weights, gradients, moments and average, by torch's FSDP2.
+"""Sharded training with FSDP2: each rank keeps only its share of the weights, gradients, moments and average.
 
-The weights of a layer are brought together when it computes and let go afterwards. Bringing them together takes all
-ranks, so each rank must do as many passes through the model as any other.
+A layer's weights are gathered when it computes and freed afterwards. Gathering involves all ranks, so every rank must
+run the same number of passes through the model.
 """
 
 from collections.abc import Iterator
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 def shard(model: Transformer, device: torch.device) -> None:
-    """Keep of ``model`` only this rank's share, on ``device``; all ranks must hold the same weights.
+    """Keep only this rank's share of ``model``, on ``device``; all ranks must have the same weights.
 
-    A parameter is divided by rows; as an attribute of the model it is whole (a tensor) while its layer computes, and
-    this rank's share (a ``DTensor``) at other times. Gradients become sums over all ranks.
+    Parameters are divided by rows. A parameter is a whole tensor while its layer computes and this rank's share (a
+    ``DTensor``) at other times. Gradients become sums over all ranks.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
     if device.type == "cuda":
-        torch.cuda.set_device(device)  # which is where FSDP puts the shares, layer by layer
+        torch.cuda.set_device(device)  # FSDP puts the shares there
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for layer in (*model.encoder_layers, *model.decoder_layers):
         fully_shard(layer, mesh=mesh, reshard_after_forward=True)
-    # The embeddings are the output projection too: the loss needs them right after the forward pass.
+    # The embeddings are also the output projection, which the loss needs right after the forward pass.
     fully_shard(model, mesh=mesh, reshard_after_forward=False)
     for module in _sharded_modules(model):
         module.set_gradient_divide_factor(1.0)
-        module.set_force_sum_reduction_for_comms(True)  # gloo has no sum with a factor
+        module.set_force_sum_reduction_for_comms(True)  # gloo cannot scale a sum
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Tell whether :func:`shard` has divided ``model``."""
+    """Return whether :func:`shard` has been applied to ``model``."""
     return bool(_sharded_modules(model))
 
 
 @contextmanager
 def unsharded(model: nn.Module) -> Iterator[None]:
-    """Inside, each rank has all weights of ``model``, for whatever use; a model that is not sharded always does."""
+    """Give each rank all weights of ``model`` inside the context; does nothing for a model that is not sharded."""
     modules = _sharded_modules(model)
     for module in modules:
         module.set_reshard_after_forward(False, recurse=False)
@@ -61,7 +61,7 @@ def unsharded(model: nn.Module) -> Iterator[None]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Return a tensor with the shares of all ranks, which must all ask for it; one that is whole as it is."""
+    """Gather a tensor from all ranks, which must all call this; a tensor that is not sharded is returned unchanged."""
     if not dist.is_initialized():
         return tensor
     from torch.distributed.tensor import DTensor
@@ -70,10 +70,10 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def as_kept(tensor: Tensor, parameter: nn.Parameter) -> Tensor:
-    """Return what this rank keeps of a whole tensor that belongs to ``parameter``, where that is.
+    """Return this rank's share of a whole tensor that belongs to ``parameter``, on the device of the parameter.
 
     Args:
-        tensor: of the parameter's shape, as its moments are; or of another, as the count of its updates is, and whole.
+        tensor: of the parameter's shape, like its moments; or of another, like its step count, which is not sharded.
         parameter: sharded or not.
     """
     if dist.is_initialized():

@@ -1,4 +1,4 @@
-"""Where metrics can go beside ``metrics.jsonl``."""
+"""Destinations of metrics besides ``metrics.jsonl``."""
 
 import importlib.util
 import logging
@@ -15,40 +15,40 @@ log = logging.getLogger(__name__)
 
 
 class Writer(Protocol):
-    """Takes metrics as they come."""
+    """Receives metrics during training."""
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        """Note the values of a step."""
+        """Record the values of a step."""
 
     def close(self) -> None:
-        """Bring what was noted to its place."""
+        """Flush and close."""
 
 
 class TensorBoardWriter:
     """Writes the files that ``tensorboard --logdir runs`` shows."""
 
     def __init__(self, folder: RunFolder, first_step: int) -> None:
-        """What the files hold of ``first_step`` and later ones is no longer shown."""
+        """Hide what earlier files contain for ``first_step`` and later steps, which will be repeated."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(folder.tensorboard), purge_step=first_step)
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        """Note the values of a step."""
+        """Record the values of a step."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
     def close(self) -> None:
-        """Bring what was noted to its place."""
+        """Flush and close."""
         self._writer.close()
 
 
 class WandbWriter:
-    """Sends metrics to Weights & Biases, to the project that ``WANDB_PROJECT`` names or else to ``mtformer``."""
+    """Sends metrics to Weights & Biases, to the project in ``WANDB_PROJECT`` or else to ``mtformer``."""
 
     def __init__(self, folder: RunFolder, config: Config) -> None:
-        """Begin a run there, or go on with the one that belongs to the folder."""
+        """Start a run, or resume the one that belongs to the folder."""
         import wandb
 
         file = folder.wandb_id
@@ -64,38 +64,38 @@ class WandbWriter:
         )
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        """Note the values of a step."""
+        """Record the values of a step."""
         self._run.log(values, step=step)
 
     def close(self) -> None:
-        """Bring what was noted to its place."""
+        """Flush and close."""
         self._run.finish()
 
 
 class LogWriter:
-    """Puts metrics among the JSON objects on stderr."""
+    """Logs metrics as JSON objects on stderr."""
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        """Note the values of a step."""
+        """Record the values of a step."""
         log.info("metrics of step %d", step, extra={"metrics": {"step": step, **values}})
 
     def close(self) -> None:
-        """Do nothing more."""
+        """Do nothing."""
 
 
 def require_packages(config: Config) -> None:
-    """Look for the packages that ``config`` needs for its writers.
+    """Check that the packages that ``config`` needs for its writers are installed.
 
     Raises:
         UserError: one is not installed.
     """
     missing = [name for name in dict.fromkeys(config.training.log_to) if importlib.util.find_spec(name) is None]
     if missing:
-        raise UserError(f"training.log_to: {', '.join(missing)} needs a package: pip install {' '.join(missing)}")
+        raise UserError(f"training.log_to: {', '.join(missing)} not installed; pip install {' '.join(missing)}")
 
 
 def make_writers(config: Config, folder: RunFolder, first_step: int) -> list[Writer]:
-    """Make the writers that ``config`` asks for, for a run whose next step is ``first_step``."""
+    """Return the writers that ``config`` names, for a run whose next step is ``first_step``."""
     writers: list[Writer] = [LogWriter()] if logs.is_json() else []
     if "tensorboard" in config.training.log_to:
         writers.append(TensorBoardWriter(folder, first_step))

@@ -1,6 +1,6 @@
-"""Train Hugging Face's MarianMTModel from scratch on the text of bench_training.py, in the plainest of loops.
+"""Train Hugging Face's MarianMTModel from scratch on the text of bench_training.py in a minimal loop.
 
-The loop sorts sentences by length and has no more work than it must, so it is faster than the Seq2SeqTrainer.
+The loop sorts sentences by length and does nothing else, so it is faster than the Seq2SeqTrainer.
 usage: huggingface.py STEPS [bf16]
 """
 
@@ -18,7 +18,7 @@ PAD_ID, BOS_ID, EOS_ID, MAX_TOKENS = 0, 2, 3, 4096
 
 
 def length_sorted_batches() -> list[list[tuple[list[int], list[int]]]]:
-    """Fill batches of at most 4,096 places with pairs of similar length."""
+    """Fill batches of at most 4,096 tokens, padding included, with pairs of similar length."""
     pairs = json.loads(Path("train.json").read_text())
     pairs.sort(key=lambda pair: (max(map(len, pair)), len(pair[1])))
     batches: list[list[tuple[list[int], list[int]]]] = []
