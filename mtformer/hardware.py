@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+from typing import Literal
 
 import torch
 
@@ -21,7 +22,7 @@ def pick_device(choice: str) -> torch.device:
     return torch.device(choice)
 
 
-def pick_precision(choice: str, device: torch.device) -> str:
+def pick_precision(choice: Literal["auto", "fp32", "bf16"], device: torch.device) -> Literal["fp32", "bf16"]:
     """Resolve ``auto`` to ``bf16`` where the processor multiplies bfloat16 matrices faster than float32 ones."""
     if choice != "auto":
         return choice

@@ -3,10 +3,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from conftest import Project
 from pydantic import ValidationError
 
-from mtformer.config import Config, HubDataset, JsonlFile, TextFiles, TsvFile, dump_config, load_config, sized_to_data
+from mtformer.config import (
+    Base,
+    Change,
+    Config,
+    Facts,
+    HubDataset,
+    JsonlFile,
+    ModelConfig,
+    Provenance,
+    ResolvedConfig,
+    TextFiles,
+    TokenizerConfig,
+    TsvFile,
+    dump_config,
+    load_config,
+    resolve,
+)
 from mtformer.errors import UserError
 
 MINIMAL = """\
@@ -17,7 +34,7 @@ data:
   valid: [{tsv: pairs.tsv}]
 """  # what a test adds begins in line 6
 SECTIONS: dict[str, Any] = {name: field.annotation for name, field in Config.model_fields.items()}
-del SECTIONS["provenance"]  # a mapping
+del SECTIONS["provenance"]  # not for users
 TINY, SMALL = (2, 128, 4, 512, 0.2, "pre"), (3, 256, 4, 1024, 0.2, "pre")
 BASE, BIG = (6, 512, 8, 2048, 0.1, "post"), (6, 1024, 16, 4096, 0.3, "post")  # Vaswani et al. 2017, table 3
 
@@ -282,7 +299,7 @@ def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: s
     )
     assert changed.model == config.model.model_copy(update={"dropout": 0.0, "n_heads": 2})
     for n_pairs in (100, 10_000_000):
-        assert sized_to_data(changed, n_pairs).model == changed.model
+        assert resolve(changed, Facts(n_pairs)).model.model_dump() == changed.model.model_dump()
 
 
 @pytest.mark.parametrize(
@@ -305,7 +322,7 @@ def test_what_is_left_open_goes_by_the_size_of_the_data(
     training: tuple[int, int, int],
     learning_rate: float,
 ) -> None:
-    config = sized_to_data(load(folder, MINIMAL), n_pairs)
+    config = resolve(load(folder, MINIMAL), Facts(n_pairs))
     chosen = config.training
     assert (size_of(config), config.tokenizer.vocab_size) == (size, vocab_size)
     assert (chosen.max_tokens, chosen.max_epochs, chosen.warmup_steps) == training
@@ -319,10 +336,11 @@ tokenizer: {{vocab_size: 777}}
 model: {{d_model: 96, n_heads: 3, d_ff: 100, n_encoder_layers: 9, n_decoder_layers: 1, dropout: 0, norm: post}}
 training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5}}
 """
-    given, sized = load(folder, text), sized_to_data(load(folder, text), n_pairs)
-    assert sized.model_dump(exclude={"model": {"preset"}}) == given.model_dump(exclude={"model": {"preset"}})
+    given, resolved = load(folder, text), resolve(load(folder, text), Facts(n_pairs))
+    auto = {"model": {"preset"}, "training": {"precision", "early_stopping_patience"}}
+    assert resolved.model_dump(exclude=auto) == given.model_dump(exclude=auto)
     for limit in ("max_steps", "max_minutes"):
-        limited = sized_to_data(load(folder, MINIMAL, f"training.{limit}=5"), n_pairs)
+        limited = resolve(load(folder, MINIMAL, f"training.{limit}=5"), Facts(n_pairs))
         assert limited.training.max_epochs is None
 
 
@@ -330,7 +348,7 @@ training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5
 def test_a_value_that_does_not_fit_the_chosen_size_is_told(folder: Path, key: str, given: int, n_pairs: int) -> None:
     config = load(folder, MINIMAL, f"model.{key}={given}")
     with pytest.raises(UserError, match=r"n_heads = \d+ does not divide d_model = \d+"):
-        sized_to_data(config, n_pairs)
+        resolve(config, Facts(n_pairs))
 
 
 def test_overrides_change_keys_and_make_sections_in_order(folder: Path) -> None:
@@ -381,11 +399,36 @@ def test_a_wrong_override_is_not_blamed_on_a_line_of_the_file(folder: Path, over
 
 @pytest.mark.parametrize("n_pairs", [100, 10_000_000])
 @pytest.mark.parametrize("model", ["{}", "{preset: base, dropout: 1e-7}"])
-def test_a_resolved_config_is_read_back_as_it_was_written(folder: Path, model: str, n_pairs: int) -> None:
-    config = sized_to_data(load(folder, f"{MINIMAL}model: {model}\n"), n_pairs)
+def test_a_resolved_config_is_read_back_and_nothing_in_it_is_open(folder: Path, model: str, n_pairs: int) -> None:
+    change = Change(step=500, key="training.freeze", old=["encoder"], new=None)
+    provenance = Provenance(versions={"torch": "2"}, changes=[change])
+    facts = Facts(n_pairs, vocab_size=777, precision="bf16", max_tokens=9_999, provenance=provenance)
+    settings = "training: {max_tokens: auto, schedule: constant}\n"
+    config = resolve(load(folder, f"{MINIMAL}model: {model}\n{settings}"), facts)
+    assert (config.tokenizer.vocab_size, config.training.max_tokens, config.training.precision) == (777, 9_999, "bf16")
     again = load(folder, dump_config(config))
-    assert again == config
-    assert sized_to_data(again, 100_000) == config  # nothing was left open
+    assert again.provenance == provenance
+    assert resolve(again, Facts(100_000, provenance=provenance)) == config
+    assert ResolvedConfig.model_validate(yaml.safe_load(dump_config(config))) == config
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd", "constant", "inverse_sqrt"])
+def test_a_schedule_that_decays_to_zero_is_not_stopped_on_its_plateau(folder: Path, schedule: str) -> None:
+    decays = schedule in ("linear", "cosine", "wsd")
+    config = load(folder, MINIMAL, f"training.schedule={schedule}")
+    assert resolve(config, Facts(100)).training.early_stopping_patience == (None if decays else 10)
+    for given, patience in (("3", 3), ("null", None)):
+        config = load(folder, MINIMAL, f"training.schedule={schedule}", f"training.early_stopping_patience={given}")
+        assert resolve(config, Facts(100)).training.early_stopping_patience == patience
+
+
+def test_settings_of_a_bundle_replace_those_of_model_and_tokenizer(folder: Path) -> None:
+    config = load(folder, MINIMAL, "model.d_model=64", "tokenizer.type=bpe")
+    base = Base(ModelConfig(preset="base", d_model=32), TokenizerConfig(vocab_size=345))
+    resolved = resolve(config, Facts(100, base=base, vocab_size=345))
+    assert (resolved.model.d_model, resolved.model.norm) == (32, "post")
+    assert (resolved.tokenizer.type, resolved.tokenizer.vocab_size) == ("unigram", 345)
+    assert resolved.training.learning_rate == pytest.approx((4_000 * 32) ** -0.5, rel=1e-4)
 
 
 @pytest.mark.parametrize("text", ["no", "012", "1e3", "null", "~", "2024-01-01", "a: b", "- a", "# a", "Übung", "'"])
@@ -394,7 +437,7 @@ def test_text_that_looks_like_something_else_is_read_back_as_text(folder: Path, 
     source = JsonlFile(jsonl=folder / "pairs.jsonl.gz", src_key=text)
     data = config.data.model_copy(update={"src_lang": "no", "test": [source]})
     run = config.run.model_copy(update={"name": text})
-    config = config.model_copy(update={"data": data, "run": run, "provenance": {"versions": {"torch": text}}})
+    config = config.model_copy(update={"data": data, "run": run, "provenance": Provenance(versions={"torch": text})})
     assert load(folder, dump_config(config)) == config
 
 

@@ -10,10 +10,15 @@ import yaml
 from conftest import make_project
 from test_update import CORPUS, make_updater
 
+from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.training.memory import _largest, largest_max_tokens, peak_memory
 from mtformer.training.update import Updater
+
+SETTINGS = ResolvedTraining(
+    max_tokens=64, learning_rate=0.001, warmup_steps=0, precision="fp32", early_stopping_patience=None
+)
 
 
 @pytest.mark.parametrize("limit", [1, 64, 700, 1_023, 1_024, 1_500, 5_000, 123_456])
@@ -42,7 +47,7 @@ def test_batches_are_tried_at_the_longest_pair_and_an_epoch_keeps_many(monkeypat
         return True
 
     monkeypatch.setattr(Updater, "fits", fits)
-    assert largest_max_tokens(updater.model, updater.settings, CORPUS) == 64  # the corpus is small
+    assert largest_max_tokens(updater.model, SETTINGS, CORPUS) == 64  # the corpus is small
     both = list(zip(CORPUS.src.lengths.tolist(), CORPUS.tgt.lengths.tolist(), strict=True))
     longest = max(both, key=max)
     assert sizes == [(64 // max(longest), longest[1])]
@@ -50,10 +55,9 @@ def test_batches_are_tried_at_the_longest_pair_and_an_epoch_keeps_many(monkeypat
 
 
 def test_a_model_beside_which_nothing_fits_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    updater = make_updater()
     monkeypatch.setattr(Updater, "fits", lambda self, batch: False)
     with pytest.raises(MtformerError, match="not even the smallest batch fits"):
-        largest_max_tokens(updater.model, updater.settings, CORPUS)
+        largest_max_tokens(make_updater().model, SETTINGS, CORPUS)
 
 
 def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from test_ranks import assert_same_curves
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config
 from mtformer.errors import UserError
-from mtformer.training.finetune import with_settings_of
+from mtformer.training.finetune import inherit
 
 SETTINGS: dict[str, Any] = {
     "max_tokens": 64,
@@ -117,4 +117,4 @@ def test_what_cannot_be_sharded_is_told() -> None:
         config_of({"shard": True}, layer_drop=0.1)
     bundle = Bundle(cast(Any, None), cast(Any, None), config_of({}, layer_drop=0.1))
     with pytest.raises(UserError, match=r"model.layer_drop = 0\.1, where training.shard needs 0"):
-        with_settings_of(config_of({"shard": True, "init_from": "model.safetensors"}), bundle)
+        inherit(config_of({"shard": True, "init_from": "model.safetensors"}), bundle)

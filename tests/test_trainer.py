@@ -14,7 +14,7 @@ from conftest import make_project, sentence_pairs
 from torch import Tensor
 
 from mtformer.bundle import load_bundle
-from mtformer.config import TsvFile, load_config, sized_to_data
+from mtformer.config import Facts, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
@@ -71,7 +71,7 @@ def make_trainer(
     """Make a trainer in ``folder``; ``training`` sets keys of that section."""
     training = {"learning_rate": 0.01, "max_tokens": 128, **training}
     project = make_project(folder, **training)
-    config = sized_to_data(load_config(project.config, ["eval.n_samples=1", *overrides]), len(pairs))
+    config = resolve(load_config(project.config, ["eval.n_samples=1", *overrides]), Facts(len(pairs)))
     tokenizer = train_tokenizer(pairs, config.tokenizer, "en", "de", adjust=True)
     text = folder / "train.tsv"
     text.write_text("".join(f"{pair.src}\t{pair.tgt}\n" for pair in pairs), encoding="utf-8")

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from conftest import Project, sentence_pairs
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import Config
+from mtformer.config import Config, Facts, ResolvedConfig, resolve
 from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID
@@ -28,9 +28,10 @@ def bundle(trained: Project) -> Bundle:
     return load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
 
 
-def changed(config: Config, **sections: dict[str, object]) -> Config:
+def changed(config: Config, **sections: dict[str, object]) -> ResolvedConfig:
     values = config.model_dump()
-    return Config.model_validate(values | {name: values[name] | keys for name, keys in sections.items()})
+    config = Config.model_validate(values | {name: values[name] | keys for name, keys in sections.items()})
+    return resolve(config, Facts(n_pairs=1))
 
 
 def validate(bundle: Bundle, pairs: Sequence[SentencePair], **sections: dict[str, object]) -> Validation:

@@ -1,14 +1,17 @@
 """What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
 
 from mtformer.config.loading import dump_config, load_config, parse_source
+from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
     BuiltinText,
+    Change,
     Config,
     DataConfig,
     EvalConfig,
     HubDataset,
     JsonlFile,
     ModelConfig,
+    Provenance,
     RunConfig,
     SearchConfig,
     Source,
@@ -17,16 +20,21 @@ from mtformer.config.schema import (
     TrainingConfig,
     TsvFile,
 )
-from mtformer.config.sizing import sized_to_data
 
 __all__ = [
+    "Base",
     "BuiltinText",
+    "Change",
     "Config",
     "DataConfig",
     "EvalConfig",
+    "Facts",
     "HubDataset",
     "JsonlFile",
     "ModelConfig",
+    "Provenance",
+    "ResolvedConfig",
+    "ResolvedTraining",
     "RunConfig",
     "SearchConfig",
     "Source",
@@ -37,5 +45,5 @@ __all__ = [
     "dump_config",
     "load_config",
     "parse_source",
-    "sized_to_data",
+    "resolve",
 ]

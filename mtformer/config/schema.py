@@ -1,8 +1,7 @@
 """The config: every key, its type, its limits and its default.
 
-The docstring under a field is its documentation; the config table in the README is made from it. A field whose default
-is ``None`` is filled in by :mod:`mtformer.config.sizing` or by the hardware when a run starts, and the number that was
-chosen is written to the ``config.yaml`` of the run.
+The docstring under a field is its documentation; the config table in the README is generated from it. What the user
+leaves open, :func:`mtformer.config.resolve` fills in; the run's ``config.yaml`` contains the result.
 """
 
 import os
@@ -15,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    JsonValue,
     Tag,
     ValidationInfo,
     model_validator,
@@ -77,9 +77,13 @@ Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NumberOrAuto = Annotated[
-    Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")],
-    Discriminator(lambda value: "[auto]" if value == "auto" else "[number]"),
+Precision = Literal["fp32", "bf16"]
+_number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[number]")
+TokensOrAuto = Annotated[
+    Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
+]
+PatienceOrAuto = Annotated[
+    Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
 ]
 
 
@@ -215,7 +219,8 @@ class ModelConfig(Section):
     """The Transformer. Keys beside ``preset`` change single values of it."""
 
     preset: Literal["auto", "tiny", "small", "base", "big"] = "auto"
-    """Named sizes; `base` and `big` are the paper's; `auto` goes by the size of the data."""
+    """Named sizes; `auto` goes by the size of the data. `base` and `big` are the paper's: they make post-norm the
+    default of `norm`, which also lowers the default of `learning_rate`."""
     d_model: PositiveInt = 256
     """The width of embeddings and layers."""
     n_heads: PositiveInt = 4
@@ -270,12 +275,12 @@ class TrainingConfig(Section):
     max_epochs: PositiveInt | None = None
     """Stop after this many passes over the training data; chosen by its size if no limit is given."""
     max_minutes: PositiveFloat | None = None
-    """Stop after this many minutes of training; the schedule falls in time with it."""
+    """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
     init_from: InputPath | None = None
     """A bundle whose weights and pieces training begins with; a larger `tokenizer.vocab_size` adds pieces to them."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """The parts of it that stay as they are; `embeddings` are those of pieces and positions, and the output."""
-    max_tokens: NumberOrAuto | None = None
+    max_tokens: TokensOrAuto | None = None
     """The token budget of a batch: rows times the longest side, padding included; chosen by the size of the data.
     `auto`: the most that fits into memory, found by trying."""
     grad_accum_steps: PositiveInt = 1
@@ -283,10 +288,10 @@ class TrainingConfig(Section):
     optimizer: Literal["adamw", "adam", "muon"] = "adamw"
     """AdamW, or the paper's Adam (no weight decay), or Muon on the layers' matrices and AdamW on the rest."""
     learning_rate: PositiveFloat | None = None
-    """The peak; the paper's for post-norm, (4000 · `d_model`)^-½, and 1.5 times that for pre-norm when not given."""
+    """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; 1.5 times that for pre-norm."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
-    """How the learning rate falls: to zero at the first limit, all the way or in the last fifth of it (`wsd`, Hu et al.
-    2024); not at all; or as in the paper."""
+    """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
+    the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""
     warmup_steps: int | None = Field(default=None, ge=0)
     """Steps in which the learning rate rises to its peak; chosen by the size of the data."""
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
@@ -324,8 +329,9 @@ class TrainingConfig(Section):
     """… and those of so many of the best validations, which `mtformer average` can make one model of."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
     """What makes a model the best one; the validation loss breaks ties."""
-    early_stopping_patience: PositiveInt | None = 10
-    """Stop after this many validations without a better model; `null`: never."""
+    early_stopping_patience: PatienceOrAuto | None = "auto"
+    """Stop after this many validations without a better model; `null`: never. `auto`: 10 with `constant` and
+    `inverse_sqrt`; never with the schedules that decay to zero, since models improve most while the rate decays."""
     log_to: list[Literal["tensorboard", "wandb"]] = []
     """Where metrics go beside `metrics.jsonl`: TensorBoard's files in the run's folder, or Weights & Biases."""
 
@@ -377,6 +383,35 @@ class RunConfig(Section):
     """The run's own folder in it; the config file's name when not given."""
 
 
+class Change(BaseModel):
+    """A setting, or another condition of the result, that was changed when a run was resumed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    step: int
+    key: str
+    old: JsonValue
+    new: JsonValue
+
+
+class Provenance(BaseModel):
+    """What a result depends on besides the settings. `train` writes it; a user cannot set it.
+
+    Attributes:
+        versions: of the software, at present.
+        hardware: the device and the number of processes, at present.
+        fingerprints: of the training and the validation text, and of the model that training started from.
+        changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    versions: dict[str, str] = {}
+    hardware: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
+    changes: list[Change] = []
+
+
 class Config(Section):
     """A whole config."""
 
@@ -387,8 +422,8 @@ class Config(Section):
     search: SearchConfig = SearchConfig()
     eval: EvalConfig = EvalConfig()
     run: RunConfig = RunConfig()
-    provenance: dict[str, dict[str, str]] = {}
-    """Versions and fingerprints of the data, written by `train`."""
+    provenance: Provenance = Provenance()
+    """What the result depends on besides the settings; written by `train`, ignored when given."""
 
     @model_validator(mode="after")
     def _sharded_ranks_need_all_layers(self) -> "Config":

@@ -1,37 +1,37 @@
-"""What a run trains on."""
+"""The training pairs of a run, encoded for each epoch."""
 
 from collections.abc import Iterable
 
 from mtformer.config import Config
-from mtformer.progress import watched
 from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.progress import watched
+from mtformer.seeds import derive_seed
 from mtformer.text.sources import ParallelText
 from mtformer.text.tokenizer import Sampling, Tokenizer
-from mtformer.seeds import derive_seed
 
 
 class TrainingData:
-    """The training pairs, encoded once; or in each epoch anew, where each has pieces of its own.
+    """The training pairs, encoded once, or anew for each epoch if ``tokenizer.sampling`` draws other tokens each time.
 
     Attributes:
-        corpus: the pairs as they are encoded now.
+        corpus: the encoded pairs of the current epoch.
     """
 
     def __init__(self, config: Config, pairs: ParallelText, tokenizer: Tokenizer) -> None:
-        """Read and encode ``pairs``, with the likeliest pieces."""
+        """Read and encode ``pairs`` with the most likely tokens."""
         self._config = config
         self._pairs = pairs
         self._tokenizer = tokenizer
         self.corpus = self._encode()
 
     def begin(self, epoch: int) -> None:
-        """Let the corpus be that of an epoch, which depends on its number alone."""
+        """Encode the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
         alpha, seed = self._config.tokenizer.sampling, self._config.training.seed
         if alpha:
             self.corpus = self._encode(Sampling(alpha, derive_seed(seed, epoch)))
 
     def places(self, indices: Iterable[int]) -> list[str]:
-        """Say where pairs of the corpus stand, as file and line; this reads the text once more."""
+        """Return file and line of pairs of the corpus; this reads the text again."""
         return self._pairs.places(self.corpus.numbers[index] for index in indices)
 
     def _encode(self, sampling: Sampling | None = None) -> Corpus:

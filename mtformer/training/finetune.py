@@ -1,18 +1,21 @@
-"""Fine-tuning: training that begins with the weights and the pieces of a bundle."""
+"""Fine-tuning: training that starts from the weights and the tokenizer of a bundle."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from mtformer.bundle import Bundle
-from mtformer.config import Config
+from mtformer.config import Base, Config, ResolvedConfig
+from mtformer.config.schema import Section
 from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, extend_tokenizer
+
+S = TypeVar("S", bound=Section)
 
 _MAY_DIFFER = ("preset", "dropout", "layer_drop")  # of the model; they change no weight's shape or meaning
 _MAY_GROW = ("vocab_size", "sampling")
@@ -23,41 +26,41 @@ _PARTS = {
 }
 
 
-def with_settings_of(config: Config, bundle: Bundle) -> Config:
-    """Return ``config`` with the model and the tokenizer of ``bundle``.
+def inherit(config: Config, bundle: Bundle) -> Base:
+    """Return the settings of the model and the tokenizer of ``bundle``, with what ``config`` sets and may change.
 
     Raises:
-        UserError: ``config`` asks for others, or for a vocabulary that is smaller.
+        UserError: ``config`` asks for others, or for a smaller vocabulary.
     """
     problems: list[str] = []
-    model = _inherited(config.model, bundle.config.model, _MAY_DIFFER, "model", problems)
-    tokenizer = _inherited(config.tokenizer, bundle.config.tokenizer, _MAY_GROW, "tokenizer", problems)
-    if tokenizer.vocab_size < bundle.config.tokenizer.vocab_size:
-        problems.append(
-            f"tokenizer.vocab_size = {tokenizer.vocab_size} is less than {bundle.config.tokenizer.vocab_size}"
-        )
+    model = _inherit(config.model, bundle.config.model, _MAY_DIFFER, "model", problems)
+    tokenizer = _inherit(config.tokenizer, bundle.config.tokenizer, _MAY_GROW, "tokenizer", problems)
+    wanted, known = config.tokenizer.vocab_size, bundle.config.tokenizer.vocab_size
+    if wanted is not None and known is not None and wanted < known:
+        problems.append(f"tokenizer.vocab_size = {wanted} is less than {known}")
     if model.positions == "learned" and config.data.max_length != bundle.config.data.max_length:
-        problems.append(f"data.max_length must be {bundle.config.data.max_length}, for so many positions are learned")
+        problems.append(f"data.max_length must be {bundle.config.data.max_length}, the number of learned positions")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
         raise UserError(f"{config.training.init_from} (training.init_from) is another model: {'; '.join(problems)}")
-    return config.model_copy(update={"model": model, "tokenizer": tokenizer})
+    return Base(model, tokenizer)
 
 
-def _inherited(given: Any, begun: Any, free: Sequence[str], section: str, problems: list[str]) -> Any:
-    """Return the section of the bundle's config with what the user has given and may change."""
-    changed = {key: value for key in given.model_fields_set if (value := getattr(given, key)) != getattr(begun, key)}
+def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list[str]) -> S:
+    """Return the section ``old`` with what the user has given and may change; note the rest as problems."""
+    changed = {key: value for key in given.model_fields_set if (value := getattr(given, key)) != getattr(old, key)}
     problems += [
-        f"{section}.{key} = {value}, there {getattr(begun, key)}" for key, value in changed.items() if key not in free
+        f"{section}.{key} = {value}, there {getattr(old, key)}" for key, value in changed.items() if key not in free
     ]
-    return begun.model_copy(update={key: value for key, value in changed.items() if key in free and value is not None})
+    taken = {key: value for key, value in changed.items() if key in free and value is not None}
+    return type(old).model_validate(old.model_dump() | taken)
 
 
-def tokenizer_of(bundle: Bundle, config: Config, pairs: Iterable[SentencePair]) -> Tokenizer:
-    """Return the tokenizer of ``bundle``, with more pieces if ``config`` asks for more than it has."""
+def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[SentencePair]) -> Tokenizer:
+    """Return the tokenizer of ``bundle``, with more tokens if ``config`` asks for more than it has."""
     old = bundle.tokenizer
-    if config.tokenizer.vocab_size in (None, max(old.src_vocab_size, old.tgt_vocab_size)):
+    if config.tokenizer.vocab_size == max(old.src_vocab_size, old.tgt_vocab_size):
         return old
     languages = config.data.src_lang, config.data.tgt_lang
     return extend_tokenizer(old, pairs, config.tokenizer, *languages, seed=config.training.seed)
@@ -65,19 +68,19 @@ def tokenizer_of(bundle: Bundle, config: Config, pairs: Iterable[SentencePair]) 
 
 @torch.no_grad()
 def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle) -> None:
-    """Give ``model`` the weights of ``bundle``; a new piece begins as the mean of those that have spelled it before."""
+    """Give ``model`` the weights of ``bundle``; a new token starts as the mean of those that spelled it before."""
     old = weights(bundle.model)
     for name, parameter in model.named_parameters():
-        begun = old[name].to(parameter.device)
-        parameter[: len(begun)] = begun
-        n_new = len(parameter) - len(begun)
+        known = old[name].to(parameter.device)
+        parameter[: len(known)] = known
+        n_new = len(parameter) - len(known)
         if n_new:
-            spelled = _spelled_before(bundle.tokenizer, tokenizer, len(begun), n_new, of_source=name.startswith("src"))
-            parameter[len(begun) :] = torch.stack([begun[ids].mean(dim=0) for ids in spelled])
+            spelled = _spelled_before(bundle.tokenizer, tokenizer, len(known), n_new, of_source=name.startswith("src"))
+            parameter[len(known) :] = torch.stack([known[ids].mean(dim=0) for ids in spelled])
 
 
 def _spelled_before(old: Tokenizer, new: Tokenizer, first: int, n: int, *, of_source: bool) -> list[Tensor]:
-    """Return the ids, in ``old``, of the text of pieces ``first`` to ``first + n - 1`` of ``new``."""
+    """Return the ids, in ``old``, of the text of tokens ``first`` to ``first + n - 1`` of ``new``."""
     ids = range(first, first + n)
     texts = [piece.replace("\u2581", " ") for piece in (new.src_pieces(ids) if of_source else new.tgt_pieces(ids))]
     encoded = old.encode_src(texts) if of_source else old.encode_tgt(texts)
@@ -85,7 +88,7 @@ def _spelled_before(old: Tokenizer, new: Tokenizer, first: int, n: int, *, of_so
 
 
 def freeze(model: Transformer, parts: Iterable[str]) -> None:
-    """Keep the weights of ``parts`` from changing."""
+    """Exclude the weights of ``parts`` from training."""
     prefixes = tuple(prefix for part in parts for prefix in _PARTS[part])
     for name, parameter in model.named_parameters():
         parameter.requires_grad = not name.startswith(prefixes)

@@ -1,4 +1,4 @@
-"""What a run will be, before it is begun."""
+"""The forecast of a run: its size, speed, time and memory, before it starts."""
 
 import copy
 import time
@@ -13,7 +13,7 @@ _N_WARMUP, _N_MEASURED = 2, 8
 
 
 def forecast(trainer: Trainer) -> str:
-    """Describe the run of ``trainer``, which stays as it is: some updates are measured on a copy of its model."""
+    """Describe the run of ``trainer``, which is left as it is: a few updates are measured on a copy of its model."""
     settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
     plan = trainer.plan(0)
     tgt_lengths = corpus.tgt.lengths
@@ -23,19 +23,16 @@ def forecast(trainer: Trainer) -> str:
     n_trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     tokens_per_second = _measure(trainer, plan)
     seconds_per_step = n_tgt / trainer.steps_per_epoch / tokens_per_second
-    n_steps = trainer.total_steps()
-    if settings.max_minutes:
-        in_time = max(1, int(60 * settings.max_minutes / seconds_per_step))
-        n_steps = min(n_steps or in_time, in_time)
-    assert n_steps is not None  # a resolved config has a limit
+    in_time = max(1, int(60 * settings.max_minutes / seconds_per_step)) if settings.max_minutes else None
+    n_steps = min(steps for steps in (trainer.total_steps(), in_time) if steps is not None)
     rows = {
         "parameters": f"{n_parameters:,}" + (f", {n_trained:,} of them trained" if n_trained < n_parameters else ""),
-        "pieces": f"{model.src_embedding.num_embeddings:,} source, {model.tgt_embedding.num_embeddings:,} target",
+        "vocabulary": f"{model.src_embedding.num_embeddings:,} source, {model.tgt_embedding.num_embeddings:,} target",
         "pairs": f"{len(corpus):,}, {sum(corpus.dropped.values()):,} dropped",
-        "an epoch": f"{trainer.steps_per_epoch:,} steps, {n_src:,} source and {n_tgt:,} target pieces",
+        "an epoch": f"{trainer.steps_per_epoch:,} steps, {n_src:,} source and {n_tgt:,} target tokens",
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
-        "speed": f"{tokens_per_second:,.0f} target pieces/s, {settings.precision} on {trainer.device.type}",
+        "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {trainer.device.type}",
         "time": f"{clock(n_steps * seconds_per_step)} and {n_steps // trainer.validate_every} validations",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
@@ -43,7 +40,7 @@ def forecast(trainer: Trainer) -> str:
 
 
 def _measure(trainer: Trainer, plan: list[list[int]]) -> float:
-    """Return target pieces per second, from updates all over an epoch, the largest batch among them."""
+    """Return target tokens per second of updates from all over an epoch, after a warm-up with the largest batch."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
     tgt_lengths = trainer.data.corpus.tgt.lengths
     by_size = sorted(plan, key=lambda batch: tgt_lengths[batch].max() * len(batch))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from mtformer.config import TrainingConfig
+from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.errors import MtformerError, UserError
@@ -29,7 +29,7 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def largest_max_tokens(model: Transformer, settings: TrainingConfig, corpus: Corpus, ranks: Ranks = ALONE) -> int:
+def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: Corpus, ranks: Ranks = ALONE) -> int:
     """Find by trying the largest ``max_tokens`` whose batches fit into the memory of all ranks, to an eighth of it.
 
     Each trial is a batch of the longest pair, over and over: of all batches of a size, attention needs the most there.

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from mtformer.bundle import Bundle, save_bundle
-from mtformer.config import Config
+from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
@@ -106,7 +106,7 @@ class Trainer:
 
     def __init__(
         self,
-        config: Config,
+        config: ResolvedConfig,
         model: Transformer,
         tokenizer: Tokenizer,
         data: TrainingData,
@@ -114,10 +114,10 @@ class Trainer:
         folder: RunFolder,
         ranks: Ranks = ALONE,
     ) -> None:
-        """Set up training by ``config``, which must be resolved: nothing left open that the size of the data decides.
+        """Set up training.
 
         Args:
-            config: the run's.
+            config: the run's settings.
             model: on the device that it is to be trained on.
             tokenizer: goes into the bundle.
             data: the training pairs.
@@ -244,7 +244,6 @@ class Trainer:
 
     def plan(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch, each as the places of its pairs in the corpus."""
-        assert isinstance(self.settings.max_tokens, int)
         return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
     def _is_among_best(self) -> bool:
@@ -281,8 +280,6 @@ class Trainer:
 
     def _learning_rate(self) -> float:
         settings = self.settings
-        assert settings.learning_rate is not None
-        assert settings.warmup_steps is not None
         return learning_rate(
             self.state.step + 1,
             self._progress(),

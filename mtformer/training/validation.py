@@ -1,4 +1,4 @@
-"""How good the model is now: loss and perplexity by teacher forcing, BLEU by greedy search."""
+"""Validation: loss and perplexity by teacher forcing, BLEU by greedy search."""
 
 import logging
 import math
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from mtformer.config import Config
+from mtformer.config import ResolvedConfig, SearchConfig
 from mtformer.data.batches import fill_batches, make_batch
 from mtformer.data.corpus import encode_corpus
 from mtformer.errors import UserError
@@ -28,8 +28,8 @@ class Validation:
     """Scores of a model.
 
     Attributes:
-        scores: ``loss``, the cross entropy per target piece in nats, without label smoothing; ``bleu`` of greedy
-            translations, on the scale of 0 to 100; and the metric that early stopping goes by, if it is another.
+        scores: ``loss``, the cross entropy per target token in nats, without label smoothing; ``bleu`` of greedy
+            translations, from 0 to 100; and the metric of early stopping, if it is another.
         samples: (source, reference, hypothesis) of some sentences.
     """
 
@@ -43,33 +43,34 @@ class Validation:
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the loss: between how many pieces the model is undecided, so to speak."""
+        """The exponential of the loss: the number of equally likely tokens with the same uncertainty."""
         return math.exp(min(self.loss, 700.0))
 
 
 class Validator:
-    """Scores models on the validation pairs, every one of which counts."""
+    """Scores models on all validation pairs."""
 
-    def __init__(self, config: Config, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
-        """Encode ``pairs``; those with an empty or too long side count for BLEU only.
+    def __init__(self, config: ResolvedConfig, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
+        """Encode ``pairs``; those with an empty or overlong side count for BLEU only.
 
         Raises:
-            UserError: there are no others.
+            UserError: all pairs are like that.
         """
         self._config = config
+        self._search = SearchConfig.model_validate(config.search.model_dump() | {"beam_size": 1})
         self._tokenizer = tokenizer
         self._pairs = pairs
         self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
         for reason, count in self._corpus.dropped.items():
-            log.warning("the validation loss leaves out %d of %d pairs: %s", count, len(pairs), reason)
+            log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
         if not len(self._corpus):
-            raise UserError("all validation pairs have an empty or a too long side (data.max_length)")
+            raise UserError("every validation pair has an empty or overlong side (data.max_length)")
         self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang)
         every = max(1, len(pairs) // max(1, config.eval.n_samples))
         self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
 
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
-        """Score ``model``, which is left in evaluation mode; each rank does a share of the work and gets all scores."""
+        """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
         device = next(model.parameters()).device
         with autocast(device, self._config.training.precision):
@@ -90,10 +91,8 @@ class Validator:
         corpus = self._corpus
         lengths = [max(pair) for pair in zip(corpus.src.lengths.tolist(), corpus.tgt.lengths.tolist(), strict=True)]
         order = sorted(range(len(corpus)), key=lambda i: lengths[i])
-        max_tokens = self._config.training.max_tokens
-        assert isinstance(max_tokens, int)
         total, n_tokens = 0.0, 0.0
-        for indices in ranks.share(fill_batches(order, lengths, max_tokens)):
+        for indices in ranks.share(fill_batches(order, lengths, self._config.training.max_tokens)):
             batch = make_batch(corpus, indices).to(next(model.parameters()).device)
             total += summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item()
             n_tokens += batch.n_tokens
@@ -104,7 +103,7 @@ class Validator:
         translator = Translator(
             model,
             self._tokenizer,
-            self._config.search.model_copy(update={"beam_size": 1}),
+            self._search,
             tgt_lang=self._config.data.tgt_lang,
             max_length=self._config.data.max_length,
         )

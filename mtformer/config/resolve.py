@@ -1,0 +1,142 @@
+"""From a config and the facts that a run finds out to a config that leaves nothing open.
+
+:func:`resolve` is pure. A run calls it with the facts it has so far to get the settings that the next fact depends on:
+the vocabulary size to aim at, then the sizes of the model. With all the facts, the result is the config of the run.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from mtformer.config.schema import (
+    Config,
+    ModelConfig,
+    PositiveFloat,
+    PositiveInt,
+    Precision,
+    Provenance,
+    TokenizerConfig,
+    TrainingConfig,
+)
+from mtformer.config.sizing import Size, size_for
+from mtformer.errors import UserError
+
+_PATIENCE = 10  # validations without a better model
+_SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
+
+
+class ResolvedTokenizer(TokenizerConfig):
+    """The tokenizer's settings, its size included."""
+
+    vocab_size: PositiveInt
+
+
+class ResolvedModel(ModelConfig):
+    """The model's settings, its preset included."""
+
+    preset: Literal["tiny", "small", "base", "big"]
+
+
+class ResolvedTraining(TrainingConfig):
+    """The settings of training, with at least one limit."""
+
+    max_tokens: PositiveInt
+    learning_rate: PositiveFloat
+    warmup_steps: int
+    precision: Precision
+    early_stopping_patience: PositiveInt | None
+
+
+class ResolvedConfig(Config):
+    """A config in which the data, the model and the machine have decided what the user left open."""
+
+    tokenizer: ResolvedTokenizer
+    model: ResolvedModel
+    training: ResolvedTraining
+
+
+class Base(NamedTuple):
+    """The settings that fine-tuning takes from a bundle."""
+
+    model: ModelConfig
+    tokenizer: TokenizerConfig
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run finds out about its data, its model and its machine.
+
+    Attributes:
+        n_pairs: the number of training pairs.
+        base: the settings of the bundle that training starts from, if it does.
+        vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
+        precision: what ``precision: auto`` becomes; a trial value before it is known.
+        max_tokens: what ``max_tokens: auto`` becomes; a trial value before it is known.
+        provenance: what the result depends on besides the settings.
+    """
+
+    n_pairs: int
+    base: Base | None = None
+    vocab_size: int | None = None
+    precision: Precision = "fp32"
+    max_tokens: int = 64
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+def resolve(config: Config, facts: Facts) -> ResolvedConfig:
+    """Fill in what ``config`` leaves open; what it sets, it keeps.
+
+    Raises:
+        UserError: the size of the data chooses a model that contradicts what ``config`` sets.
+    """
+    size = size_for(facts.n_pairs)
+    model = facts.base.model if facts.base else _sized(config.model, size, facts.n_pairs)
+    tokenizer = facts.base.tokenizer if facts.base else config.tokenizer
+    sections = {
+        "tokenizer": tokenizer.model_dump()
+        | {"vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size},
+        "model": model.model_dump(),
+        "training": _settled(config.training, model, size, facts),
+        "provenance": facts.provenance,
+    }
+    return ResolvedConfig.model_validate(config.model_dump() | sections)
+
+
+def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
+    """Choose the preset, if it is open, and keep the values that were set beside it."""
+    if model.preset != "auto":
+        return model
+    try:
+        return ModelConfig.model_validate(model.model_dump(exclude_unset=True) | {"preset": size.preset})
+    except ValidationError as error:
+        reason = error.errors()[0]["ctx"]["error"]
+        raise UserError(
+            f"model: {reason}, because {n_pairs:,} training pairs select the preset {size.preset}: set both"
+        ) from None
+
+
+def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
+    """Return the training settings with a value for each that was open."""
+    chosen: dict[str, object] = {
+        "max_tokens": size.max_tokens,
+        "warmup_steps": size.warmup_steps,
+        "learning_rate": _peak_learning_rate(model),
+    }
+    if training.max_steps is None and training.max_minutes is None:
+        chosen["max_epochs"] = size.max_epochs
+    measured: dict[str, object] = {
+        "max_tokens": facts.max_tokens,
+        "precision": facts.precision,
+        "early_stopping_patience": _PATIENCE if training.schedule in _SCHEDULES_WITHOUT_END else None,
+    }
+    given = training.model_dump()
+    open_keys = {key: value for key, value in chosen.items() if given[key] is None}
+    auto_keys = {key: value for key, value in measured.items() if given[key] == "auto"}
+    return given | open_keys | auto_keys
+
+
+def _peak_learning_rate(model: ModelConfig) -> float:
+    """Return the peak of the paper's schedule (equation 3, 4,000 warm-up steps); pre-norm learns faster with more."""
+    paper = (4_000 * model.d_model) ** -0.5
+    return round(paper if model.norm == "post" else 1.5 * paper, 7)

@@ -1,0 +1,150 @@
+"""What a run was trained with so far: whether it can be resumed with these settings, and what changes if it is."""
+
+import logging
+from typing import NamedTuple
+
+import yaml
+from pydantic import JsonValue
+
+from mtformer.config import Change, Config, Provenance, ResolvedConfig
+from mtformer.errors import UserError
+from mtformer.runs import RunFolder
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint
+
+log = logging.getLogger(__name__)
+
+# Without influence on the model: how a run reports and what it keeps, and names of what is compared by its contents.
+_FREE = (
+    *("data.train", "data.valid", "data.test", "model.preset", "training.init_from", "training.device"),
+    *("training.log_every", "training.log_to", "training.checkpoint_every", "training.keep_last"),
+    *("training.keep_best", "eval.n_samples"),
+)
+# With these changed, weights, moments and scores of before and after would not belong together.
+_FIXED_SECTIONS = ("data.", "tokenizer.", "model.", "fingerprints.")
+_FIXED = (
+    *("training.seed", "training.optimizer", "training.freeze"),
+    *("training.early_stopping_metric", "eval.bleu_tokenize"),
+)
+_CONTENTS = {
+    "fingerprints.train": "the text of data.train",
+    "fingerprints.valid": "the text of data.valid",
+    "fingerprints.init_from": "the model of training.init_from",
+}
+
+
+class SavedRun(NamedTuple):
+    """A run that can be resumed.
+
+    Attributes:
+        config: its settings so far.
+        tokenizer: the one that it trains with.
+        step: the updates done in its newest checkpoint.
+        epoch: the epochs done there.
+        batch: the batches of the next epoch done there.
+    """
+
+    config: ResolvedConfig
+    tokenizer: Tokenizer
+    step: int
+    epoch: int
+    batch: int
+
+
+def load_saved_run(folder: RunFolder) -> SavedRun | None:
+    """Read the run in ``folder``, if there is one, wherever the texts that its config names are now.
+
+    Raises:
+        UserError: the folder contains something else.
+    """
+    if not folder.config.is_file() and not list_checkpoints(folder.checkpoints):
+        return None
+    paths = [folder.joint_tokenizer] if folder.joint_tokenizer.is_file() else folder.separate_tokenizers
+    try:
+        config = ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
+        tokenizer = Tokenizer(*(path.read_bytes() for path in paths))
+    except (OSError, ValueError, yaml.YAMLError, UserError):
+        raise UserError(
+            f"{folder.path} does not contain an intact run of this version: start from scratch with --fresh"
+        ) from None
+    newest = newest_checkpoint(folder.checkpoints)
+    step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
+    return SavedRun(config, tokenizer, step, epoch, batch)
+
+
+def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:
+    """Refuse settings with which the result of a resumed run could not be explained.
+
+    Raises:
+        UserError: naming all of them.
+    """
+    changed = _differences(_conditions(saved.config), _conditions(now))
+    problems = []
+    for key, (old, new) in changed.items():
+        if key in _CONTENTS and old and new:
+            problems.append(f"{_CONTENTS[key]} has changed")
+        elif key == "fingerprints.init_from":
+            problems.append(
+                f"training.init_from was {saved.config.training.init_from}, is now {now.training.init_from}"
+            )
+        elif key in _FIXED or key.startswith(_FIXED_SECTIONS):
+            problems.append(f"{key} was {old}, is now {new}")
+    if problems:
+        raise UserError(
+            f"{folder.path} contains a run started with different settings: {'; '.join(problems)}. "
+            "Choose another name (--set run.name=…) or start from scratch (--fresh)"
+        )
+    if saved.batch and "training.max_tokens" in changed:
+        old, new = changed["training.max_tokens"]
+        raise UserError(
+            f"{folder.path} contains a run in the middle of epoch {saved.epoch + 1}: with training.max_tokens = {new} "
+            f"instead of {old}, the rest of that epoch would repeat or skip pairs. Keep {old} "
+            "(training.grad_accum_steps may change), choose another name (--set run.name=…) or start from scratch "
+            "(--fresh)"
+        )
+
+
+def history(saved: SavedRun, now: Config) -> list[Change]:
+    """Return the changes of a run that is resumed with the settings ``now``: the earlier ones and those that it makes.
+
+    If the newest checkpoint precedes an earlier change, training from there on is done with ``now`` as well.
+    """
+    if not saved.step:
+        return []
+    before = _conditions(saved.config)
+    changes = saved.config.provenance.changes
+    before |= {change.key: change.old for change in reversed(changes) if change.step >= saved.step}
+    return [change for change in changes if change.step < saved.step] + [
+        Change(step=saved.step, key=key, old=old, new=new)
+        for key, (old, new) in _differences(before, _conditions(now)).items()
+    ]
+
+
+def warn_of_changes(changes: list[Change], step: int) -> None:
+    """Log the changes made at ``step``, a line for each."""
+    for change in changes:
+        if change.step == step:
+            log.warning("%s was %s, is %s from step %d on", change.key, change.old, change.new, step)
+
+
+def warn_of_foreign_provenance(given: Provenance, found: Provenance) -> None:
+    """Log in which conditions a new run differs from the one whose ``config.yaml`` it was given."""
+    for key, (old, new) in _differences(_circumstances(given), _circumstances(found)).items():
+        if old is not None:
+            log.warning("provenance.%s of the config is not that of this run: %s, here %s", key, old, new)
+
+
+def _differences(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, tuple[JsonValue, JsonValue]]:
+    return {key: (old.get(key), new.get(key)) for key in old | new if old.get(key) != new.get(key)}
+
+
+def _conditions(config: Config) -> dict[str, JsonValue]:
+    """Return all that influences the result of a run, by dotted key."""
+    sections = config.model_dump(mode="json", exclude={"run", "provenance"})
+    settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
+    return {key: value for key, value in settings.items() if key not in _FREE} | _circumstances(config.provenance)
+
+
+def _circumstances(provenance: Provenance) -> dict[str, JsonValue]:
+    groups = provenance.model_dump(exclude={"changes"})
+    return {f"{group}.{key}": value for group, values in groups.items() for key, value in values.items()}
