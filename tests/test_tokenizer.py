@@ -1,3 +1,4 @@
+import io
 import os
 import re
 import subprocess
@@ -9,11 +10,22 @@ from typing import Literal
 import numpy as np
 import pytest
 from conftest import sentence_pairs
+from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Sampling, Tokenizer, normalize, train_tokenizer
+from mtformer.text.tokenizer import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    UNK_ID,
+    Sampling,
+    Tokenizer,
+    extend_tokenizer,
+    normalize,
+    train_tokenizer,
+)
 
 Type = Literal["unigram", "bpe"]
 
@@ -156,7 +168,7 @@ def test_adjusting_takes_the_nearest_size_that_works(pairs: list[SentencePair], 
 
 @pytest.mark.parametrize("text", [[], [SentencePair("", " \t")] * 5])
 @pytest.mark.parametrize("adjust", [True, False])
-def test_a_text_without_words_is_told(text: list[SentencePair], adjust: bool) -> None:
+def test_a_text_without_words_is_reported(text: list[SentencePair], adjust: bool) -> None:
     with pytest.raises(UserError, match="found no text to train on"):
         train_tokenizer(text, TokenizerConfig(vocab_size=300), "en", "de", adjust=adjust)
 
@@ -196,7 +208,7 @@ NOT_COVERED = [
 def test_a_rare_character_is_spelled_in_bytes_where_the_languages_have_many(
     src_lang: str, tgt_lang: str, coverage: float | None, has_piece: bool
 ) -> None:
-    config = TokenizerConfig(vocab_size=310, character_coverage=coverage)
+    config = TokenizerConfig(vocab_size=310, character_coverage=coverage, joint=True)
     tokenizer = train_tokenizer([*PAIRS, SentencePair("魑", "a")], config, src_lang, tgt_lang)
     assert ("魑" in tokenizer.src_pieces(range(310))) is has_piece
     assert round_trip(tokenizer, "魑") == "魑"
@@ -208,6 +220,89 @@ def test_separate_tokenizers_have_the_coverage_of_their_own_language() -> None:
     (rare_src,), (rare_tgt,) = tokenizer.encode_src(["ł"]), tokenizer.encode_tgt(["魑"])
     assert "ł" in "".join(tokenizer.src_pieces(rare_src))
     assert len(rare_tgt) >= 4  # three bytes and EOS
+
+
+@pytest.mark.parametrize(
+    ("src_lang", "tgt_lang", "joint"),
+    [("en", "de", True), ("en", "ko", True), ("zh", "ja", True), ("en", "zh", False), ("th", "en", False)],
+)
+def test_languages_with_and_without_spaces_share_no_vocabulary(src_lang: str, tgt_lang: str, joint: bool) -> None:
+    config = TokenizerConfig(vocab_size=300)
+    assert train_tokenizer(PAIRS, config, src_lang, tgt_lang, adjust=True).joint is joint
+    given = config.model_copy(update={"joint": not joint})
+    assert train_tokenizer(PAIRS, given, src_lang, tgt_lang, adjust=True).joint is not joint
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+def test_a_long_line_is_learned_from(type: Type) -> None:
+    text = "zebra " * 5_000  # 30,000 bytes
+    tokenizer = train([*PAIRS, SentencePair(text, "")], type)
+    assert "▁zebra" in tokenizer.src_pieces(range(300))
+
+
+def test_a_line_without_spaces_may_be_longer_than_sentencepiece_can_count() -> None:
+    text = "天地" * 35_000  # SentencePiece's BPE counts the characters of a word in 16 bits
+    config = TokenizerConfig(type="bpe", vocab_size=330, joint=False)
+    tokenizer = train_tokenizer([*PAIRS, SentencePair("a", text)], config, "en", "zh", adjust=True)
+    assert "天地" in tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size))
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+def test_no_chinese_token_is_long_or_merges_a_particle_with_a_word(type: Type) -> None:
+    text = ["因为它太累了", "我吃了薯片", "他的薯片很好", "因为它太累了吗"] * 100
+    pairs = [SentencePair("a word", line) for line in text]
+    config = TokenizerConfig(type=type, vocab_size=300)
+    tokenizer = train_tokenizer(pairs, config, "en", "zh-Hans", adjust=True)
+    pieces = tokenizer.tgt_pieces(range(EOS_ID + 257, tokenizer.tgt_vocab_size))
+    words = [piece.removeprefix("▁") for piece in pieces]
+    assert max(map(len, words)) <= 3
+    assert [word for word in words if len(word) > 1 and set(word) & set("的了它太很吗")] == []
+    assert "".join(tokenizer.tgt_pieces(tokenizer.encode_tgt(["因为它太累了"])[0])) == "▁因为它太累了</s>"
+
+
+SPECIAL = ["<s>", "</s>", "<unk>", "<pad>", "<0x41>"]
+FRAGMENTS = [*SPECIAL, "<", ">", "<s", "s>", "</", "/s>", "unk>", "<pad", "<0x", "0x41>", "41>", "a", " "]
+
+
+def mixtures(n: int) -> list[str]:
+    """Texts full of the names of special tokens and their parts."""
+    random = np.random.default_rng(1)
+    texts = (normalize("".join(random.choice(FRAGMENTS, size=random.integers(1, 7)))) for _ in range(n))
+    return [text for text in texts if text]
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+@pytest.mark.parametrize("in_training", [False, True])
+@pytest.mark.parametrize("extended", [False, True])
+def test_names_of_special_tokens_in_a_text_are_text(type: Type, in_training: bool, extended: bool) -> None:
+    """Encoded and decoded like any other, though the training text is full of them as well."""
+    odd = [SentencePair(text, text) for text in (mixtures(2_000) if in_training else [])]
+    if extended:
+        config = TokenizerConfig(type=type, vocab_size=310 if in_training else 301)
+        old = train(PAIRS, type, vocab_size=300)
+        tokenizer = extend_tokenizer(old, [*odd, SentencePair("☃ " * 9, "☃")] * 2, config, "en", "de", seed=1)
+    else:
+        tokenizer = train([*PAIRS, *odd], type, vocab_size=300)
+    texts = [*SPECIAL, *(f"the {name} house" for name in SPECIAL), *mixtures(300)]
+    for sampling in (None, Sampling(0.3, 1)):
+        for encode in (tokenizer.encode_src, tokenizer.encode_tgt):
+            rows = encode(texts, sampling)
+            assert min(id for row in rows for id in row[:-1]) > EOS_ID
+            assert [tokenizer.decode(row) for row in rows] == texts
+
+
+def test_a_model_with_other_special_tokens_is_refused() -> None:
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter([pair.src for pair in PAIRS]),
+        model_writer=model,
+        vocab_size=300,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    with pytest.raises(UserError, match="special tokens"):
+        Tokenizer(model.getvalue())
 
 
 SAMPLED = """

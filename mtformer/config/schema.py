@@ -206,13 +206,15 @@ class TokenizerConfig(Section):
     type: Literal["unigram", "bpe"] = "unigram"
     """The algorithm."""
     vocab_size: int | None = Field(default=None, ge=260, le=256_000)
-    """The number of pieces, for each tokenizer; chosen by the size of the data when not given."""
-    joint: bool = True
-    """One tokenizer for both languages, or one for each."""
+    """The number of tokens, for each tokenizer; chosen by the size of the data when not given."""
+    joint: bool | None = None
+    """One tokenizer for both languages, or one for each; when not given, joint unless only one of the two languages
+    separates words by spaces."""
     character_coverage: float | None = Field(default=None, ge=0.9, le=1)
-    """The share of characters that get a piece, the others becoming bytes; chosen by language when not given."""
+    """The share of characters that become tokens, the others being spelled in bytes; chosen by language when not
+    given."""
     sampling: float = Field(default=0.0, ge=0, le=1)
-    """Draw other pieces of a text in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or the dropout of BPE's merges."""
+    """Sample another segmentation in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or BPE's merge dropout."""
 
 
 class ModelConfig(Section):

@@ -1,21 +1,46 @@
-"""What the code of a language tells about its text."""
+"""What a language code says about text in that language."""
 
 import re
 
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
+_CHINESE = ("zh", "yue")
 
 
 def base_language(code: str) -> str:
-    """Return the language itself, without script and region: ``zh`` of ``zh-Hant`` and ``zh_TW``."""
+    """Return the language without script and region: ``zh`` for ``zh-Hant`` and ``zh_TW``."""
     return re.split("[-_]", code)[0]
 
 
 def is_written_with_spaces(code: str) -> bool:
-    """Tell whether spaces stand between sentences and words."""
+    """Return whether spaces separate sentences and words."""
     return base_language(code) not in _WITHOUT_SPACES
 
 
 def has_many_characters(code: str) -> bool:
-    """Tell whether rare characters are so many that a vocabulary had better leave them out."""
+    """Return whether the script has so many characters that a vocabulary should leave out the rare ones."""
     return base_language(code) in _MANY_CHARACTERS
+
+
+def share_tokens(one: str, other: str) -> bool:
+    """Return whether a joint vocabulary suits two languages: both separate words by spaces, or neither does."""
+    return is_written_with_spaces(one) == is_written_with_spaces(other)
+
+
+def max_token_length(code: str) -> int | None:
+    """Return how many characters a token may have, or None for no particular limit.
+
+    Chinese has no spaces to stop a token from growing over a whole clause; few of its words exceed three characters.
+    Japanese and Thai have no spaces either, but spell long words in kana and letters.
+    """
+    return 3 if base_language(code) in _CHINESE else None
+
+
+def function_words(code: str) -> tuple[str, ...]:
+    """Return words so frequent that statistics merge them with any neighbour, where spaces do not prevent it.
+
+    Each is nearly always a word of its own: particles, adverbs of degree, negation, *it* and conjunctions.
+    """
+    if base_language(code) not in _CHINESE:
+        return ()
+    return tuple("的 了 吗 呢 吧 它 太 很 没 因为 所以 虽然 但是 如果".split())

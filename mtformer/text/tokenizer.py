@@ -1,4 +1,4 @@
-"""SentencePiece (Kudo and Richardson 2018): training it, and text to pieces and back."""
+"""SentencePiece (Kudo and Richardson 2018): train it, and turn text into tokens and back."""
 
 import io
 import re
@@ -12,23 +12,27 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_rand
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
-from mtformer.text.languages import has_many_characters
+from mtformer.text.languages import function_words, has_many_characters, max_token_length, share_tokens
 from mtformer.text.sources import SentencePair
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
 _MAX_TRAINING_SENTENCES = 2_000_000
-_N_THREADS = 2  # the model depends on it, and shall be the same on every machine
+# SentencePiece silently skips lines above a limit in bytes, and counts the characters of a word in 16 bits.
+_MAX_CHARACTERS = 16_000
+_MAX_BYTES = 12 * _MAX_CHARACTERS  # up to four bytes a character, and boundaries around it
+_BOUNDARY = "\t"  # normalized text has none
+_N_THREADS = 2  # the model depends on it, and must be the same on every machine
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
 class Sampling(NamedTuple):
-    """How pieces are drawn for a text that can be spelled in several ways.
+    """How to sample one of the many ways to segment a text.
 
     Attributes:
-        alpha: unigram: the exponent that the probabilities of the spellings have (Kudo 2018), smaller meaning more
-            variety; BPE: the probability that a merge is left out (Provilkov et al. 2020), larger meaning more.
-        seed: decides what is drawn.
+        alpha: unigram: the exponent on the probability of a segmentation (Kudo 2018), where smaller gives more variety;
+            BPE: the probability of skipping a merge (Provilkov et al. 2020), where larger gives more.
+        seed: the seed of the sample.
     """
 
     alpha: float
@@ -36,18 +40,21 @@ class Sampling(NamedTuple):
 
 
 def normalize(text: str) -> str:
-    """Bring ``text`` to composed Unicode (NFC) with single spaces.
+    """Return ``text`` in composed Unicode (NFC) with single spaces.
 
-    No compatibility mapping: it would turn the full-width punctuation of Chinese into ASCII, in the output too.
+    Compatibility mapping (NFKC) would turn the full-width punctuation of Chinese into ASCII, in the output too.
     """
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 class Tokenizer:
-    """Text to piece ids and back, for a source and a target language that may share one vocabulary."""
+    """Text to token ids and back, for a source and a target language that may share one vocabulary.
+
+    User text never becomes a special token: ``<s>`` or ``<0x41>`` in a text is encoded like any other characters.
+    """
 
     def __init__(self, src_model: bytes, tgt_model: bytes | None = None) -> None:
-        """Load serialized SentencePiece models; without ``tgt_model`` the first serves both languages.
+        """Load serialized SentencePiece models; without ``tgt_model``, ``src_model`` serves both languages.
 
         Raises:
             UserError: the bytes are not a SentencePiece model.
@@ -64,32 +71,32 @@ class Tokenizer:
 
     @property
     def src_vocab_size(self) -> int:
-        """The number of source pieces."""
+        """The number of source tokens."""
         return self._src.vocab_size()
 
     @property
     def tgt_vocab_size(self) -> int:
-        """The number of target pieces."""
+        """The number of target tokens."""
         return self._tgt.vocab_size()
 
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
-        """Turn source texts into ids, each ended by EOS."""
+        """Turn source texts into ids, each ending in EOS."""
         return _encode(self._src, texts, sampling)
 
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
-        """Turn target texts into ids, each ended by EOS; BOS is put before them when a batch is made."""
+        """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
         return _encode(self._tgt, texts, sampling)
 
     def src_pieces(self, ids: Sequence[int]) -> list[str]:
-        """Spell source ids as pieces."""
+        """Return the tokens that source ids stand for."""
         return [self._src.id_to_piece(i) for i in ids]
 
     def tgt_pieces(self, ids: Sequence[int]) -> list[str]:
-        """Spell target ids as pieces."""
+        """Return the tokens that target ids stand for."""
         return [self._tgt.id_to_piece(i) for i in ids]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Turn target ids into text, always on one line; special ids leave no trace."""
+        """Turn target ids into text on a single line; special ids are skipped."""
         text = self._tgt.decode([i for i in ids if i > EOS_ID])
         return _CONTROL_CHARACTERS.sub(" ", text)
 
@@ -98,21 +105,22 @@ def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampl
     texts = [normalize(text) for text in texts]
     if sampling is None:
         return model.encode(texts, add_eos=True)
-    set_random_generator_seed(sampling.seed)  # of this thread; others would have theirs
+    set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1
     return model.encode(texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1)
 
 
 def extend_tokenizer(
     old: Tokenizer, pairs: Iterable[SentencePair], config: TokenizerConfig, src_lang: str, tgt_lang: str, *, seed: int
 ) -> Tokenizer:
-    """Add pieces that ``pairs`` need to ``old``, up to ``config.vocab_size``; its own keep their ids and come first.
+    """Extend ``old`` to ``config.vocab_size`` tokens for the text of ``pairs``; existing tokens keep their ids.
 
-    The new ones are those that SentencePiece finds in ``pairs`` alone, single characters first.
+    The new tokens are those of a tokenizer trained on ``pairs`` alone, single characters first.
 
     Raises:
-        UserError: the text does not support as many pieces.
+        UserError: the text does not support as many tokens.
     """
-    found = train_tokenizer(pairs, config, src_lang, tgt_lang, seed=seed, adjust=True)
+    languages = src_lang, tgt_lang
+    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, adjust=True))
     models = [_extended(old._src, found._src, config)]
     if not old.joint:
         models.append(_extended(old._tgt, found._tgt, config))
@@ -120,21 +128,21 @@ def extend_tokenizer(
 
 
 def _extended(old: SentencePieceProcessor, found: SentencePieceProcessor, config: TokenizerConfig) -> bytes:
-    """Append pieces to a serialized model: in protobuf's encoding, what follows a message is merged into it."""
+    """Append tokens to a serialized model: protobuf merges a message with what follows it."""
     pieces = [old.id_to_piece(i) for i in range(old.vocab_size())]
     known = set(pieces)
     others = [i for i in range(found.vocab_size()) if found.id_to_piece(i) not in known]
-    others.sort(key=lambda i: len(found.id_to_piece(i)) > 1)  # a character that has no piece is spelled in bytes
+    others.sort(key=lambda i: len(found.id_to_piece(i)) > 1)  # a character without a token is spelled in bytes
     n_missing = (config.vocab_size or 0) - len(pieces)
     if n_missing > len(others):
         raise UserError(
-            f"tokenizer.vocab_size = {config.vocab_size}: beyond the {len(pieces)} pieces of the model that training "
-            f"begins with the text has {len(others)} more, so give {len(pieces) + len(others)} at most"
+            f"tokenizer.vocab_size = {config.vocab_size} is too large: the initial model has {len(pieces)} tokens and "
+            f"the text supports {len(others)} more; set it to {len(pieces) + len(others)} or less"
         )
     least = min(old.get_score(i) for i in range(old.vocab_size()))
     model = old.serialized_model_proto()
     for rank, i in enumerate(others[:n_missing], 1):
-        # A score is the logarithm of a probability, or with BPE less the place in the order of merges.
+        # A score is a log probability, or for BPE the negative rank of the merge.
         score = least - rank if config.type == "bpe" else found.get_score(i)
         piece = found.id_to_piece(i).encode()
         message = b"\x0a" + _varint(len(piece)) + piece + b"\x15" + struct.pack("<f", score)  # fields 1 and 2
@@ -143,7 +151,7 @@ def _extended(old: SentencePieceProcessor, found: SentencePieceProcessor, config
 
 
 def _varint(number: int) -> bytes:
-    """Encode a length as protobuf does: seven bits a byte, the lowest first."""
+    """Encode a length as a protobuf varint: seven bits per byte, lowest first."""
     low, rest = number % 128, number // 128
     return bytes([low]) if not rest else bytes([low + 128]) + _varint(rest)
 
@@ -157,40 +165,49 @@ def train_tokenizer(
     seed: int = 1,
     adjust: bool = False,
 ) -> Tokenizer:
-    """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` pieces.
+    """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` tokens.
 
     Args:
-        pairs: the text, which is iterated more than once; beyond two million texts a random sample is taken.
+        pairs: the text, iterated more than once; of more than two million texts, a random sample is used.
         config: the algorithm and the sizes.
-        src_lang: decides, with ``tgt_lang``, how many characters get a piece where ``config`` leaves it open.
+        src_lang: with ``tgt_lang``, decides what ``config`` leaves open: whether the vocabulary is joint, how many
+            characters become tokens, and how long a token may be.
         tgt_lang: the target language.
-        seed: draws the sample.
-        adjust: take the nearest size that the text supports, instead of raising.
+        seed: the seed of the sample.
+        adjust: use the nearest size that the text supports, instead of raising.
 
     Raises:
-        UserError: the text does not support a vocabulary of this size; the message says which it does.
+        UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
-    if config.joint:
-        texts = [_Texts(pairs, ("src", "tgt"), seed)]
-        languages: list[tuple[str, ...]] = [(src_lang, tgt_lang)]
-    else:
-        texts = [_Texts(pairs, ("src",), seed), _Texts(pairs, ("tgt",), seed)]
-        languages = [(src_lang,), (tgt_lang,)]
-    return Tokenizer(*_train(texts, config, languages, adjust))
+    joint = share_tokens(src_lang, tgt_lang) if config.joint is None else config.joint
+    return Tokenizer(*_train(_sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed), config, adjust=adjust))
+
+
+def _sides(pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str, *, joint: bool, seed: int) -> list["_Texts"]:
+    languages = {"src": src_lang, "tgt": tgt_lang}
+    if joint:
+        return [_Texts(pairs, languages, seed)]
+    return [_Texts(pairs, {side: language}, seed) for side, language in languages.items()]
 
 
 class _Texts:
-    """The texts of one side of the pairs, or of both; read anew at each iteration: they may not fit in memory.
+    """The texts for one SentencePiece model, reread on each iteration because they may not fit in memory.
 
-    Of more than ``_MAX_TRAINING_SENTENCES`` a random sample of about that size is taken. (SentencePiece's own sampling
-    is seeded by the process, not by its seed.)
+    Of more than ``_MAX_TRAINING_SENTENCES`` texts, a random sample of about that size is used. (SentencePiece's own
+    sampling is seeded by the process, not by its seed.) Long texts are cut, and boundaries mark what no token may span.
 
     Attributes:
-        error: what stopped the last iteration; SentencePiece takes it for the end of the text.
+        languages: the languages of the texts.
+        error: the exception that ended the last iteration; SentencePiece mistakes it for the end of the text.
     """
 
-    def __init__(self, pairs: Iterable[SentencePair], sides: tuple[str, ...], seed: int) -> None:
-        self._pairs, self._sides, self._seed = pairs, sides, seed
+    def __init__(self, pairs: Iterable[SentencePair], languages: dict[str, str], seed: int) -> None:
+        """Take one side of ``pairs`` or both: ``languages`` maps each side, ``src`` or ``tgt``, to its language."""
+        self._pairs, self._seed = pairs, seed
+        self._sides = tuple(languages)
+        self.languages = tuple(languages.values())
+        words = set.intersection(*(set(function_words(language)) for language in self.languages))
+        self._words = re.compile("|".join(sorted(words)))
         self.error: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
@@ -200,19 +217,24 @@ class _Texts:
             for pair in self._pairs:
                 for side in self._sides:
                     if n <= _MAX_TRAINING_SENTENCES or random.random() < _MAX_TRAINING_SENTENCES / n:
-                        yield normalize(getattr(pair, side))
+                        yield from self._parts(normalize(getattr(pair, side)))
         except (Exception, KeyboardInterrupt) as error:
             self.error = error
             raise
 
+    def _parts(self, text: str) -> Iterator[str]:
+        for start in range(0, len(text), _MAX_CHARACTERS):
+            part = text[start : start + _MAX_CHARACTERS]
+            yield self._words.sub(rf"{_BOUNDARY}\g<0>{_BOUNDARY}", part) if self._words.pattern else part
 
-def _train(texts: list[_Texts], config: TokenizerConfig, languages: list[tuple[str, ...]], adjust: bool) -> list[bytes]:
+
+def _train(texts: list[_Texts], config: TokenizerConfig, *, adjust: bool) -> list[bytes]:
     models: list[bytes] = []
     most: list[int] = []
     least: list[int] = []
-    for side, spoken in zip(texts, languages, strict=True):
+    for side in texts:
         try:
-            models.append(_train_model(side, config, spoken, config.vocab_size))
+            models.append(_train_model(side, config, config.vocab_size))
         except Exception as error:
             if side.error is not None:
                 raise side.error from None
@@ -223,7 +245,7 @@ def _train(texts: list[_Texts], config: TokenizerConfig, languages: list[tuple[s
             if nearest is None:
                 raise
             if adjust:
-                models.append(_train_model(side, config, spoken, nearest))
+                models.append(_train_model(side, config, nearest))
             elif limit[0]:
                 most.append(limit[0])
             else:
@@ -239,16 +261,17 @@ def _train(texts: list[_Texts], config: TokenizerConfig, languages: list[tuple[s
     return models
 
 
-def _train_model(
-    texts: Iterable[str], config: TokenizerConfig, languages: tuple[str, ...], vocab_size: int | None
-) -> bytes:
+def _train_model(texts: _Texts, config: TokenizerConfig, vocab_size: int | None) -> bytes:
     model = io.BytesIO()
     SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_writer=model,
         model_type=config.type,
         vocab_size=vocab_size,
-        character_coverage=config.character_coverage or _character_coverage(languages),
+        character_coverage=config.character_coverage or _character_coverage(texts.languages),
+        max_sentence_length=_MAX_BYTES,
+        max_sentencepiece_length=_max_token_length(texts.languages),
+        pretokenization_delimiter=_BOUNDARY,
         byte_fallback=True,
         normalization_rule_name="identity",  # see normalize()
         pad_id=PAD_ID,
@@ -265,8 +288,13 @@ def _character_coverage(languages: tuple[str, ...]) -> float:
     return 0.9995 if any(has_many_characters(language) for language in languages) else 1.0
 
 
+def _max_token_length(languages: tuple[str, ...]) -> int:
+    """Return the longest limit of any of the languages; 16 is SentencePiece's own."""
+    return max(max_token_length(language) or 16 for language in languages)
+
+
 def _limits(message: str) -> tuple[int | None, int | None]:
-    """Read from SentencePiece's message the largest, or the smallest, vocabulary that it would train."""
+    """Parse the largest or the smallest vocabulary size that SentencePiece would train from its error message."""
     too_high = re.search(r"value <= (\d+)", message)
     too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     return (int(too_high[1]) if too_high else None, int(too_low[1]) if too_low else None)
@@ -274,8 +302,24 @@ def _limits(message: str) -> tuple[int | None, int | None]:
 
 def _load(model: bytes) -> SentencePieceProcessor:
     try:
-        if model:  # SentencePiece takes no bytes for no model, and says nothing
-            return SentencePieceProcessor(model_proto=model)
+        if model:  # SentencePiece takes empty bytes for a missing argument, without an error
+            processor = SentencePieceProcessor(model_proto=model)
+            _require_special_tokens(processor)
+            return processor
     except RuntimeError:
         pass
     raise UserError("this is not a SentencePiece model")
+
+
+def _require_special_tokens(model: SentencePieceProcessor) -> None:
+    """Require ids 0 to 3 to be ours and of a type that SentencePiece never parses from text."""
+    control = (PAD_ID, BOS_ID, EOS_ID)
+    if not (
+        model.vocab_size() > EOS_ID
+        and [model.id_to_piece(i) for i in range(4)] == ["<pad>", "<unk>", "<s>", "</s>"]
+        and all(map(model.is_control, control))
+        and model.is_unknown(UNK_ID)
+    ):
+        raise UserError(
+            "this SentencePiece model has other special tokens than <pad>, <unk>, <s>, </s> with ids 0 to 3"
+        )
