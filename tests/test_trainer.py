@@ -429,19 +429,40 @@ def test_a_run_that_is_complete_goes_on_when_its_limit_is_raised(tmp_path: Path)
     assert len(again.updates) == 2
 
 
-def test_a_run_resumed_with_fewer_batches_an_epoch_begins_the_next_one(tmp_path: Path) -> None:
-    first = make_trainer(tmp_path, max_steps=5, max_tokens=128)
+@pytest.mark.parametrize("max_tokens", [64, 1024])
+def test_between_two_epochs_the_size_of_batches_may_change_and_each_pair_is_seen_once_in_each(
+    max_tokens: int, tmp_path: Path
+) -> None:
+    first = make_trainer(tmp_path, max_steps=None, max_epochs=1, max_tokens=128)
     first.fit()
-    again = make_trainer(tmp_path, max_steps=8, max_tokens=1024)
-    again.resume()
-    assert n_batches(again) < again.state.batch
-    plan, plans = again.plan, []
+    again = make_trainer(tmp_path, max_steps=None, max_epochs=2, max_tokens=max_tokens)
+    assert again.resume()
+    again.fit()
+    assert first.seen == again.seen == Counter(range(len(PAIRS)))
 
-    def count_plans(epoch: int) -> list[list[int]]:
-        plans.append(epoch)
-        assert len(plans) < 10, "no batch is found in the plans of these epochs"
-        return plan(epoch)
 
-    again.plan = count_plans  # type: ignore[method-assign]
-    assert again.fit() == "training.max_steps = 8"
-    assert len(again.updates) == 3
+@pytest.mark.parametrize("changed", [{"max_tokens": 64}, {"max_tokens": 1024}, {"seed": 2}])
+def test_in_the_middle_of_an_epoch_other_batches_are_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    make_trainer(tmp_path, max_steps=3).fit()
+    again = make_trainer(tmp_path, max_steps=8, **changed)
+    assert again.resume()
+    with pytest.raises(UserError, match=r"epoch 1 cannot be resumed: .* repeat or skip pairs"):
+        again.fit()
+    assert again.updates == []
+
+
+def test_in_the_middle_of_an_epoch_the_batches_of_an_update_may_change_and_no_pair_is_skipped(tmp_path: Path) -> None:
+    first = make_trainer(tmp_path, max_steps=2, grad_accum_steps=2)
+    first.fit()
+    again = make_trainer(tmp_path, max_steps=None, max_epochs=1, grad_accum_steps=1)
+    assert 0 < first.state.batch < n_batches(again)
+    assert again.resume()
+    again.fit()
+    assert first.seen + again.seen == Counter(range(len(PAIRS)))
+
+
+def test_ranks_divide_each_batch_among_them_whatever_their_number(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path)
+    for size in (1, 2, 3, 50):
+        shares = [i for rank in range(size) for batch in trainer.plan(0) for i in Ranks(rank, size).share(batch)]
+        assert sorted(shares) == list(range(len(PAIRS)))

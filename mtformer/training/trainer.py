@@ -3,11 +3,14 @@
 import logging
 import math
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import ResolvedConfig
@@ -64,6 +67,7 @@ class TrainState:
         step: completed updates.
         epoch: completed passes over the data.
         batch: completed batches of the current epoch.
+        plan_digest: the checksum of all batches of the current epoch.
         seconds: time spent training, validations included, over all starts of the run.
         best: the score of the best model so far, which is in the bundle.
         stale: validations since then.
@@ -78,6 +82,7 @@ class TrainState:
     step: int = 0
     epoch: int = 0
     batch: int = 0
+    plan_digest: int = 0
     seconds: float = 0.0
     best: Score | None = None
     stale: int = 0
@@ -222,9 +227,7 @@ class Trainer:
             self.data.begin(self.state.epoch)
             plan = self.plan(self.state.epoch)
             self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
-            if self.state.batch >= len(plan):  # the epoch was begun with smaller batches, of which there were more
-                self.state.epoch, self.state.batch = self.state.epoch + 1, 0
-                continue
+            self._require_plan_of_epoch(plan)
             rest = islice(plan, self.state.batch, None)
             while group := list(islice(rest, settings.grad_accum_steps)):
                 batches = [batch for indices in group if (batch := self._share_of(indices)) is not None]
@@ -245,6 +248,20 @@ class Trainer:
     def plan(self, epoch: int) -> list[list[int]]:
         """Return the batches of an epoch, each as the places of its pairs in the corpus."""
         return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
+
+    def _require_plan_of_epoch(self, plan: Sequence[Sequence[int]]) -> None:
+        """Note the batches of an epoch that starts; refuse others in the middle of it."""
+        digest = 0
+        for batch in plan:
+            digest = zlib.crc32(np.array([len(batch), *batch]).tobytes(), digest)
+        if not self.state.batch:
+            self.state.plan_digest = digest
+        elif self.state.plan_digest != digest:
+            raise UserError(
+                f"epoch {self.state.epoch + 1} cannot be resumed: its batches have changed with the settings or the "
+                "software, and the rest of it would repeat or skip pairs. Undo what provenance.changes in "
+                f"{self.folder.config} lists, or start from scratch with --fresh"
+            )
 
     def _is_among_best(self) -> bool:
         return any(score.step == self.state.step for score in self.state.best_scores)

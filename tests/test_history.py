@@ -1,0 +1,189 @@
+"""Resuming a run with other settings: what is refused, and what is recorded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Project, make_project, sentence_pairs, write_pairs
+from pydantic import JsonValue
+
+from mtformer.config import Change, Facts, Provenance, ResolvedConfig, load_config, resolve
+from mtformer.errors import UserError
+from mtformer.runs import RunFolder
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.training.history import SavedRun, history, require_same_run
+
+FOLDER = RunFolder(Path("runs/x"))
+PROVENANCE = Provenance(
+    versions={"torch": "2.1"},
+    hardware={"device": "cpu", "processes": "1"},
+    fingerprints={"train": "a", "valid": "b"},
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(project_of_module: Project) -> Tokenizer:
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(50)]
+    return train_tokenizer(pairs, config_of(project_of_module).tokenizer, "en", "de", adjust=True)
+
+
+@pytest.fixture(scope="module")
+def project_of_module(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return make_project(tmp_path_factory.mktemp("history"), n_pairs=20)
+
+
+def config_of(project: Project, *overrides: str, **provenance: Any) -> ResolvedConfig:
+    facts = Facts(n_pairs=20, provenance=Provenance(**dict(PROVENANCE) | provenance))
+    return resolve(load_config(project.config, overrides), facts)
+
+
+@pytest.fixture
+def saved(project_of_module: Project, tokenizer: Tokenizer) -> SavedRun:
+    changes = [
+        Change(step=100, key="training.max_steps", old=200, new=20),
+        Change(step=500, key="training.label_smoothing", old=0.3, new=0.1),
+    ]
+    return SavedRun(config_of(project_of_module, changes=changes), tokenizer, step=700, epoch=2, batch=5)
+
+
+@pytest.mark.parametrize(
+    ("override", "old", "new"),
+    [
+        ("training.learning_rate=0.5", 0.0041926, 0.5),
+        ("training.label_smoothing=0.2", 0.1, 0.2),
+        ("training.schedule=wsd", "linear", "wsd"),
+        ("training.max_steps=30", 20, 30),
+        ("training.max_minutes=7", None, 7.0),
+        ("training.grad_accum_steps=3", 1, 3),
+        ("training.validate_every=9", None, 9),
+        ("training.precision=bf16", "fp32", "bf16"),
+        ("search.beam_size=7", 4, 7),
+    ],
+)
+def test_a_changed_setting_is_recorded_with_its_step_after_the_earlier_ones(
+    project_of_module: Project, saved: SavedRun, override: str, old: JsonValue, new: JsonValue
+) -> None:
+    now = config_of(project_of_module, override)
+    require_same_run(FOLDER, saved, now)
+    change = Change(step=700, key=override.partition("=")[0], old=old, new=new)
+    assert history(saved, now) == [*saved.config.provenance.changes, change]
+
+
+def test_other_versions_and_hardware_are_recorded(project_of_module: Project, saved: SavedRun) -> None:
+    now = config_of(project_of_module, versions={"torch": "2.2"}, hardware={"device": "cpu", "processes": "4"})
+    require_same_run(FOLDER, saved, now)
+    assert [(change.key, change.old, change.new) for change in history(saved, now)[2:]] == [
+        ("versions.torch", "2.1", "2.2"),
+        ("hardware.processes", "1", "4"),
+    ]
+
+
+def test_what_does_not_influence_the_model_is_not_recorded(project_of_module: Project, saved: SavedRun) -> None:
+    training = {"log_every": 7, "checkpoint_every": 7, "keep_last": 7, "keep_best": 7, "log_to": "[tensorboard]"}
+    overrides = [f"training.{key}={value}" for key, value in training.items()]
+    now = config_of(project_of_module, *overrides, "eval.n_samples=1", "run.name=y", "data.test=[]")
+    require_same_run(FOLDER, saved, now)
+    assert history(saved, now) == saved.config.provenance.changes
+
+
+def test_from_an_older_checkpoint_training_continues_with_the_present_settings_only(
+    project_of_module: Project, saved: SavedRun
+) -> None:
+    first = saved.config.provenance.changes[0]
+    older = saved._replace(step=300)
+    smoothing = Change(step=300, key="training.label_smoothing", old=0.3, new=0.1)
+    assert history(older, saved.config) == [first, smoothing]
+    assert history(older, config_of(project_of_module, "training.label_smoothing=0.3")) == [first]
+    assert history(saved._replace(step=0), config_of(project_of_module, "training.max_steps=9")) == []
+
+
+def test_all_that_would_make_the_result_inexplicable_is_refused_at_once(
+    project_of_module: Project, saved: SavedRun
+) -> None:
+    overrides = {
+        "training.seed=2": "training.seed was 1, is now 2",
+        "training.optimizer=adam": "training.optimizer was adamw, is now adam",
+        "training.early_stopping_metric=loss": "training.early_stopping_metric was bleu, is now loss",
+        "eval.bleu_tokenize=char": "eval.bleu_tokenize was auto, is now char",
+        "model.d_model=64": "model.d_model was 32, is now 64",
+        "data.max_length=100": "data.max_length was 256, is now 100",
+        "tokenizer.sampling=0.1": "tokenizer.sampling was 0.0, is now 0.1",
+    }
+    now = config_of(project_of_module, *overrides, fingerprints={"train": "A", "valid": "b"})
+    with pytest.raises(UserError) as caught:
+        require_same_run(FOLDER, saved, now)
+    for told in [*overrides.values(), "the text of data.train has changed", "runs/x", "--fresh"]:
+        assert told in str(caught.value)
+    assert "data.valid" not in str(caught.value)
+
+
+def test_a_run_cannot_be_given_another_model_to_start_from(project_of_module: Project, saved: SavedRun) -> None:
+    from_model = config_of(project_of_module, fingerprints=PROVENANCE.fingerprints | {"init_from": "c"})
+    other = config_of(project_of_module, fingerprints=PROVENANCE.fingerprints | {"init_from": "d"})
+    with pytest.raises(UserError, match=r"the model of training\.init_from has changed"):
+        require_same_run(FOLDER, saved._replace(config=from_model), other)
+    with pytest.raises(UserError, match=r"training\.init_from was None"):
+        require_same_run(FOLDER, saved, other)
+
+
+def test_the_size_of_batches_changes_between_epochs_only(project_of_module: Project, saved: SavedRun) -> None:
+    now = config_of(project_of_module, "training.max_tokens=999")
+    with pytest.raises(UserError, match=r"in the middle of epoch 3: .* repeat or skip pairs\. Keep 512"):
+        require_same_run(FOLDER, saved, now)
+    between = saved._replace(batch=0)
+    require_same_run(FOLDER, between, now)
+    assert history(between, now)[-1] == Change(step=700, key="training.max_tokens", old=512, new=999)
+
+
+def config_file(project: Project) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load((project.folder / "runs/config/config.yaml").read_text(encoding="utf-8"))
+    return values
+
+
+def resume(project: Project, *sets: str) -> tuple[int, str]:
+    """Train once more, by default to the next step, and return the status and the warnings."""
+    result = project.mtformer("train", project.config, "--quiet", *(part for item in sets for part in ("--set", item)))
+    return result.status, result.stderr
+
+
+def test_a_run_tells_in_its_config_and_its_bundle_what_applied_from_which_step(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=2)
+    assert resume(project) == (0, "")
+    assert config_file(project)["provenance"]["changes"] == []
+    status, stderr = resume(project, "training.max_steps=4", "training.label_smoothing=0.2")
+    assert status == 0
+    assert stderr.count("training.label_smoothing was 0.1, is 0.2 from step 2 on") == 1
+    changes = [
+        {"step": 2, "key": "training.max_steps", "old": 2, "new": 4},
+        {"step": 2, "key": "training.label_smoothing", "old": 0.1, "new": 0.2},
+    ]
+    recorded = config_file(project)
+    assert recorded["provenance"]["changes"] == changes
+    assert recorded["training"]["label_smoothing"] == 0.2
+    status, stderr = resume(project, "training.max_steps=4", "training.label_smoothing=0.2", "training.seed=9")
+    assert (status, "training.seed was 1, is now 9" in stderr) == (2, True)
+    assert config_file(project) == recorded
+    own = project.mtformer("train", project.folder / "runs/config/config.yaml", "--quiet")
+    assert (own.status, own.stderr) == (0, "")
+    assert config_file(project) == recorded
+
+
+def test_provenance_in_a_given_config_is_compared_and_never_taken_over(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=1)
+    faked = {"versions": {"torch": "0.1"}, "changes": [{"step": 1, "key": "training.seed", "old": 1, "new": 2}]}
+    project.config.write_text(project.config.read_text() + yaml.safe_dump({"provenance": faked}))
+    status, stderr = resume(project)
+    assert status == 0
+    assert "provenance.versions.torch of the config is not that of this run: 0.1, here" in stderr
+    assert config_file(project)["provenance"]["versions"]["torch"] != "0.1"
+    assert config_file(project)["provenance"]["changes"] == []
+
+
+def test_another_text_is_refused(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=1)
+    assert resume(project) == (0, "")
+    write_pairs(tmp_path, "valid", sentence_pairs(20, seed=9))
+    status, stderr = resume(project, "training.max_steps=2")
+    assert (status, "the text of data.valid has changed" in stderr) == (2, True)
