@@ -1,6 +1,6 @@
-"""What can go wrong, told apart by whose turn it is to act.
+"""What can go wrong, divided by who has to act.
 
-The command line prints the message of either class without a traceback and turns the class into an exit status.
+The command line prints the message of an error without a traceback and turns its class into an exit status.
 """
 
 
@@ -10,3 +10,7 @@ class MtformerError(Exception):
 
 class UserError(MtformerError):
     """What the user gave cannot be used (exit status 2): a config, an argument, a file."""
+
+
+class OutputClosed(MtformerError):  # noqa: N818, it is no error
+    """The reader of standard output, such as ``head``, has closed it and wants no more (exit status 0)."""

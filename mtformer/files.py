@@ -1,29 +1,61 @@
 """Writing files so that a crash, a full disk or a ``kill -9`` leaves the old file or the new one, never half of one."""
 
 import contextlib
+import errno
 import os
+import secrets
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from mtformer.errors import MtformerError, UserError
+
+_STDIN, _STDOUT = Path("/dev/stdin"), Path("/dev/stdout")  # links to the files that they are redirected to, if any
 
 
 def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None:
     """Refuse an output that is also an input, under any name: writing it would destroy what is to be read.
 
     Args:
-        output: the file to write; None and ``-`` mean standard output, and devices can be both read and written.
-        inputs: the files to read; None where an option is not given.
+        output: the file to write, ``-`` for standard output; None for none. Devices can be both read and written.
+        inputs: the files to read, ``-`` for standard input; None where an option is not given.
 
     Raises:
         UserError: they are the same file.
     """
-    if output is None or not output.is_file():
+    if output is None:
         return
-    for path in inputs:
-        if path is not None and path.is_file() and path.samefile(output):
-            raise UserError(f"{output} is both input and output: name another file for the output")
+    name, output = ("standard output", _STDOUT) if str(output) == "-" else (str(output), output)
+    for path in (_STDIN if str(path) == "-" else path for path in inputs if path is not None):
+        if path.is_file() and output.is_file() and path.samefile(output):
+            raise UserError(f"{name} is both input and output: name another file for the output")
+
+
+@contextlib.contextmanager
+def open_atomically(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside ``path`` for writing; it takes the place of ``path`` when the block ends.
+
+    If the block raises, Ctrl-C included, the temporary file is removed and ``path`` stays as it was. A file that is
+    replaced keeps its permissions, and a symbolic link keeps pointing to the file that it names.
+
+    Raises:
+        OSError: the file cannot be opened, written or replaced.
+    """
+    target = path.resolve()
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
+            yield file
+        sync(temporary)
+        temporary.replace(target)
+        sync(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

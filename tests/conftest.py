@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,13 +70,14 @@ class Streams:
 
 @contextmanager
 def streams_at(stdin: str | bytes) -> Iterator[Streams]:
-    """Inside, the process has standard streams and logging as at its start; what it writes is there afterwards."""
+    """Give the process the standard streams, logging and signals of its start; what it writes is there afterwards."""
     written = Streams()
     kept = sys.stdin, sys.stdout, sys.stderr
     descriptors = [os.dup(number) for number in range(3)]
     root, package = logging.getLogger(), logging.getLogger("mtformer")
     handlers, levels = root.handlers[:], (root.level, package.level)
     root.handlers.clear()
+    on_sigterm = signal.getsignal(signal.SIGTERM)
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
         given.write(stdin.encode() if isinstance(stdin, str) else stdin)
         given.seek(0)
@@ -94,6 +96,7 @@ def streams_at(stdin: str | bytes) -> Iterator[Streams]:
             for number, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, number)
                 os.close(descriptor)
+            signal.signal(signal.SIGTERM, on_sigterm)
             root.handlers[:] = handlers
             root.setLevel(levels[0])
             package.setLevel(levels[1])

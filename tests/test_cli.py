@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,11 +16,48 @@ from conftest import Project, make_project, sentence_pairs
 from safetensors.torch import load_file
 
 SENTENCE, TRANSLATION = "the red house sees a small dog.", "das rote Haus sieht ein kleiner Hund."
+PROGRAM = f"{sys.executable} -m mtformer"
 
 
-def test_help_loads_nothing_heavy() -> None:
-    code = "import sys, mtformer.cli; print({'torch', 'pydantic', 'sentencepiece', 'datasets'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+@pytest.mark.parametrize("env", [{}, {"_MTFORMER_COMPLETE": "complete_bash", "COMP_WORDS": "mtformer tr"}])
+def test_help_and_completion_load_nothing_heavy(env: dict[str, str]) -> None:
+    code = """
+import atexit, sys, mtformer.cli
+heavy = {"torch", "numpy", "sentencepiece", "datasets", "sacrebleu"}
+atexit.register(lambda: print("loaded:", heavy & set(sys.modules)))
+sys.argv = ["mtformer", "--help"]
+mtformer.cli.main()
+"""
+    environment = os.environ | env | {"COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.endswith("loaded: set()\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("mtformer tr", ["train", "translate"]),
+        ("mtformer translate --n", ["--n-best"]),
+        ("mtformer translate --format ", ["text", "tsv", "json"]),
+        ("mtformer data ", ["sample"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(project: Project, words: str, completed: list[str]) -> None:
+    place = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    result = project.mtformer(env={"_MTFORMER_COMPLETE": "complete_bash"} | place)
+    assert result.stdout.split() == completed
+
+
+def test_a_flag_is_shown_without_a_type(project: Project) -> None:
+    shown = project.mtformer("train", "--help").stdout
+    assert re.search(r"^  --fresh +Start", shown, flags=re.MULTILINE)
+    assert "<bool>" not in shown + project.mtformer("--help").stdout
+
+
+def test_errors_of_the_options_and_of_the_work_look_alike(project: Project) -> None:
+    for command in (["nonsense"], ["translate", "--beam", "3"], ["train", "missing.yaml"]):
+        last_line = project.mtformer(*command).stderr.splitlines()[-1]
+        assert last_line.startswith("Error: ")
 
 
 def test_train_prints_the_bundle_and_leaves_what_the_contract_says(project: Project) -> None:
@@ -136,11 +174,16 @@ def test_debug_shows_the_traceback(project: Project) -> None:
     assert "Traceback" in result.stderr
 
 
-def test_a_reader_that_goes_away_ends_it_quietly(trained: Project) -> None:
-    command = f"yes '{SENTENCE}' | head -3000 | {sys.executable} -m mtformer translate --beam-size 1 | head -1"
+@pytest.mark.parametrize(
+    "arguments", ["translate --beam-size 1", "data sample src:train.en,tgt:train.de --pair en-de -n 400"]
+)
+def test_a_reader_that_goes_away_does_not_fail_a_script(trained: Project, arguments: str) -> None:
+    command = f"set -o pipefail; {PROGRAM} {arguments} < train.en | true"
     done = subprocess.run(["bash", "-c", command], cwd=trained.folder, capture_output=True, text=True, timeout=120)
-    assert done.stdout == TRANSLATION + "\n"
-    assert done.stderr == "model: runs/config/model.safetensors\n"
+    assert done.stdout == ""
+    assert "Error" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 def final_weights(project: Project) -> dict[str, bytes]:
@@ -193,7 +236,7 @@ def test_a_run_is_not_continued_with_another_model_or_other_data(project: Projec
     weights = final_weights(project)
     other = project.mtformer("train", project.config, "--set", "model.d_model=64")
     assert other.status == 2
-    assert "model.d_model was 32, now 64" in other.stderr
+    assert "model.d_model was 32, is now 64" in other.stderr
     with (project.folder / "valid.en").open("a") as src, (project.folder / "valid.de").open("a") as tgt:
         src.write("one more\n")
         tgt.write("noch eins\n")
@@ -242,7 +285,7 @@ def test_a_given_vocabulary_size_that_the_run_does_not_have_is_refused(project: 
     assert project.mtformer("train", project.config).status == 0
     other = project.mtformer("train", project.config, "--set", "tokenizer.vocab_size=310")
     assert other.status == 2
-    assert "tokenizer.vocab_size was 320, now 310" in other.stderr
+    assert "tokenizer.vocab_size was 320, is now 310" in other.stderr
 
 
 def test_a_run_goes_on_after_its_folder_has_moved(project: Project) -> None:
@@ -263,8 +306,74 @@ def test_a_run_without_its_config_is_not_overwritten(project: Project) -> None:
 
 
 def test_a_file_is_not_translated_into_itself(trained: Project, tmp_path: Path) -> None:
-    text = tmp_path / "text"
+    text, link = tmp_path / "text", tmp_path / "link"
     text.write_text(SENTENCE)
-    result = trained.mtformer("translate", "--input", text, "--output", text)
+    link.symlink_to(text)
+    bundle = trained.folder / "runs/config/model.safetensors"
+    weights = bundle.read_bytes()
+    for arguments in (
+        ("--input", text, "--output", text),
+        ("--input", link, "--output", text),
+        (SENTENCE, "--output", bundle),
+        (SENTENCE, "--model", "runs/config", "--output", bundle),
+    ):
+        result = trained.mtformer("translate", *arguments)
+        assert (result.status, "is both input and output" in result.stderr) == (2, True), result.stderr
+    assert (text.read_text(), bundle.read_bytes()) == (SENTENCE, weights)
+
+
+@pytest.mark.parametrize("redirected", ["--output text <text", "--input text >>text"])
+def test_a_redirected_file_is_not_translated_into_itself(trained: Project, tmp_path: Path, redirected: str) -> None:
+    (tmp_path / "text").write_text(SENTENCE)
+    command = f"{PROGRAM} translate --model {trained.folder / 'runs/config'} {redirected}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "is both input and output" in done.stderr) == (2, True)
+    assert (tmp_path / "text").read_text() == SENTENCE
+
+
+def test_an_average_does_not_replace_what_it_is_made_of(trained: Project, tmp_path: Path) -> None:
+    bundle = trained.folder / "runs/config/model.safetensors"
+    copy = tmp_path / "model.safetensors"
+    copy.write_bytes(bundle.read_bytes())
+    for arguments in (("runs/config", "--output", bundle), (copy, bundle, "--output", copy), (copy, "--output", "-")):
+        assert trained.mtformer("average", *arguments).status == 2
+    assert copy.read_bytes() == bundle.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.gz"])
+def test_a_bad_byte_leaves_what_was_at_the_output(trained: Project, tmp_path: Path, name: str) -> None:
+    output = tmp_path / name
+    output.write_text("precious")
+    lines = b"a\n" * 1_500 + b"\xff\n"
+    result = trained.mtformer("translate", "--beam-size", "1", "--output", output, stdin=lines)
     assert result.status == 2
-    assert text.read_text() == SENTENCE
+    assert "standard input:1501: byte 0xff" in result.stderr
+    assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_what_was_at_the_output(
+    trained: Project, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    output = tmp_path / "out.txt"
+    output.write_text("precious")
+    command = [*PROGRAM.split(), "translate", "--output", str(output)]
+    with subprocess.Popen(command, cwd=trained.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        process.stdin.write(f"{SENTENCE}\n".encode() * 1_000)
+        process.stdin.flush()
+        wait_for(lambda: any(path != output and path.stat().st_size for path in tmp_path.iterdir()))  # half written
+        process.send_signal(number)
+        assert process.wait(timeout=60) == status
+    assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["translate", SENTENCE], ["data", "sample", "src:test.en,tgt:test.de", "--pair=en-de"]]
+)
+def test_a_full_disk_behind_standard_output_is_reported(trained: Project, arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        command = [*PROGRAM.split(), *arguments]
+        done = subprocess.run(command, cwd=trained.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.endswith("Error: cannot write standard output: No space left on device\n")

@@ -3,12 +3,13 @@
 import json
 from itertools import permutations
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 from conftest import Project
 
-from mtformer.config import parse_source
+from mtformer.config import BuiltinText, parse_source
 from mtformer.data.preview import sample_pairs
 from mtformer.phrasebook import held_out, train
 
@@ -61,11 +62,24 @@ def test_samples_of_the_phrasebook_are_drawn_as_its_seed_says(project: Project) 
     assert sampled(project, *command, "--seed", "3") == [[s.en, s.de] for s in train(20, 3)]
 
 
+def test_the_help_lists_the_splits(project: Project) -> None:
+    shown = " ".join(project.mtformer("data", "sample", "--help").stdout.split())
+    assert f"Splits of the phrasebook: {', '.join(get_args(BuiltinText.model_fields['split'].annotation))}." in shown
+
+
+def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").touch()
+    result = project.mtformer("data", "sample", f"tsv:{tmp_path}/empty.tsv", "--pair", "en-de")
+    assert (result.status, result.stdout) == (0, "")
+    assert f"tsv:{tmp_path}/empty.tsv contains no sentence pairs" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["tsv", "--pair", "en-de"], "tsv: a source is named by its keys, as in tsv:pairs.tsv"),
         (["tsv:none.tsv", "--pair", "en-de"], "there is no file"),
+        (["tsv:.", "--pair", "en-de"], "is a folder, not a file"),
         (["file:none.tsv", "--pair", "en-de"], "a source is one of {src: …, tgt: …}, {tsv: …}"),
         (["builtin:phrasebok", "--pair", "en-de"], "builtin: given `phrasebok`, allowed: phrasebook"),
         (["builtin:phrasebook,sice:3", "--pair", "en-de"], "sice: there is no such key; did you mean `size`?"),

@@ -1,4 +1,6 @@
 import gzip
+import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -6,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
 from mtformer.text.lines import is_utf8, open_output, read_lines
 
 ANY_LINES = ["first", "", "zwei\u2028drei", "vier\x85", "\x0cfünf\x1c", " 六。 ", "\ttab\r inside", "last 🙂"]
@@ -84,7 +86,7 @@ def test_a_bad_line_from_standard_input_is_named() -> None:
     [
         ("äh\n".encode("utf-16"), "this is UTF-16"),
         ("äh\n".encode("utf-16-be"), "zero byte"),
-        (b"a\nb\0\n", ":2: this is not a text file: the line holds a zero byte"),
+        (b"a\nb\0\n", ":2: this is not a text file: the line contains a zero byte"),
         (b"a\nb\nna\xefve\n", ":3: byte 0xef at position 3 is not UTF-8"),
         (b"a\ncut \xe2\x82", ":2: byte 0xe2 at position 5 is not UTF-8"),
         (b"\xef\xbb\xbfa\xff\n", ":1: byte 0xff at position 2 is not UTF-8"),
@@ -140,13 +142,85 @@ def test_where_a_compressed_file_is_cut_off_is_told(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder.gz").mkdir()
-    reason = "Is a directory" if name.startswith("folder") else "No such file or directory"
-    assert error_of(tmp_path / name) == f"cannot read {tmp_path / name}: {reason}"
-    if name in ("missing.txt", "missing.gz"):
-        return  # could be written
+    path = tmp_path / name
+    if name.startswith("folder"):
+        assert error_of(path) == f"{path} is a folder, not a file"
+    else:
+        assert error_of(path) == f"cannot read {path}: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("missing/text", "No such file or directory"),
+        ("folder", "it is a folder, not a file"),
+        ("folder.gz", "it is a folder, not a file"),
+        ("file/text", "Not a directory"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.gz").mkdir()
+    (tmp_path / "file").touch()
     with pytest.raises(UserError) as error, open_output(tmp_path / name):
-        pass
+        pytest.fail("not reached")
     assert str(error.value) == f"cannot write {tmp_path / name}: {reason}"
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.gz"])
+def test_an_output_appears_when_it_is_complete(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with open_output(path) as file:
+        file.write("half")
+        file.flush()
+        assert not path.exists()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, UserError])
+def test_an_interrupted_output_leaves_what_was_there(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "out"
+    path.write_text("precious")
+    with pytest.raises(error), open_output(path) as file:
+        file.write("half")
+        raise error
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("precious", [path])
+
+
+def test_an_output_has_the_mode_of_what_it_replaces_and_else_that_of_a_new_file(tmp_path: Path) -> None:
+    new, old, plain = tmp_path / "new", tmp_path / "old", tmp_path / "plain"
+    plain.touch()
+    old.touch()
+    old.chmod(0o604)
+    for path in (new, old):
+        with open_output(path):
+            pass
+    assert new.stat().st_mode == plain.stat().st_mode
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+
+
+def test_an_output_that_is_a_link_is_written_where_it_points(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    real, link = tmp_path / "elsewhere" / "real", tmp_path / "link"
+    link.symlink_to(real)
+    with open_output(link) as file:
+        file.write("text")
+    assert (link.is_symlink(), real.read_text()) == (True, "text")
+
+
+def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (fifo, Path("/dev/null")):
+        with open_output(path) as file:
+            file.write("text")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(MtformerError, match="cannot write /dev/full: No space left on device"):  # noqa: SIM117
+        with open_output(Path("/dev/full")) as file:
+            file.write("text")
 
 
 @pytest.mark.parametrize(

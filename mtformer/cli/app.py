@@ -2,8 +2,10 @@
 
 import logging
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -13,23 +15,23 @@ from mtformer.cli import data
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
-from mtformer.errors import MtformerError, UserError
+from mtformer.errors import MtformerError, OutputClosed, UserError
 from mtformer.logs import log_to_stderr
 
 log = logging.getLogger(__name__)
 
 app = typer.Typer(
     name="mtformer",
-    help="Train a Transformer to translate, translate with it, and say how good it is.",
+    help="Train a Transformer to translate, translate with it, and measure how good it is.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=None,  # plain text: the same look as our errors, nothing heavy to import, flags without a type
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"mtformer {__version__}")
+        typer.echo(f"mtformer {__version__}")
         raise typer.Exit
 
 
@@ -51,24 +53,37 @@ app.add_typer(data.app, name="data")
 
 
 def main() -> None:
-    """Run the command line; turn errors into sentences and exit statuses (0, 1, 2, and 130 for Ctrl-C)."""
+    """Run the command line and exit: 0 success, 1 failed while working, 2 bad input, 130 Ctrl-C, 143 SIGTERM.
+
+    Errors become one sentence on stderr. If the reader of the output stops early, as ``head`` does, that is success.
+    """
     debug = "--debug" in sys.argv
     log_to_stderr()
+    signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(args=[arg for arg in sys.argv[1:] if arg != "--debug"])  # wherever it stands
+        app(args=[arg for arg in sys.argv[1:] if arg != "--debug"], prog_name="mtformer")  # --debug may stand anywhere
     except (KeyboardInterrupt, EOFError):
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush fails silently too
-        sys.exit(1)
+    except OutputClosed:
+        sys.exit(0)
     except Exception as error:
-        is_told = isinstance(error, UserError) and os.environ.get("LOCAL_RANK", "0") != "0"  # by another process here
+        is_reported = isinstance(error, UserError) and os.environ.get("LOCAL_RANK", "0") != "0"  # by another process
         if debug:
             traceback.print_exc()
-        elif is_told:
-            pass
-        elif isinstance(error, MtformerError):
-            log.error("mtformer: %s", error)
-        else:
-            log.error("mtformer: unexpected %s: %s (--debug shows where)", type(error).__name__, error)
+        elif not is_reported:
+            log.error("Error: %s", _sentence(error))
         sys.exit(2 if isinstance(error, UserError) else 1)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, MtformerError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror} (--debug shows where)"
+    return f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Exit as the shell reports a process that SIGTERM ended, but remove temporary files on the way."""
+    sys.exit(128 + number)

@@ -26,8 +26,15 @@ class Device(StrEnum):
 ModelOption = Annotated[
     Path | None,
     typer.Option(
-        "--model", help="A model bundle or a run's folder; else $MTFORMER_MODEL, else the newest run under runs/."
+        "--model",
+        metavar="PATH",
+        help="A bundle, a run's folder, or a folder of runs, for the newest of them; else $MTFORMER_MODEL, else runs/.",
     ),
 ]
-BeamOption = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1 is greedy search.")]
+BeamOption = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Hypotheses kept at each step; 1 is greedy search.")
+]
+LengthPenaltyOption = Annotated[
+    float | None, typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.")
+]
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.")]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 from mtformer.logs import log_as_json
 
@@ -13,19 +14,19 @@ log = logging.getLogger(__name__)
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="The config file.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of going on.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start from scratch instead of resuming.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Do not train, but tell steps, speed, time and memory of it.")
+        bool, typer.Option("--dry-run", help="Print the expected steps, speed, time and memory; do not train.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing but warnings.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
     json_logs: Annotated[bool, typer.Option("--json-logs", help="Log JSON objects, one a line.")] = False,
-    nproc: Annotated[int, typer.Option(min=1, help="Processes that share the work: one for each GPU.")] = 1,
+    nproc: Annotated[int, typer.Option(metavar="N", min=1, help="Processes to train with: one for each GPU.")] = 1,
 ) -> None:
-    """Train a model. Run again, it goes on where it stopped."""
+    """Train a model. Rerun to resume."""
     if quiet:
         logging.getLogger("mtformer").setLevel(logging.WARNING)
     if json_logs:
@@ -45,7 +46,7 @@ def train(
     from mtformer.training.launch import end_at_once, is_first_rank, is_restart
 
     if dry_run:
-        print(run.dry_run(loaded, fresh=fresh))
+        print_result(run.dry_run(loaded, fresh=fresh))
         return
     try:
         bundle = run.train(loaded, fresh=fresh and not is_restart())
@@ -54,22 +55,26 @@ def train(
             log.warning("stopped; %s keeps what was learned: the same command goes on", RunFolder.of(loaded).path)
         raise
     if is_first_rank():
-        print(bundle)
+        print_result(bundle)
     end_at_once()
 
 
 def average(
-    models: Annotated[list[Path], typer.Argument(help="A run's folder, whose checkpoints are taken, or bundles.")],
-    output: Annotated[Path, typer.Option(help="The bundle to write.")],
-    last: Annotated[int | None, typer.Option(min=1, help="Take so many of the run's newest checkpoints.")] = None,
-    best: Annotated[int | None, typer.Option(min=1, help="Take those of so many of its best validations.")] = None,
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="A run's folder, or several bundles.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
+    last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints.")] = None,
+    best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,
 ) -> None:
-    """Average the weights of several checkpoints of a run, or of several bundles, into one model."""
+    """Average the weights of a run's checkpoints, or of several bundles, into one model."""
+    from mtformer.files import require_distinct
     from mtformer.training.averaging import average_bundles, average_checkpoints
 
     [first, *others] = models
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
+    if str(output) == "-":
+        raise UserError("--output -: standard output shows the path of the bundle; name a file for the bundle")
+    require_distinct(output, first.rglob("*") if first.is_dir() else models)
     if first.is_dir():
         if others:
             raise UserError("give one run's folder, or bundles")
@@ -78,4 +83,4 @@ def average(
         if last is not None or best is not None:
             raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
         average_bundles(models, output)
-    print(output)
+    print_result(output)

@@ -56,7 +56,7 @@ def _resolve(path: Path, info: ValidationInfo) -> Path:
     except (OSError, RuntimeError):  # a name that is too long, or ~ of an unknown user
         found = False
     if not found:
-        raise ValueError(f"there is no file {path}")
+        raise ValueError(f"{path} is a folder, not a file" if path.is_dir() else f"there is no file {path}")
     return path
 
 

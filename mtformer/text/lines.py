@@ -1,17 +1,20 @@
 """Reading and writing lines of text: plain, ``.gz`` or ``-``, split on line feeds only."""
 
+import errno
 import gzip
 import io
 import os
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO
 
-from mtformer.errors import MtformerError, UserError
+from mtformer.errors import MtformerError, OutputClosed, UserError
+from mtformer.files import open_atomically
 
+_STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -33,6 +36,8 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield _decode(raw, name, number)
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise UserError(f"{name}: the compressed file is damaged or cut off after line {number}") from None
+    except IsADirectoryError:
+        raise UserError(f"{name} is a folder, not a file") from None
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror or error}") from None
 
@@ -44,22 +49,45 @@ def is_utf8(argument: str) -> bool:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Open ``path`` for writing UTF-8 lines, compressed if it ends in ``.gz``; None and ``-`` are standard output."""
-    if path is None or str(path) == "-":
-        output = io.TextIOWrapper(os.fdopen(os.dup(sys.stdout.fileno()), "wb"), encoding="utf-8", newline="\n")
-        with output:
-            yield output
-        return
-    opener = gzip.open if path.suffix == ".gz" else open
+    """Open ``path`` for writing UTF-8 lines, compressed if it ends in ``.gz``; None and ``-`` are standard output.
+
+    A regular file is written under a temporary name and takes its own name once it is complete: when the block raises,
+    what was there before is still there. Pipes and devices are written directly.
+
+    Raises:
+        UserError: it cannot be opened.
+        MtformerError: it cannot be written.
+        OutputClosed: the reader of standard output has gone.
+    """
+    is_stdout = path is None or str(path) in _STANDARD_OUTPUT
+    name = "standard output" if is_stdout else str(path)
+    is_open = False
     try:
-        file = cast(IO[str], opener(path, "wt", encoding="utf-8", newline="\n"))
+        with ExitStack() as stack:
+            raw: BinaryIO | gzip.GzipFile
+            raw = stack.enter_context(_open_stdout() if path is None or is_stdout else _open_file(path))
+            is_open = True
+            if name.endswith(".gz"):
+                raw = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+            yield stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
     except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with file:
-            yield file
-    except OSError as error:
-        raise MtformerError(f"cannot write {path}: {error.strerror}") from error
+        if is_stdout and isinstance(error, BrokenPipeError):
+            raise OutputClosed("standard output is closed") from None
+        if isinstance(error, IsADirectoryError):
+            raise UserError(f"cannot write {name}: it is a folder, not a file") from None
+        kind = MtformerError if is_open else UserError
+        raise kind(f"cannot write {name}: {error.strerror}") from error
+
+
+def _open_stdout() -> BinaryIO:
+    if sys.stdout is None:  # Python's sign for a closed descriptor
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    sys.stdout.flush()
+    return os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+
+
+def _open_file(path: Path) -> AbstractContextManager[BinaryIO]:
+    return open_atomically(path) if path.is_file() or not path.exists() else path.open("wb")
 
 
 @contextmanager
@@ -80,7 +108,7 @@ def _decode(raw: bytes, name: str, number: int) -> str:
             raise UserError(f"{name}: this is UTF-16; save it as UTF-8")
         raw = raw.removeprefix(b"\xef\xbb\xbf")
     if b"\0" in raw:
-        raise UserError(f"{name}:{number}: this is not a text file: the line holds a zero byte")
+        raise UserError(f"{name}:{number}: this is not a text file: the line contains a zero byte")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,0 +1,14 @@
+"""What commands print."""
+
+from mtformer.text.lines import open_output
+
+
+def print_result(result: object) -> None:
+    """Print to standard output, at once, so that a full disk or a reader that has gone shows here.
+
+    Raises:
+        MtformerError: it cannot be written.
+        OutputClosed: the reader has gone.
+    """
+    with open_output(None) as output:
+        print(result, file=output)
