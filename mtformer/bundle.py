@@ -1,51 +1,231 @@
-"""The model bundle: one safetensors file with all that translating needs, and no pickle.
+"""The model bundle: one safetensors file with everything that translation needs, and no pickle.
 
-Beside the weights it holds the tokenizer's bytes as tensors and, in the file's metadata, the resolved config, the
-validation scores and where the model came from.
+A bundle contains the weights (``model.*``), the bytes of the SentencePiece models (``tokenizer.src`` and, where the
+target language has its own, ``tokenizer.tgt``), and in the file's metadata:
+
+- ``format``: the name of the format, with its version;
+- ``header``: a :class:`Header` as JSON;
+- ``digest``: a SHA-256 of all of the above, since safetensors files have no checksum.
+
+A bundle may come from a stranger. Loading one runs no code, opens no other file, and compares names, shapes and types
+of all tensors with the model that the header describes before it allocates memory for them.
 """
 
 import hashlib
 import json
-import struct
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.config import Config
+from mtformer.config import ModelConfig, ResolvedConfig
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import build_model, load_weights, weights
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.versions import versions
+from mtformer.model.weights import load_weights, require_shapes, weights
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
-FORMAT = "mtformer-bundle-1"
+FORMAT = "mtformer-bundle-2"
 
+_FORMAT_PREFIX = "mtformer-bundle-"
 _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
+_WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
+_SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
+_MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
+
+_Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
+_Layers = Annotated[int, Field(ge=1, le=10_000)]
+_VocabSize = Annotated[int, Field(ge=260, le=2**20)]  # every byte is a token
+
+
+class _Part(BaseModel):
+    """Keys that a later version adds are ignored; types are exact."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants")
+
+
+class Architecture(_Part):
+    """What determines the names, shapes and meaning of a model's weights.
+
+    The keys belong to the format: they stay as they are when keys of the training config are renamed.
+
+    Attributes:
+        d_model: the width of embeddings and layers.
+        n_heads: attention heads.
+        d_ff: the width inside the feed-forward layers.
+        n_encoder_layers: layers of the encoder.
+        n_decoder_layers: layers of the decoder.
+        norm: normalization before each sublayer, or after its residual sum.
+        norm_type: LayerNorm or RMSNorm.
+        activation: of the feed-forward layers; ``swiglu`` has a third matrix.
+        positions: the position encoding.
+        tie_embeddings: whether the target embedding is the output projection, and with ``joint_vocab`` the source
+            embedding too.
+        joint_vocab: whether both languages share one vocabulary.
+        src_vocab_size: tokens of the source language.
+        tgt_vocab_size: tokens of the target language.
+        max_length: the longest source, in tokens with EOS, that the model was trained for; the number of learned
+            positions.
+        dropout: the rate the model was trained with, a default for further training.
+        layer_drop: likewise.
+    """
+
+    d_model: int = Field(ge=2, le=2**16)
+    n_heads: int = Field(ge=1, le=2**16)
+    d_ff: int = Field(ge=1, le=2**20)
+    n_encoder_layers: _Layers
+    n_decoder_layers: _Layers
+    norm: Literal["pre", "post"]
+    norm_type: Literal["layernorm", "rmsnorm"]
+    activation: Literal["relu", "gelu", "swiglu"]
+    positions: Literal["sinusoidal", "learned", "rotary"]
+    tie_embeddings: bool
+    joint_vocab: bool
+    src_vocab_size: _VocabSize
+    tgt_vocab_size: _VocabSize
+    max_length: int = Field(ge=2, le=2**16)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    layer_drop: float = Field(default=0.0, ge=0, lt=1)
+
+    def to_model_config(self) -> ModelConfig:
+        """Return the settings that the model's constructor takes.
+
+        Raises:
+            ValueError: the sizes do not fit together.
+        """
+        return ModelConfig(
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            d_ff=self.d_ff,
+            n_encoder_layers=self.n_encoder_layers,
+            n_decoder_layers=self.n_decoder_layers,
+            dropout=self.dropout,
+            layer_drop=self.layer_drop,
+            norm=self.norm,
+            norm_type=self.norm_type,
+            feed_forward=self.activation,
+            positions=self.positions,
+            tie_embeddings=self.tie_embeddings,
+        )
+
+    def build(self) -> Transformer:
+        """Build the model with fresh weights, on torch's current default device."""
+        return Transformer(
+            self.to_model_config(),
+            src_vocab_size=self.src_vocab_size,
+            tgt_vocab_size=self.tgt_vocab_size,
+            joint=self.joint_vocab,
+            max_length=self.max_length,
+        )
+
+
+class SearchDefaults(_Part):
+    """How to search unless the user says otherwise; the keys mean what those of the config's ``search`` mean."""
+
+    beam_size: int = Field(ge=1, le=256)
+    length_penalty: float = Field(ge=0, le=10)
+    max_length_factor: float = Field(gt=0, le=100)
+    max_length_offset: int = Field(ge=1, le=10_000)
+    batch_tokens: int = Field(ge=1, le=2**20)
+
+
+class Header(_Part):
+    """What a bundle says about its model.
+
+    Attributes:
+        src_lang: the source language, as in ``en``.
+        tgt_lang: the target language, as in ``de``.
+        architecture: determines the weights.
+        tokenizer_type: SentencePiece's algorithm.
+        special_ids: of ``pad``, ``unk``, ``bos`` and ``eos`` in both vocabularies, the same in every bundle.
+        search: search settings.
+        scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
+        bleu_tokenize: sacreBLEU's tokenization for the model's BLEU scores; ``auto`` goes by the target language.
+        provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
+            people to read; no code depends on its contents, and it names files without their folders.
+    """
+
+    src_lang: _Language
+    tgt_lang: _Language
+    architecture: Architecture
+    tokenizer_type: Literal["unigram", "bpe"]
+    special_ids: dict[str, int]
+    search: SearchDefaults
+    scores: dict[str, float] = {}
+    bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
+    provenance: dict[str, Any] = {}
+
+    @field_validator("special_ids")
+    @classmethod
+    def _are_ours(cls, given: dict[str, int]) -> dict[str, int]:
+        if not _SPECIAL_IDS.items() <= given.items():
+            raise ValueError(f"they are {given}, not {_SPECIAL_IDS}")
+        return given
+
+    @classmethod
+    def of(cls, config: ResolvedConfig, tokenizer: Tokenizer, scores: Mapping[str, float] | None = None) -> "Header":
+        """Describe the model that ``config`` and ``tokenizer`` determine."""
+        model, data = config.model, config.data
+        architecture = Architecture(
+            d_model=model.d_model,
+            n_heads=model.n_heads,
+            d_ff=model.d_ff,
+            n_encoder_layers=model.n_encoder_layers,
+            n_decoder_layers=model.n_decoder_layers,
+            norm=model.norm,
+            norm_type=model.norm_type,
+            activation=model.feed_forward,
+            positions=model.positions,
+            tie_embeddings=model.tie_embeddings,
+            joint_vocab=tokenizer.joint,
+            src_vocab_size=tokenizer.src_vocab_size,
+            tgt_vocab_size=tokenizer.tgt_vocab_size,
+            max_length=data.max_length,
+            dropout=model.dropout,
+            layer_drop=model.layer_drop,
+        )
+        search = SearchDefaults(
+            beam_size=config.search.beam_size,
+            length_penalty=config.search.length_penalty,
+            max_length_factor=config.search.max_length_factor,
+            max_length_offset=config.search.max_length_offset,
+            batch_tokens=config.search.batch_tokens,
+        )
+        return cls(
+            src_lang=data.src_lang,
+            tgt_lang=data.tgt_lang,
+            architecture=architecture,
+            tokenizer_type=config.tokenizer.type,
+            special_ids=_SPECIAL_IDS,
+            search=search,
+            scores=dict(scores or {}),
+            bleu_tokenize=config.eval.bleu_tokenize,
+            provenance=_without_folders(
+                config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
+            ),
+        )
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A trained model and all that belongs to it.
+    """A trained model and everything that translation needs.
 
     Attributes:
         model: the Transformer, in evaluation mode, on the CPU.
-        tokenizer: the one that it was trained with.
-        config: the resolved config that it was trained by.
-        scores: of the validation that chose it, such as ``bleu`` and ``loss``, and the ``step`` it was at.
+        tokenizer: the one it was trained with.
+        header: the architecture, languages, search defaults, scores and provenance.
     """
 
     model: Transformer
     tokenizer: Tokenizer
-    config: Config
-    scores: dict[str, float] = field(default_factory=dict)
+    header: Header
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -54,65 +234,153 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
     for name, model in zip(_TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
         if model is not None:
             tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
-    metadata = {
-        "format": FORMAT,
-        "config": bundle.config.model_dump_json(),
-        "scores": json.dumps(bundle.scores),
-    }
-    metadata["digest"] = _digest(metadata, tensors)
+    metadata = {"format": FORMAT, "header": bundle.header.model_dump_json()}
+    metadata["digest"] = digest(metadata, tensors)
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
 
-def load_bundle(path: Path) -> Bundle:
+def load_bundle(path: str | Path) -> Bundle:
     """Read a bundle.
 
+    Weights in half precision are converted to single precision. Loading takes about twice the size of the file in
+    memory, and for weights in half precision three times.
+
     Raises:
-        UserError: the file is missing, cut off, or not a bundle.
+        UserError: the file is missing, cut off, not a bundle, or damaged.
     """
-    metadata, tensors = _read(path)
-    config = _read_config(metadata["config"], path)
-    try:
-        scores: dict[str, float] = json.loads(metadata["scores"])
-        tokenizer_bytes = [bytes(tensors.pop(name).numpy()) for name in _TOKENIZERS if name in tensors]
-        tokenizer = Tokenizer(*tokenizer_bytes)
-        model = build_model(config, tokenizer)
-        load_weights(model, {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items()})
-    except (TypeError, ValueError, RuntimeError, UserError) as error:
-        raise UserError(f"{path}: this bundle is damaged: {str(error).splitlines()[0]}") from error
-    return Bundle(model.eval(), tokenizer, config, scores)
-
-
-def _read_config(text: str, path: Path) -> Config:
-    try:
-        return Config.model_validate_json(text)
-    except ValidationError as error:
-        writer = json.loads(text).get("provenance", {}).get("versions", {}).get("mtformer", "unknown")
-        key = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UserError(
-            f"{path} was written by mtformer {writer}; {versions()['mtformer']} does not understand its {key}"
-        ) from None
-
-
-def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    """Return what changes with every bit of a bundle's contents; safetensors files have no checksum."""
-    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    path = Path(path)
     if not path.is_file():
         raise UserError(f"there is no model at {path}")
     try:
+        _require_small_header(path)
         with safe_open(path, framework="pt") as file:
-            metadata: dict[str, Any] = file.metadata() or {}
+            metadata = dict(file.metadata() or {})
+            header = _read_header(metadata)
+            _require_tensors(file, header)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except (SafetensorError, OSError, struct.error) as error:
-        raise UserError(f"{path}: this is not an intact safetensors file: {error}") from None
-    if metadata.get("format") != FORMAT:
-        raise UserError(f"{path}: this safetensors file is not a model bundle of mtformer")
-    if metadata.pop("digest", None) != _digest(metadata, tensors):
-        raise UserError(f"{path}: this bundle is damaged: its contents are not those that were written")
-    return metadata, tensors
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: this is not an intact safetensors file: {_first_line(error)}") from None
+    except _InvalidError as error:
+        raise UserError(f"{path}: {error}") from None
+    try:
+        if metadata.pop("digest", None) != digest(metadata, tensors):
+            raise UserError("its contents are not those that were written")
+        tokenizer = _make_tokenizer(tensors, header)
+        model = _make_model(tensors, header)
+    except (ValueError, RuntimeError, UserError) as error:
+        raise UserError(f"{path}: this bundle is damaged: {_first_line(error)}") from None
+    return Bundle(model, tokenizer, header)
+
+
+def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """Return a SHA-256 of a bundle's contents: its metadata without the digest, and its tensors on the CPU."""
+    result = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        result.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        result.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # a view: nothing is copied
+    return result.hexdigest()
+
+
+class _InvalidError(Exception):
+    """The reason why a file is not a bundle that can be loaded."""
+
+
+def _require_small_header(path: Path) -> None:
+    """Refuse a safetensors header so large that parsing it would be an attack."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > _MAX_HEADER_BYTES:
+        raise OSError(f"its header claims {size:,} bytes")
+
+
+def _read_header(metadata: Mapping[str, str]) -> Header:
+    found = metadata.get("format", "")
+    if not found.startswith(_FORMAT_PREFIX):
+        raise _InvalidError("this safetensors file is not a model bundle of mtformer")
+    if found == _FORMAT_PREFIX + "1":
+        raise _InvalidError("this bundle has format 1, of an unreleased version of mtformer: train the model again")
+    if found != FORMAT:
+        raise _InvalidError(f"this bundle has format {found!r}, this version of mtformer reads {FORMAT!r}: upgrade it")
+    if "header" not in metadata:
+        raise _InvalidError("this bundle is damaged: it has no header")
+    try:
+        return Header.model_validate_json(metadata["header"])
+    except ValidationError as error:
+        raise _InvalidError(_invalid_header(error)) from None
+
+
+def _invalid_header(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        problem = f"{key} is missing"
+    else:
+        problem = f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
+    return f"this bundle's header is invalid: {problem[:150]}"
+
+
+def _require_tensors(file: Any, header: Header) -> None:
+    """Compare names, types and shapes of a file's tensors with the model that ``header`` describes.
+
+    Nothing is allocated: the model is built on torch's meta device, and the number of its layers cannot exceed the
+    number of tensors in the file.
+    """
+    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+    architecture = header.architecture
+    if architecture.n_encoder_layers + architecture.n_decoder_layers > len(slices):
+        raise _InvalidError("this bundle is damaged: its header describes more layers than it has weights")
+    for name in _TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
+        if name not in slices:
+            raise _InvalidError(f"this bundle is damaged: it lacks {name}")
+        tokenizer = slices.pop(name)
+        if tokenizer.get_dtype() != "U8" or len(tokenizer.get_shape()) != 1:
+            raise _InvalidError(f"this bundle is damaged: {name} is not a sequence of bytes")
+    for name, tensor in slices.items():
+        if not name.startswith(_WEIGHT):
+            raise _InvalidError(f"this bundle is damaged: it contains {name}, which is no weight of the model")
+        if tensor.get_dtype() not in _WEIGHT_DTYPES:
+            raise _InvalidError(f"this bundle is damaged: {name} is of type {tensor.get_dtype()}, not a float")
+    try:
+        with torch.device("meta"):
+            model = architecture.build()
+        require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
+    except ValidationError as error:
+        raise _InvalidError(_invalid_header(error)) from None
+    except (ValueError, RuntimeError) as error:
+        raise _InvalidError(f"this bundle is damaged: {_first_line(error)}") from None
+
+
+def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
+    tokenizer = Tokenizer(*(tensors[name].numpy().tobytes() for name in _TOKENIZERS if name in tensors))
+    sizes = header.architecture.src_vocab_size, header.architecture.tgt_vocab_size
+    if (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) != sizes:
+        raise ValueError(
+            f"its tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} tokens, "
+            f"its embeddings have {sizes[0]} and {sizes[1]}"
+        )
+    return tokenizer
+
+
+def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
+    found = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(_WEIGHT)}
+    for name, tensor in found.items():
+        if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
+            raise ValueError(f"{name} has values that are not finite")
+    with torch.random.fork_rng(devices=[]):  # the fresh weights, overwritten below, must not change the caller's seed
+        model = header.architecture.build()
+    load_weights(model, found)
+    return model.eval()
+
+
+def _without_folders(value: Any) -> Any:
+    """Replace each path inside ``value`` by the file's name: a bundle does not reveal the folders of its maker."""
+    if isinstance(value, dict):
+        return {key: _without_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(item) for item in value]
+    is_path = isinstance(value, PurePath) or (isinstance(value, str) and value.startswith(("/", "~")))
+    return PurePath(value).name if is_path else value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -176,10 +176,10 @@ def make_translator(
     """The same for a bundle that is loaded already."""
     changed = {"beam_size": beam_size, "length_penalty": length_penalty}
     given = {key: value for key, value in changed.items() if value is not None}
-    if beam_size is None and n_best > bundle.config.search.beam_size:
+    if beam_size is None and n_best > bundle.header.search.beam_size:
         given["beam_size"] = n_best
     try:
-        search = SearchConfig.model_validate(bundle.config.search.model_dump() | given)
+        search = SearchConfig.model_validate(bundle.header.search.model_dump() | given)
     except ValidationError as error:
         problems = [f"--{str(e['loc'][0]).replace('_', '-')} {e['input']}: {e['msg']}" for e in error.errors()]
         raise UserError("; ".join(problems)) from None
@@ -189,6 +189,6 @@ def make_translator(
         bundle.model.to(pick_device(device)),
         bundle.tokenizer,
         search,
-        tgt_lang=bundle.config.data.tgt_lang,
-        max_length=bundle.config.data.max_length,
+        tgt_lang=bundle.header.tgt_lang,
+        max_length=bundle.header.architecture.max_length,
     )

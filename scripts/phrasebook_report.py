@@ -24,21 +24,21 @@ def main() -> None:
         bundle = load_bundle(find_model(parser.parse_args().run))
     except UserError as error:
         sys.exit(f"phrasebook_report: {error}")
-    languages = bundle.config.data
+    header = bundle.header
     translator = make_translator(bundle, "auto")
     for split in ("test", "compositional"):
         sayings = held_out(split)
-        references = [saying.text(languages.tgt_lang) for saying in sayings]
-        found = translator.translate([saying.text(languages.src_lang) for saying in sayings])
+        references = [saying.text(header.tgt_lang) for saying in sayings]
+        found = translator.translate([saying.text(header.src_lang) for saying in sayings])
         hypotheses = [best.text for best, *_ in found]
-        bleu, *_ = all_scores(hypotheses, references, languages.tgt_lang, bundle.config.eval.bleu_tokenize)
+        bleu, *_ = all_scores(hypotheses, references, header.tgt_lang, header.bleu_tokenize)
         same = sum(map(str.__eq__, hypotheses, references)) / len(references)
         print(f"{split:<14} {bleu.value:6.2f} BLEU  {same:6.1%} word for word  {bleu.signature}")
-    if languages.src_lang != "en":  # the words that only their neighbours decide are English
+    if header.src_lang != "en":  # the words that only their neighbours decide are English
         return
     for name, questions in (
-        ("ambiguous", challenges.ambiguous_words(languages.tgt_lang)),
-        ("pronouns", challenges.pronouns(languages.tgt_lang)),
+        ("ambiguous", challenges.ambiguous_words(header.tgt_lang)),
+        ("pronouns", challenges.pronouns(header.tgt_lang)),
     ):
         found = translator.translate([question.src for question in questions])
         right = sum(question.is_met_by(best.text) for question, (best, *_) in zip(questions, found, strict=True))

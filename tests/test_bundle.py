@@ -1,18 +1,22 @@
+import io
 import json
+import math
 import pickle
 import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from conftest import make_project, sentence_pairs
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from sentencepiece import SentencePieceTrainer
 
-from mtformer.bundle import Bundle, load_bundle, save_bundle
-from mtformer.config import Config, load_config
+from mtformer.bundle import Bundle, Header, digest, load_bundle, save_bundle
+from mtformer.config import Facts, load_config, resolve
 from mtformer.errors import UserError
 from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
@@ -24,10 +28,11 @@ PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 def make_bundle(folder: Path, *, joint: bool = True, tied: bool = True) -> Bundle:
     """Make a bundle of a model with fresh weights, trained by a config in ``folder``."""
     settings = [f"tokenizer.joint={joint}", f"model.tie_embeddings={tied}", "data.tgt_lang=de-AT", "run.name=Ünï"]
-    config: Config = load_config(make_project(folder).config, settings)
+    config = resolve(load_config(make_project(folder).config, settings), Facts(n_pairs=len(PAIRS)))
     tokenizer = train_tokenizer(PAIRS, config.tokenizer, "en", "de", adjust=True)
     torch.manual_seed(1)
-    return Bundle(build_model(config, tokenizer), tokenizer, config, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
+    header = Header.of(config, tokenizer, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
+    return Bundle(build_model(config, tokenizer), tokenizer, header)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +63,7 @@ def test_a_bundle_comes_back_as_it_was_without_the_run_folder(joint: bool, tied:
     shutil.rmtree(run)
 
     loaded = load_bundle(elsewhere)
-    assert loaded.config == bundle.config
-    assert loaded.scores == bundle.scores
+    assert loaded.header == bundle.header
     assert loaded.tokenizer.joint == joint
     assert loaded.tokenizer.src_model == bundle.tokenizer.src_model
     assert loaded.tokenizer.tgt_model == bundle.tokenizer.tgt_model
@@ -116,20 +120,27 @@ def flip_at(place: int) -> Callable[[Path], None]:
     return flip
 
 
-def rewrite(change: Callable[[dict[str, torch.Tensor], dict[str, str]], object]) -> Callable[[Path], None]:
-    """Write the bundle anew with other tensors or metadata."""
+Tensors = dict[str, torch.Tensor]
+
+
+def rewrite(change: Callable[[Tensors, dict[str, str]], object]) -> Callable[[Path], None]:
+    """Write the bundle anew with other tensors or metadata, and with the digest of these."""
 
     def apply(path: Path) -> None:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = dict(file.metadata())
+        metadata.pop("digest", None)
         change(tensors, metadata)
-        save_file(tensors, path, metadata)
+        save_file(tensors, path, metadata | {"digest": digest(metadata, tensors)})
 
     return apply
 
 
-NOT_INTACT, NOT_OURS, DAMAGED = "this is not an intact safetensors file", "is not a model bundle of mtformer", "damaged"
+def save_without_digest(path: Path) -> None:
+    with safe_open(path, framework="pt") as file:
+        metadata = {key: value for key, value in file.metadata().items() if key != "digest"}
+    save_file({name: tensor.clone() for name, tensor in load_file(path).items()}, path, metadata)
 
 
 def replace_tensor(name: str, tensor: torch.Tensor) -> Callable[[Path], None]:
@@ -140,24 +151,77 @@ def drop_tensor(name: str) -> Callable[[Path], None]:
     return rewrite(lambda tensors, metadata: tensors.pop(name))
 
 
+def put_into(name: str, value: float) -> Callable[[Path], None]:
+    """Change one number of a tensor."""
+
+    def change(tensors: Tensors, metadata: dict[str, str]) -> None:
+        tensors[name].view(-1)[-1] = value
+
+    return rewrite(change)
+
+
+def convert(dtype: torch.dtype) -> Callable[[Path], None]:
+    """Store the weights as another type."""
+
+    def change(tensors: Tensors, metadata: dict[str, str]) -> None:
+        tensors |= {name: tensor.to(dtype) for name, tensor in tensors.items() if name.startswith("model.")}
+
+    return rewrite(change)
+
+
 def replace_metadata(**values: str) -> Callable[[Path], None]:
     return rewrite(lambda tensors, metadata: metadata.update(values))
+
+
+def edit_header(**values: Any) -> Callable[[Path], None]:
+    """Set keys of the header (``a__b`` is key b of its part a); ``...`` removes the key."""
+
+    def change(tensors: Tensors, metadata: dict[str, str]) -> None:
+        header = json.loads(metadata["header"])
+        for place, value in values.items():
+            *parts, key = place.split("__")
+            section = header
+            for part in parts:
+                section = section[part]
+            section[key] = value
+            if value is ...:
+                del section[key]
+        metadata["header"] = json.dumps(header)
+
+    return rewrite(change)
+
+
+def retokenize(**options: Any) -> Callable[[Path], None]:
+    """Put in another SentencePiece model of the same size."""
+
+    def change(tensors: Tensors, metadata: dict[str, str]) -> None:
+        model = io.BytesIO()
+        sizes = {"vocab_size": json.loads(metadata["header"])["architecture"]["src_vocab_size"], "byte_fallback": True}
+        ids = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
+        texts = (text for pair in PAIRS for text in pair)
+        settings = {"normalization_rule_name": "identity", "minloglevel": 2, **ids, **sizes, **options}
+        SentencePieceTrainer.train(sentence_iterator=texts, model_writer=model, **settings)
+        tensors["tokenizer.src"] = torch.frombuffer(bytearray(model.getvalue()), dtype=torch.uint8)
+
+    return rewrite(change)
 
 
 NO_FILE = "there is no model at"
 NOT_INTACT = "this is not an intact safetensors file"
 NOT_OURS = "this safetensors file is not a model bundle of mtformer"
-DAMAGED = "this bundle is damaged"
+CHANGED = "this bundle is damaged: its contents are not those that were written"
+INVALID = "this bundle's header is invalid: "
+BIAS = "model.decoder_norm.bias"
 SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (Path.unlink, NO_FILE),
     "a folder": (put_a_folder_there, NO_FILE),
     "empty": (lambda path: path.write_bytes(b""), NOT_INTACT),
-    "cut off in the header's size": (cut_to(0.0001), NOT_INTACT),
+    "cut off in the header's size": (cut_to(0.00001), NOT_INTACT),
     "cut off in the header": (cut_to(0.01), NOT_INTACT),
     "cut off in the middle": (cut_to(0.5), NOT_INTACT),
     "cut off near the end": (cut_to(0.9999), NOT_INTACT),
     "other header size": (flip_at(0), NOT_INTACT),
-    "huge header size": (flip_at(7), NOT_INTACT),
+    "huge header size": (flip_at(7), "its header claims"),
     "flipped bit in the header": (flip_at(8), NOT_INTACT),
     "text": (lambda path: path.write_text("the red house\n" * 50), NOT_INTACT),
     "zeros": (lambda path: path.write_bytes(bytes(5000)), NOT_INTACT),
@@ -166,18 +230,61 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: save_file({"weight": torch.zeros(3)}, path, {"format": "pt"}),
         NOT_OURS,
     ),
-    "flipped bit in a matrix": (flip_in("model.tgt_embedding.weight"), DAMAGED),
-    "flipped bit in a bias": (flip_in("model.decoder_layers.0.self_attention.out_proj.bias"), DAMAGED),
-    "flipped bit in the tokenizer": (flip_in("tokenizer.src"), DAMAGED),
-    "no tokenizer": (drop_tensor("tokenizer.src"), DAMAGED),
-    "no real tokenizer": (replace_tensor("tokenizer.src", torch.zeros(9, dtype=torch.uint8)), DAMAGED),
-    "too few weights": (drop_tensor("model.tgt_embedding.weight"), DAMAGED),
-    "too many weights": (replace_tensor("model.extra", torch.zeros(1)), DAMAGED),
-    "a weight of another shape": (replace_tensor("model.decoder_norm.bias", torch.zeros(31)), DAMAGED),
-    "no config": (rewrite(lambda tensors, metadata: metadata.pop("config")), DAMAGED),
-    "empty config": (replace_metadata(config="{}"), DAMAGED),
-    "half a config": (replace_metadata(config="{"), DAMAGED),
-    "no real scores": (replace_metadata(scores="?"), DAMAGED),
+    "flipped bit in a matrix": (flip_in("model.tgt_embedding.weight"), CHANGED),
+    "flipped bit in a bias": (flip_in("model.decoder_layers.0.self_attention.out_proj.bias"), CHANGED),
+    "flipped bit in the tokenizer": (flip_in("tokenizer.src"), CHANGED),
+    "no digest": (save_without_digest, CHANGED),
+    "no tokenizer": (drop_tensor("tokenizer.src"), "it lacks tokenizer.src"),
+    "no second tokenizer": (edit_header(architecture__joint_vocab=False), "it lacks tokenizer.tgt"),
+    "a second tokenizer": (
+        replace_tensor("tokenizer.tgt", torch.zeros(9, dtype=torch.uint8)),
+        "it contains tokenizer.tgt, which is no weight",
+    ),
+    "a tokenizer of floats": (replace_tensor("tokenizer.src", torch.zeros(9)), "tokenizer.src is not a sequence of"),
+    "no real tokenizer": (
+        replace_tensor("tokenizer.src", torch.zeros(9, dtype=torch.uint8)),
+        "this is not a SentencePiece model",
+    ),
+    "no bytes of a tokenizer": (
+        replace_tensor("tokenizer.src", torch.zeros(0, dtype=torch.uint8)),
+        "this is not a SentencePiece model",
+    ),
+    "other special tokens": (retokenize(unk_id=0, pad_id=1), "other special tokens"),
+    "special tokens of other names": (retokenize(unk_piece="unk"), "other special tokens"),
+    "a larger tokenizer": (retokenize(vocab_size=301), "its tokenizer has 301 and 301 tokens, its embeddings have"),
+    "too few weights": (drop_tensor("model.tgt_embedding.weight"), "the weights lack tgt_embedding.weight"),
+    "too many weights": (replace_tensor("model.extra", torch.zeros(1)), "the weights contain extra, which"),
+    "an unknown tensor": (replace_tensor("extra", torch.zeros(1)), "it contains extra, which is no weight"),
+    "a weight of another shape": (
+        replace_tensor(BIAS, torch.zeros(31)),
+        "decoder_norm.bias has shape (31,), not (32,)",
+    ),
+    "integer weights": (convert(torch.int32), "is of type I32, not a float"),
+    "double weights": (convert(torch.float64), "is of type F64, not a float"),
+    "not a number": (put_into(BIAS, math.nan), "decoder_norm.bias has values that are not finite"),
+    "infinity": (put_into(BIAS, -math.inf), "decoder_norm.bias has values that are not finite"),
+    "format 1": (replace_metadata(format="mtformer-bundle-1"), "this bundle has format 1"),
+    "format 3": (replace_metadata(format="mtformer-bundle-3"), "this bundle has format 'mtformer-bundle-3', this"),
+    "no header": (rewrite(lambda tensors, metadata: metadata.pop("header")), "it has no header"),
+    "empty header": (replace_metadata(header="{}"), INVALID + "src_lang is missing"),
+    "half a header": (replace_metadata(header="{"), INVALID + "Invalid JSON"),
+    "deeply nested header": (replace_metadata(header="[" * 100_000), INVALID + "Invalid JSON"),
+    "a list as header": (replace_metadata(header="[]"), INVALID + "Input should be an object"),
+    "no sizes": (edit_header(architecture=...), INVALID + "architecture is missing"),
+    "no width": (edit_header(architecture__d_model=...), INVALID + "architecture.d_model is missing"),
+    "a width in words": (edit_header(architecture__d_model="32"), INVALID + "architecture.d_model: Input should be"),
+    "a wider model": (edit_header(architecture__d_model=64), "has shape"),
+    "huge width": (edit_header(architecture__d_model=2**62), INVALID + "architecture.d_model: Input should be"),
+    "wide": (edit_header(architecture__d_model=2**16), "has shape"),
+    "heads that do not divide": (edit_header(architecture__n_heads=3), INVALID + "n_heads = 3 does not divide"),
+    "more layers": (edit_header(architecture__n_decoder_layers=2), "the weights lack decoder_layers.1"),
+    "endless layers": (edit_header(architecture__n_encoder_layers=9_999), "more layers than it has weights"),
+    "learned positions": (edit_header(architecture__positions="learned"), "the weights lack src_positions.weight"),
+    "unknown activation": (edit_header(architecture__activation="tanh"), INVALID + "architecture.activation: Input"),
+    "other special ids": (edit_header(special_ids__eos=0), INVALID + "special_ids: they are"),
+    "endless translations": (edit_header(search__max_length_factor=1e9), INVALID + "search.max_length_factor: Input"),
+    "a path as language": (edit_header(tgt_lang="../../etc"), INVALID + "tgt_lang: String should match pattern"),
+    "no real scores": (edit_header(scores={"bleu": "high"}), INVALID + "scores.bleu: Input should be a valid number"),
 }
 
 
@@ -189,6 +296,7 @@ def test_what_is_not_an_intact_bundle_is_refused_in_a_sentence_that_names_it(kin
         load_bundle(saved)
     assert str(saved) in str(caught.value)
     assert sentence in str(caught.value)
+    assert len(str(caught.value)) < len(str(saved)) + 200
     assert "\n" not in str(caught.value)
 
 

@@ -44,10 +44,10 @@ def test_training_begins_where_the_bundle_ended(trained: Project, tmp_path: Path
     assert result.status == 0, result.stderr
     before, after = bundle_of(trained), bundle_of(project)
     assert after.tokenizer.src_model == before.tokenizer.src_model
-    assert after.config.model == before.config.model
+    assert after.header.architecture == before.header.architecture
     for name, tensor in weights(before.model).items():
         assert torch.allclose(weights(after.model)[name], tensor, atol=1e-6), name
-    assert after.scores["loss"] == pytest.approx(before.scores["loss"], rel=1e-3)
+    assert after.header.scores["loss"] == pytest.approx(before.header.scores["loss"], rel=1e-3)
 
 
 def test_the_model_and_the_pieces_are_those_of_the_bundle_whatever_the_size_of_the_text(
@@ -55,7 +55,7 @@ def test_the_model_and_the_pieces_are_those_of_the_bundle_whatever_the_size_of_t
 ) -> None:
     project, result = finetune(trained, tmp_path, "model={dropout: 0.3}", max_steps=2)
     assert result.status == 0, result.stderr
-    model = bundle_of(project).config.model
+    model = bundle_of(project).header.architecture
     assert (model.d_model, model.dropout) == (32, 0.3)
     again = project.mtformer("train", project.config, "--set", "model={dropout: 0.3}", "--set", "training.max_steps=4")
     assert again.status == 0

@@ -52,7 +52,7 @@ def test_twenty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
     subprocess.run(command(killed, 1), cwd=killed.folder, check=True)
 
     bundles = [load_bundle(project.folder / "runs" / "config" / "model.safetensors") for project in (whole, killed)]
-    assert bundles[0].scores == bundles[1].scores
+    assert bundles[0].header.scores == bundles[1].header.scores
     for ours, theirs in zip(*(bundle.model.parameters() for bundle in bundles), strict=True):
         assert torch.equal(ours, theirs)
     folders = [project.folder / "runs" / "config" / "checkpoints" for project in (whole, killed)]

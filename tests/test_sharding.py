@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,8 +14,8 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import Config
+from mtformer.bundle import Bundle, Header, load_bundle
+from mtformer.config import Config, Facts, resolve
 from mtformer.errors import UserError
 from mtformer.training.finetune import inherit
 
@@ -53,7 +54,7 @@ def train(project: Project, name: str, n_ranks: int) -> str:
 def test_sharded_ranks_train_as_one_process_does(project: Project) -> None:
     assert_same_curves(project, "two", "one")
     ours, theirs = (load_bundle(project.folder / "runs" / name / "model.safetensors") for name in ("two", "one"))
-    assert ours.scores == pytest.approx(theirs.scores, rel=1e-4)
+    assert ours.header.scores == pytest.approx(theirs.header.scores, rel=1e-4)
 
 
 @pytest.mark.parametrize(("begun_by", "n_ranks"), [("two", 1), ("one", 2)])
@@ -115,6 +116,8 @@ def test_what_cannot_be_sharded_is_told() -> None:
         config_of({"shard": True, "max_tokens": "auto"})
     with pytest.raises(ValidationError, match=r"model.layer_drop = 0\.1: each rank would leave out other layers"):
         config_of({"shard": True}, layer_drop=0.1)
-    bundle = Bundle(cast(Any, None), cast(Any, None), config_of({}, layer_drop=0.1))
+    tokenizer = cast(Any, SimpleNamespace(joint=True, src_vocab_size=300, tgt_vocab_size=300))
+    config = resolve(config_of({}, layer_drop=0.1), Facts(n_pairs=1))
+    bundle = Bundle(cast(Any, None), tokenizer, Header.of(config, tokenizer))
     with pytest.raises(UserError, match=r"model.layer_drop = 0\.1, where training.shard needs 0"):
         inherit(config_of({"shard": True, "init_from": "model.safetensors"}), bundle)

@@ -113,7 +113,7 @@ def test_a_tiny_model_learns_to_reverse_what_it_has_not_seen(tmp_path: Path) -> 
     trainer.fit()
     bundle = load_bundle(tmp_path / "model.safetensors")
     assert len(unseen) > 15
-    assert bundle.scores["bleu"] > 80
+    assert bundle.header.scores["bleu"] > 80
     losses = [line["train_loss"] for line in trainer.metrics() if "train_loss" in line]
     assert losses[-1] < 0.5 * losses[0]
 
@@ -272,7 +272,7 @@ def test_steps_are_counted_and_checkpoints_kept_as_configured(tmp_path: Path) ->
     assert trainer.fit() == "training.max_steps = 10"
     assert len(trainer.updates) == 10
     assert [path.name for path in list_checkpoints(trainer.folder.checkpoints)] == ["step-000010", "step-000009"]
-    assert load_bundle(tmp_path / "model.safetensors").scores["step"] == 10
+    assert load_bundle(tmp_path / "model.safetensors").header.scores["step"] == 10
 
 
 def test_minutes_are_counted_over_all_starts_of_a_run(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_early_stopping_keeps_the_best_model(
     assert trainer.state.step == 2 * n_validations
     bundle = load_bundle(tmp_path / "model.safetensors")
     loss, bleu = scores[best - 1]
-    assert bundle.scores == {"loss": loss, "bleu": bleu, "ter": 100 - bleu, "step": 2 * best}
+    assert bundle.header.scores == {"loss": loss, "bleu": bleu, "ter": 100 - bleu, "step": 2 * best}
     assert all_equal(list(bundle.model.parameters()), validator.weights[best - 1])
     again = make_trainer(tmp_path, **settings)
     assert again.resume()
@@ -408,7 +408,7 @@ def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     ours, theirs = ([{key: line.get(key) for key in kept} for line in t.metrics()] for t in (resumed, whole))
     assert ours == theirs
     bundles = [load_bundle(tmp_path / name / "model.safetensors") for name in ("parts", "whole")]
-    assert bundles[0].scores == bundles[1].scores
+    assert bundles[0].header.scores == bundles[1].header.scores
     assert all_equal(*(list(bundle.model.parameters()) for bundle in bundles))
 
 

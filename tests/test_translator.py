@@ -193,7 +193,7 @@ def test_progress_counts_every_text_once(model: Transformer, tokenizer: Tokenize
 def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(trained: Project) -> None:
     bundle = load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
     translator = Translator(
-        bundle.model, bundle.tokenizer, SearchConfig(), tgt_lang="de", max_length=bundle.config.data.max_length
+        bundle.model, bundle.tokenizer, SearchConfig(), tgt_lang="de", max_length=bundle.header.architecture.max_length
     )
     pairs = sentence_pairs(20, seed=9)
     together = translator.translate([src for src, _ in pairs])
@@ -210,7 +210,7 @@ def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(traine
     texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(1_000)]
     scores = {}
     for beam_size in (1, 4):
-        search = bundle.config.search.model_copy(update={"beam_size": beam_size})
+        search = SearchConfig.model_validate(bundle.header.search.model_dump() | {"beam_size": beam_size})
         translator = Translator(bundle.model, bundle.tokenizer, search, tgt_lang="de", max_length=64)
         scores[beam_size] = [best.score for [best] in translator.translate(texts)]
     pairs = list(zip(scores[4], scores[1], strict=True))

@@ -1,16 +1,21 @@
 """``mtformer eval``."""
 
+from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mtformer.cli.options import BeamOption, Device, DeviceOption, ModelOption
+from mtformer.errors import UserError
+
+if TYPE_CHECKING:
+    from mtformer.evaluate.evaluation import Evaluation
 
 
 def evaluate(
     model: ModelOption = None,
-    src: Annotated[Path | None, typer.Option(help="Source text; the run's test set without it.")] = None,
+    src: Annotated[Path | None, typer.Option(help="Source text; without it, the test set of the model's run.")] = None,
     ref: Annotated[Path | None, typer.Option(help="Its reference translation.")] = None,
     data: Annotated[
         str | None,
@@ -26,14 +31,27 @@ def evaluate(
     from mtformer.evaluate.evaluation import evaluate_model
     from mtformer.runs import find_model
 
-    evaluate_model(
+    if str(output) == "-":
+        raise UserError("--output -: standard output has the scores; name a file for the translations")
+    result = evaluate_model(
         find_model(model),
         src=src,
         ref=ref,
         data=data,
         beam_size=beam_size,
         length_penalty=length_penalty,
-        as_json=json,
         output=output,
         device=device,
     )
+    print(_as_json(result) if json else _as_text(result))
+
+
+def _as_json(result: "Evaluation") -> str:
+    search = {"beam_size": result.beam_size, "length_penalty": result.length_penalty}
+    scores = [score.to_dict() for score in result.scores]
+    shown = {"model": str(result.model), "sentences": len(result.hypotheses), **search, "scores": scores}
+    return dumps(shown, indent=2)
+
+
+def _as_text(result: "Evaluation") -> str:
+    return "\n".join(f"{score.name:<6} {score.value:6.2f}  {score.signature}" for score in result.scores)

@@ -5,7 +5,7 @@ the vocabulary size to aim at, then the sizes of the model. With all the facts, 
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -32,12 +32,6 @@ class ResolvedTokenizer(TokenizerConfig):
     vocab_size: PositiveInt
 
 
-class ResolvedModel(ModelConfig):
-    """The model's settings, its preset included."""
-
-    preset: Literal["tiny", "small", "base", "big"]
-
-
 class ResolvedTraining(TrainingConfig):
     """The settings of training, with at least one limit."""
 
@@ -52,7 +46,6 @@ class ResolvedConfig(Config):
     """A config in which the data, the model and the machine have decided what the user left open."""
 
     tokenizer: ResolvedTokenizer
-    model: ResolvedModel
     training: ResolvedTraining
 
 

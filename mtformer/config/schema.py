@@ -359,11 +359,11 @@ class SearchConfig(Section):
     """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
     """The exponent alpha of Wu et al. 2016; larger means longer translations."""
-    max_length_factor: PositiveFloat = 2.0
+    max_length_factor: float = Field(default=2.0, gt=0, le=100)
     """A translation is ended after this many pieces per source piece …"""
-    max_length_offset: PositiveInt = 20
+    max_length_offset: int = Field(default=20, ge=1, le=10_000)
     """… plus this many."""
-    batch_tokens: int = Field(default=4096, ge=1)
+    batch_tokens: int = Field(default=4096, ge=1, le=2**20)
     """The token budget of a batch of sentences."""
 
 

@@ -1,53 +1,105 @@
 """Score a model on a test set."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import parse_source
+import yaml
+
+from mtformer.bundle import Header, load_bundle
+from mtformer.config import Config, Source, parse_source
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import Score, all_scores
+from mtformer.files import require_distinct
 from mtformer.progress import Progress
+from mtformer.runs import RunFolder
 from mtformer.text.lines import open_output, read_lines
 from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.translator import Translator, make_translator
+from mtformer.translator import make_translator
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of scoring a model on a test set.
+
+    Attributes:
+        model: the bundle.
+        beam_size: hypotheses kept at each step of the search.
+        length_penalty: the exponent of the search's length penalty.
+        hypotheses: the translations, one for each source.
+        scores: BLEU, chrF and TER.
+    """
+
+    model: Path
+    beam_size: int
+    length_penalty: float
+    hypotheses: list[str]
+    scores: list[Score]
+
+
+@dataclass(frozen=True)
+class EvalSet:
+    """Sources with their references, and the files they were read from."""
+
+    sources: list[str]
+    references: list[str]
+    files: list[Path]
 
 
 def evaluate_model(
     path: Path,
     *,
-    src: Path | None,
-    ref: Path | None,
-    data: str | None,
-    beam_size: int | None,
-    length_penalty: float | None,
-    as_json: bool,
-    output: Path | None,
-    device: str,
-) -> None:
-    """Translate a test set, print the scores, and write the translations to ``output`` if it is given."""
+    src: Path | None = None,
+    ref: Path | None = None,
+    data: str | None = None,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+    output: Path | None = None,
+    device: str = "auto",
+) -> Evaluation:
+    """Translate a test set and score the translations.
+
+    Args:
+        path: the bundle.
+        src: the source text, with ``ref``.
+        ref: its reference translation.
+        data: a source such as ``tsv:test.tsv``, instead of both. Without any, the test set is that of the run whose
+            folder contains the bundle.
+        beam_size: the bundle's own when None.
+        length_penalty: the bundle's own when None.
+        output: write the translations there, one a line.
+        device: where to compute.
+
+    Raises:
+        UserError: the bundle or the test set cannot be used, or ``output`` is one of the input files.
+    """
     bundle = load_bundle(path)
-    sources, references = _test_set(bundle, path, src, ref, data)
+    header = bundle.header
+    eval_set = read_eval_set(path, header, src=src, ref=ref, data=data)
+    require_distinct(output, [path, *eval_set.files])
     translator = make_translator(bundle, device, beam_size, length_penalty)
-    if str(output) == "-":
-        raise UserError("--output -: standard output has the scores; name a file for the translations")
     with open_output(output) if output else nullcontext() as file:  # opened first: a wrong path must not cost the work
-        with Progress("translating", len(sources), unit="lines") as progress:
-            hypotheses = [best.text for best, *_ in translator.translate(sources, on_progress=progress.advance)]
+        with Progress("translating", len(eval_set.sources), unit="lines") as progress:
+            found = translator.translate(eval_set.sources, on_progress=progress.advance)
+        hypotheses = [best.text for best, *_ in found]
         if file is not None:
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
-    config = bundle.config
-    scores = all_scores(hypotheses, references, config.data.tgt_lang, config.eval.bleu_tokenize)
-    print(_scores_as_json(path, translator, len(sources), scores) if as_json else _scores_as_text(scores))
+    scores = all_scores(hypotheses, eval_set.references, header.tgt_lang, header.bleu_tokenize)
+    search = translator.search
+    return Evaluation(path, search.beam_size, search.length_penalty, hypotheses, scores)
 
 
-def _test_set(
-    bundle: Bundle, path: Path, src: Path | None, ref: Path | None, data: str | None
-) -> tuple[list[str], list[str]]:
-    """Read the given files or the given source, or else the test set that the run's config names."""
-    languages = bundle.config.data.src_lang, bundle.config.data.tgt_lang
+def read_eval_set(
+    path: Path, header: Header, *, src: Path | None = None, ref: Path | None = None, data: str | None = None
+) -> EvalSet:
+    """Read the given files or the given source, or else the test set of the run that the bundle at ``path`` belongs to.
+
+    A bundle names no files: the test set is that of the ``config.yaml`` in the same folder, which is the user's own.
+
+    Raises:
+        UserError: there is no test set, or it cannot be read.
+    """
     if (src is None) != (ref is None):
         raise UserError("give both --src and --ref, or neither for the run's test set")
     if src is not None and data is not None:
@@ -56,30 +108,37 @@ def _test_set(
         sources, references = list(read_lines(src)), list(read_lines(ref))
         if len(sources) != len(references):
             raise UserError(f"{src} has {len(sources):,} lines, {ref} has {len(references):,}")
-    elif data is not None:
-        sources, references = _sides(ParallelText([parse_source(data, *languages)], *languages))
-    elif bundle.config.data.test:
-        try:
-            sources, references = _sides(ParallelText(bundle.config.data.test, *languages))
-        except UserError as error:
-            raise UserError(f"the test set that {path} names: {error}; or give --data, or --src and --ref") from None
+        files = [src, ref]
     else:
-        raise UserError(f"{path} names no test set (data.test): give --data, or --src and --ref")
+        languages = header.src_lang, header.tgt_lang
+        chosen = _test_set_of_run(path) if data is None else [parse_source(data, *languages)]
+        try:
+            sources, references = _sides(ParallelText(chosen, *languages))
+        except UserError as error:
+            if data is not None:
+                raise
+            raise UserError(f"the test set of this run: {error}; or give --data, or --src and --ref") from None
+        files = [value for source in chosen for _, value in source if isinstance(value, Path)]
     if not sources:
         raise UserError("the test set is empty")
-    return sources, references
+    return EvalSet(sources, references, files)
+
+
+def _test_set_of_run(bundle: Path) -> Sequence[Source]:
+    """Return the test set that the config of the bundle's run names."""
+    path = RunFolder(bundle.parent).config
+    options = "give --data, or --src and --ref"
+    if not path.is_file():
+        raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {options}")
+    try:
+        config = Config.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, yaml.YAMLError):
+        raise UserError(f"{path} is not the config of a run of this version: {options}") from None
+    if not config.data.test:
+        raise UserError(f"{path} names no test set (data.test): {options}")
+    return config.data.test
 
 
 def _sides(pairs: Iterable[SentencePair]) -> tuple[list[str], list[str]]:
     both = list(pairs)
     return [pair.src for pair in both], [pair.tgt for pair in both]
-
-
-def _scores_as_json(path: Path, translator: Translator, n_sentences: int, scores: list[Score]) -> str:
-    search = {"beam_size": translator.search.beam_size, "length_penalty": translator.search.length_penalty}
-    shown = {"model": str(path), "sentences": n_sentences, **search, "scores": [score.to_dict() for score in scores]}
-    return json.dumps(shown, indent=2)
-
-
-def _scores_as_text(scores: list[Score]) -> str:
-    return "\n".join(f"{score.name:<6} {score.value:6.2f}  {score.signature}" for score in scores)

@@ -1,4 +1,6 @@
-"""Build a model, copy its weights out and in."""
+"""Build a model; copy its weights out and in; compare their shapes."""
+
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -25,17 +27,30 @@ def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
 
 
-def load_weights(model: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
+def require_shapes(model: torch.nn.Module, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Compare names and shapes of weights with those of ``model``, which may be on the meta device.
+
+    Raises:
+        ValueError: they differ.
+    """
+    parameters = dict(model.named_parameters())
+    missing, extra = sorted(parameters.keys() - shapes.keys()), sorted(shapes.keys() - parameters.keys())
+    if missing:
+        raise ValueError(f"the weights lack {missing[0]}")
+    if extra:
+        raise ValueError(f"the weights contain {extra[0]}, which the model does not have")
+    for name, parameter in parameters.items():
+        if tuple(parameter.shape) != tuple(shapes[name]):
+            raise ValueError(f"{name} has shape {tuple(shapes[name])}, not {tuple(parameter.shape)}")
+
+
+@torch.no_grad()
+def load_weights(model: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy what :func:`weights` returned into ``model``.
 
     Raises:
         ValueError: names or shapes differ from the model's.
     """
-    parameters = dict(model.named_parameters())
-    if parameters.keys() != tensors.keys():
-        raise ValueError(f"the weights differ from the model's in {sorted(parameters.keys() ^ tensors.keys())[:3]}")
-    for name, parameter in parameters.items():
-        if parameter.shape != tensors[name].shape:
-            raise ValueError(f"{name} is of shape {tuple(tensors[name].shape)}, not {tuple(parameter.shape)}")
-    for name, parameter in parameters.items():
-        parameter.data.copy_(tensors[name])
+    require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[name])

@@ -64,7 +64,9 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
 
 def _shape(bundle: Bundle) -> dict[str, object]:
     """Return the settings of a model that its weights have their meaning by."""
-    return bundle.config.model.model_dump(exclude={"preset", "dropout", "layer_drop"})
+    architecture = bundle.header.architecture
+    free = {"dropout", "layer_drop"} | (set() if architecture.positions == "learned" else {"max_length"})
+    return architecture.model_dump(exclude=free)
 
 
 def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, output: Path) -> None:
@@ -74,4 +76,5 @@ def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, outp
         for name, tensor in model.items():
             total[name] = total.get(name, 0) + tensor.double() / n
     load_weights(bundle.model, {name: tensor.float() for name, tensor in total.items()})
-    save_bundle(output, replace(bundle, scores={}))  # those of the bundle are of other weights
+    header = bundle.header.model_copy(update={"scores": {}})  # those of the bundle are of other weights
+    save_bundle(output, replace(bundle, header=header))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mtformer.bundle import Bundle
-from mtformer.config import Base, Config, ResolvedConfig
+from mtformer.config import Base, Config, ResolvedConfig, TokenizerConfig
 from mtformer.config.schema import Section
 from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
@@ -18,7 +18,7 @@ from mtformer.text.tokenizer import Tokenizer, extend_tokenizer
 S = TypeVar("S", bound=Section)
 
 _MAY_DIFFER = ("preset", "dropout", "layer_drop")  # of the model; they change no weight's shape or meaning
-_MAY_GROW = ("vocab_size", "sampling")
+_MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling")  # the old tokens stay as they are
 _PARTS = {
     "embeddings": ("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
     "encoder": ("encoder_layers", "encoder_norm"),
@@ -33,13 +33,16 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         UserError: ``config`` asks for others, or for a smaller vocabulary.
     """
     problems: list[str] = []
-    model = _inherit(config.model, bundle.config.model, _MAY_DIFFER, "model", problems)
-    tokenizer = _inherit(config.tokenizer, bundle.config.tokenizer, _MAY_GROW, "tokenizer", problems)
-    wanted, known = config.tokenizer.vocab_size, bundle.config.tokenizer.vocab_size
-    if wanted is not None and known is not None and wanted < known:
-        problems.append(f"tokenizer.vocab_size = {wanted} is less than {known}")
-    if model.positions == "learned" and config.data.max_length != bundle.config.data.max_length:
-        problems.append(f"data.max_length must be {bundle.config.data.max_length}, the number of learned positions")
+    architecture = bundle.header.architecture
+    vocab_size = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
+    base = TokenizerConfig(type=bundle.header.tokenizer_type, joint=architecture.joint_vocab, vocab_size=vocab_size)
+    model = _inherit(config.model, architecture.to_model_config(), _MAY_DIFFER, "model", problems)
+    tokenizer = _inherit(config.tokenizer, base, _MAY_DIFFER_IN_TOKENIZER, "tokenizer", problems)
+    wanted = config.tokenizer.vocab_size
+    if wanted is not None and wanted < vocab_size:
+        problems.append(f"tokenizer.vocab_size = {wanted} is less than {vocab_size}")
+    if model.positions == "learned" and config.data.max_length != architecture.max_length:
+        problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:

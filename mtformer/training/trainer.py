@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtformer.bundle import Bundle, save_bundle
+from mtformer.bundle import Bundle, Header, save_bundle
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
@@ -364,8 +364,8 @@ class Trainer:
         self._log(**scores, valid_perplexity=result.perplexity)
         self._report(result, better)
         if better and self.ranks.is_first:
-            bundle = Bundle(self.model, self.tokenizer, self.config, result.scores | {"step": float(state.step)})
-            save_bundle(self.folder.bundle, bundle)
+            header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)})
+            save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
 
     def _report(self, result: Validation, better: bool) -> None:
         best = self.state.best
