@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two test processe
 import numpy as np
 import pytest
 import yaml
+from filelock import FileLock
 
 from mtformer.cli import main
 
@@ -167,14 +168,23 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose model, ``runs/config/model.safetensors``, has learned its language. Only for reading."""
-    project = make_project(
-        tmp_path_factory.mktemp("trained"),
-        max_steps=1_500,
-        learning_rate=0.005,
-        validate_every=300,
-        early_stopping_metric="loss",  # BLEU is perfect long before the model is sure
-    )
-    result = project.mtformer("train", project.config)
-    assert result.status == 0, result.stderr
-    return project
+    """A project whose model, ``runs/config/model.safetensors``, has learned its language. Only for reading.
+
+    It is trained once for all processes of pytest-xdist, whose temporary folders have one parent.
+    """
+    in_parallel = "PYTEST_XDIST_WORKER" in os.environ
+    shared = tmp_path_factory.getbasetemp().parent if in_parallel else tmp_path_factory.getbasetemp()
+    folder = shared / "trained"
+    with FileLock(shared / "trained.lock"):
+        if (folder / "runs/config/model.safetensors").exists():
+            return Project(folder, folder / "config.yaml")
+        project = make_project(
+            folder,
+            max_steps=1_500,
+            learning_rate=0.005,
+            validate_every=300,
+            early_stopping_metric="loss",  # BLEU is perfect long before the model is sure
+        )
+        result = project.mtformer("train", project.config)
+        assert result.status == 0, result.stderr
+        return project
