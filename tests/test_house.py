@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import mtformer
 
 PACKAGE = Path(mtformer.__file__).parent
@@ -36,17 +38,40 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_rooms(source: str) -> set[str]:
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the direction"
+            assert node.level == 0, f"line {node.lineno}: relative imports hide the direction"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         rooms |= {name.split(".")[1] for name in names if name.startswith("mtformer.")} - {"__version__"}
     return rooms
+
+
+@pytest.mark.parametrize(
+    ("source", "rooms"),
+    [
+        ("from mtformer import cli", {"cli"}),
+        ("from mtformer import cli as c, text", {"cli", "text"}),
+        ("import mtformer.cli", {"cli"}),
+        ("import mtformer.cli.app as app, mtformer.text", {"cli", "text"}),
+        ("from mtformer.cli.app import main", {"cli"}),
+        ("def f():\n    from mtformer import cli", {"cli"}),
+        ("class C:\n    def f(self):\n        import mtformer.cli", {"cli"}),
+        ("if TYPE_CHECKING:\n    from mtformer.cli import app", {"cli"}),
+        ("from mtformer import __version__\nimport mtformer, torch", set()),
+    ],
+)
+def test_every_way_of_importing_is_seen(source: str, rooms: set[str]) -> None:
+    assert imported_rooms(source) == rooms
+
+
+def test_a_relative_import_is_refused() -> None:
+    with pytest.raises(AssertionError, match="relative imports"):
+        imported_rooms("from . import cli")
 
 
 def test_imports_point_to_the_left() -> None:
@@ -56,7 +81,8 @@ def test_imports_point_to_the_left() -> None:
         if room in ("__init__", "__main__"):
             continue
         allowed = set(ROOMS[: ROOMS.index(room) + 1])
-        wrong += [f"{path.name} in {room} imports from {other}" for other in imported_rooms(path) - allowed]
+        imported = imported_rooms(path.read_text(encoding="utf-8"))
+        wrong += [f"{path.name} in {room} imports from {other}" for other in imported - allowed]
     assert wrong == []
 
 

@@ -1,0 +1,73 @@
+"""The package as others install it: built from the sources, installed into a clean environment, and run from there."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import mtformer
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sources = tmp_path_factory.mktemp("sources")  # a copy: building writes beside the sources
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    shutil.copytree(ROOT / "mtformer", sources / "mtformer", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    run(*command, "--wheel-dir", sources / "dist", sources, cwd=sources)
+    [found] = (sources / "dist").iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def bin(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with the wheel and, from the gate's own environment, its dependencies."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder)
+    python = folder / "bin/python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
+    [packages] = folder.glob("lib/python*/site-packages")
+    dependencies = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    (packages / "dependencies.pth").write_text("\n".join(dependencies))
+    assert Path(run(python, "-c", "import mtformer; print(mtformer.__file__)", cwd=folder).strip()).is_relative_to(
+        folder
+    )
+    return python.parent
+
+
+def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    wanted = [path for path in (ROOT / "mtformer").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert packed == {path.relative_to(ROOT).as_posix() for path in wanted}
+    assert "mtformer/py.typed" in packed
+    assert any(name.endswith(".tsv") for name in packed)
+
+
+def test_the_installed_command_knows_its_version_and_shows_help(bin: Path, tmp_path: Path) -> None:
+    assert run(bin / "mtformer", "--version", cwd=tmp_path) == f"mtformer {mtformer.__version__}\n"
+    assert "Usage: mtformer [OPTIONS] COMMAND" in run(bin / "mtformer", "--help", cwd=tmp_path)
+
+
+def test_the_installed_command_samples_the_phrasebook(bin: Path, tmp_path: Path) -> None:
+    sampled = run(bin / "mtformer", "data", "sample", "builtin:phrasebook", "--pair", "en-zh", "-n", "3", cwd=tmp_path)
+    assert [len(line.split("\t")) for line in sampled.splitlines()] == [2, 2, 2]
