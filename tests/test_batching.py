@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mtformer.data.batches import epoch_batches, fill_batches, make_batch, pad
+from mtformer.data.batches import PlannedBatch, epoch_batches, fill_batches, make_batch, pad
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -36,8 +36,12 @@ def corpus() -> Corpus:
     return random_corpus()
 
 
-def sets(batches: list[list[int]]) -> set[frozenset[int]]:
-    return {frozenset(batch) for batch in batches}
+def sets(batches: list[PlannedBatch]) -> set[frozenset[int]]:
+    return {frozenset(batch.indices) for batch in batches}
+
+
+def shapes(batches: list[PlannedBatch]) -> list[tuple[int, int, int]]:
+    return [(len(batch.indices), batch.src_length, batch.tgt_length) for batch in batches]
 
 
 def test_targets_are_shifted_right_and_padding_is_masked() -> None:
@@ -96,9 +100,11 @@ def test_batches_are_filled_in_the_given_order() -> None:
 @pytest.mark.parametrize("epoch", range(3))
 def test_each_pair_is_in_one_batch_of_an_epoch_and_no_batch_is_over_the_budget(corpus: Corpus, epoch: int) -> None:
     batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=epoch)
-    assert sorted(chain.from_iterable(batches)) == list(range(len(corpus)))
-    for indices in batches:
-        batch = make_batch(corpus, indices)
+    assert sorted(chain.from_iterable(batch.indices for batch in batches)) == list(range(len(corpus)))
+    for planned in batches:
+        batch = make_batch(corpus, *planned)
+        assert batch.src.shape == (len(planned.indices), planned.src_length)
+        assert batch.tgt_in.shape == (len(planned.indices), planned.tgt_length)
         assert max(batch.src.numel(), batch.tgt_in.numel()) <= MAX_TOKENS
 
 
@@ -113,7 +119,7 @@ def test_a_pair_over_the_budget_is_a_batch_of_its_own() -> None:
 def test_batches_depend_on_the_seed_and_the_epoch_alone(corpus: Corpus, all_of_one_length: bool) -> None:
     corpus = corpus_of([(row_of(20), row_of(20))] * 1000) if all_of_one_length else corpus
 
-    def batches(seed: int, epoch: int) -> list[list[int]]:
+    def batches(seed: int, epoch: int) -> list[PlannedBatch]:
         return epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=epoch)
 
     first = batches(1, 0)
@@ -128,10 +134,10 @@ def test_batches_depend_on_the_seed_and_the_epoch_alone(corpus: Corpus, all_of_o
 
 def test_batches_come_in_random_order_of_length(corpus: Corpus) -> None:
     batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
-    longest = np.array([corpus.tgt.lengths[batch].max() for batch in batches])
+    longest = np.array([batch.tgt_length for batch in batches])
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
     orders = [
-        np.argsort([min(batch) for batch in epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=epoch)])
+        np.argsort([min(batch.indices) for batch in epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=epoch)])
         for epoch in range(2)
     ]
     assert orders[0].tolist() != orders[1].tolist()
@@ -140,9 +146,30 @@ def test_batches_come_in_random_order_of_length(corpus: Corpus) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_little_of_a_batch_is_padding_and_batches_are_full(seed: int) -> None:
     corpus = random_corpus(seed=seed)
-    batches = [make_batch(corpus, batch) for batch in epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=0)]
+    batches = [make_batch(corpus, *batch) for batch in epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=0)]
     n_places = sum(batch.src.numel() + batch.tgt_in.numel() for batch in batches)
     n_pieces = sum(int(batch.src_mask.sum()) + batch.n_tokens for batch in batches)
     assert 1 - n_pieces / n_places < 0.10
     n_used = sum(max(batch.src.numel(), batch.tgt_in.numel()) for batch in batches)
     assert n_used / (len(batches) * MAX_TOKENS) > 0.9
+
+
+def test_all_epochs_have_the_same_few_shapes(corpus: Corpus) -> None:
+    first, other = (shapes(epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=seed)) for seed in (1, 2))
+    assert sorted(first) == sorted(other)
+    assert len(first) > 100
+    assert len(set(first)) <= 60
+
+
+def test_pairs_left_over_join_slightly_longer_ones_but_not_much_longer_ones() -> None:
+    lengths = [(10, 10)] * 5 + [(11, 10)] * 3 + [(60, 60)]
+    corpus = corpus_of([(row_of(s), row_of(t)) for s, t in lengths])
+    batches = epoch_batches(corpus, 40, seed=1, epoch=0)
+    assert sorted(shapes(batches)) == [(1, 11, 10), (1, 60, 60), (3, 11, 10), (4, 10, 10)]
+
+
+def test_buckets_are_never_longer_than_the_longest_pair() -> None:
+    corpus = corpus_of([(row_of(s), row_of(t)) for s in range(2, 100) for t in range(s, min(2 * s, 123))])
+    batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
+    assert (max(b.src_length for b in batches), max(b.tgt_length for b in batches)) == (99, 122)
+    assert len(set(shapes(batches))) <= 60

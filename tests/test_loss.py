@@ -61,6 +61,21 @@ def test_value_and_gradients_are_those_of_cross_entropy_on_all_logits(n: int, la
 
 
 @pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_the_products_of_any_number_of_targets_have_few_shapes(r_drop: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_rows: list[int] = []
+
+    def product(a: Tensor, b: Tensor, *, out: Tensor) -> Tensor:
+        n_rows.append(len(a))
+        return torch.matmul(a, b, out=out)
+
+    monkeypatch.setattr(torch, "mm", product)
+    for n in range(1, 600, 7):
+        hidden, weight, target = draw(2 * n if r_drop else n)
+        smoothed_cross_entropy(hidden, weight, target[:n], 0.1, r_drop)
+    assert len(set(n_rows)) <= 8
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
 def test_no_targets_give_a_loss_and_gradients_of_zero(r_drop: float) -> None:
     hidden, weight, target = draw(0)
     loss = smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop)

@@ -464,5 +464,7 @@ def test_in_the_middle_of_an_epoch_the_batches_of_an_update_may_change_and_no_pa
 def test_ranks_divide_each_batch_among_them_whatever_their_number(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path)
     for size in (1, 2, 3, 50):
-        shares = [i for rank in range(size) for batch in trainer.plan(0) for i in Ranks(rank, size).share(batch)]
+        shares = [
+            i for rank in range(size) for batch in trainer.plan(0) for i in Ranks(rank, size).share(batch.indices)
+        ]
         assert sorted(shares) == list(range(len(PAIRS)))

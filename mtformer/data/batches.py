@@ -6,6 +6,7 @@ Shapes: B rows, S source length, T target length.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 
+_N_BUCKETS = 48  # more save padding, fewer save kernels
+_MOST_GROWTH = 1.25  # of the lengths, where pairs move to a larger bucket; beyond it they make a smaller batch
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -21,10 +25,10 @@ class Batch:
 
     Attributes:
         src: (B, S) source ids, ended by EOS, padded on the right.
-        src_mask: (B, S), True at real pieces.
+        src_mask: (B, S), True at real tokens.
         tgt_in: (B, T) target ids shifted right: BOS, y1, …, yn.
-        tgt_out: (B, T) what is to be predicted: y1, …, yn, EOS.
-        indices: the pairs' places in the corpus.
+        tgt_out: (B, T) target ids to predict: y1, …, yn, EOS.
+        indices: the pairs' indices in the corpus.
     """
 
     src: Tensor
@@ -35,7 +39,7 @@ class Batch:
 
     @property
     def tgt_mask(self) -> Tensor:
-        """(B, T), True at real pieces."""
+        """(B, T), True at real tokens."""
         return self.tgt_out != PAD_ID
 
     @property
@@ -64,39 +68,109 @@ class Batch:
         return Batch(src, src_mask, self.tgt_in.to(device), self.tgt_out.to(device), self.indices)
 
 
-def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> Tensor:
-    """Stack rows of ids into one (B, longest) tensor, padded on the right."""
-    padded = np.full((len(rows), max(len(row) for row in rows)), PAD_ID, dtype=np.int64)
+def pad(rows: Sequence[Sequence[int] | np.ndarray], length: int = 0) -> Tensor:
+    """Stack rows of ids into one (B, longest) tensor, padded on the right, and to at least ``length``."""
+    padded = np.full((len(rows), max(length, *(len(row) for row in rows))), PAD_ID, dtype=np.int64)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return torch.from_numpy(padded)
 
 
-def make_batch(corpus: Corpus, indices: Sequence[int]) -> Batch:
-    """Collect the pairs at ``indices`` of ``corpus`` into a batch."""
-    src = pad([corpus.src[i] for i in indices])
-    tgt_out = pad([corpus.tgt[i] for i in indices])
+def make_batch(corpus: Corpus, indices: Sequence[int], src_length: int = 0, tgt_length: int = 0) -> Batch:
+    """Collect the pairs at ``indices`` of ``corpus`` into a batch, padded to at least the given lengths."""
+    src = pad([corpus.src[i] for i in indices], src_length)
+    tgt_out = pad([corpus.tgt[i] for i in indices], tgt_length)
     bos = torch.full((len(indices), 1), BOS_ID)
     # The last column is EOS or padding in every row; where EOS stays as an input, the output is padding and not scored.
     tgt_in = torch.cat([bos, tgt_out[:, :-1]], dim=1)
     return Batch(src, src != PAD_ID, tgt_in, tgt_out, list(indices))
 
 
-def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int) -> list[list[int]]:
-    """Divide all pairs into batches of at most ``max_tokens``: rows times the longest side of any row.
+class PlannedBatch(NamedTuple):
+    """The pairs of a batch, as indices into the corpus, and the lengths that its sides are padded to."""
 
-    Pairs of equal length meet others in each epoch, and the batches come in random order. The result depends on the
-    arguments alone, so a place in the data is told by (epoch, batch number). A pair longer than the budget is a batch
-    of its own.
+    indices: list[int]
+    src_length: int
+    tgt_length: int
+
+
+def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int) -> list[PlannedBatch]:
+    """Divide all pairs into batches of at most ``max_tokens``: rows times the longer side.
+
+    Each epoch mixes pairs of similar length anew and shuffles the batches, but the shapes of the batches depend on the
+    lengths alone. The result depends on the arguments alone, so (epoch, batch number) is a position in the data. A
+    pair longer than the budget is a batch of its own.
     """
     random = np.random.default_rng([seed, epoch])
-    src_lengths, tgt_lengths = corpus.src.lengths, corpus.tgt.lengths
-    longest = np.maximum(src_lengths, tgt_lengths)
-    order = random.permutation(len(corpus))
-    order = order[np.lexsort((src_lengths[order], tgt_lengths[order], longest[order]))]
-    batches = fill_batches(order.tolist(), longest.tolist(), max_tokens)
-    random.shuffle(batches)
+    batches = fill_buckets(corpus, random.permutation(len(corpus)), max_tokens)
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[PlannedBatch]:
+    """Divide the pairs, taken in ``order``, into full batches of few distinct shapes, from short to long.
+
+    oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
+    memory. All batches of a bucket have the same shape; the pairs left over move to the next larger bucket.
+    """
+    lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)[order]  # (N, 2)
+    cells, cell_of, counts = np.unique(_rounded(lengths), axis=0, return_inverse=True, return_counts=True)
+    buckets = _buckets(cells, counts)
+    # They are sorted by size, so the first bucket that a pair fits in is the smallest.
+    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells])[cell_of.reshape(-1)]
+    waiting = [order[bucket_of == i] for i in range(len(buckets))]
+    batches = []
+    for i, bucket in enumerate(buckets):
+        n_rows = max(1, max_tokens // int(bucket.max()))
+        following = i + 1 + _first_containing(buckets[i + 1 :], bucket)
+        moves_on = following < len(buckets) and buckets[following].sum() <= _MOST_GROWTH * bucket.sum()
+        n_taken = len(waiting[i]) // n_rows * n_rows if moves_on else len(waiting[i])
+        for start in range(0, n_taken, n_rows):
+            batches.append(PlannedBatch(waiting[i][start : min(start + n_rows, n_taken)].tolist(), *bucket.tolist()))
+        if moves_on:
+            waiting[following] = np.concatenate([waiting[i][n_taken:], waiting[following]])
     return batches
+
+
+def _rounded(lengths: np.ndarray) -> np.ndarray:
+    """Round lengths (N, 2) up to one of 8 to 16 an octave, which keeps the distinct pairs few; not above the longest."""
+    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - 4, 0)
+    return np.minimum(-(-lengths // step) * step, lengths.max(axis=0, initial=1))
+
+
+def _buckets(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Choose at most ``_N_BUCKETS`` pairs of lengths (K, 2), sorted by size, that contain all ``cells``.
+
+    Greedy clustering: merge the two buckets that need the least additional padding until few enough are left.
+
+    Args:
+        cells: (N, 2) the distinct pairs of lengths.
+        counts: (N,) the number of sentence pairs of each.
+    """
+    buckets, counts = cells.copy(), counts.copy()
+
+    def padding(i: int) -> np.ndarray:
+        """Return (N,) the padding added by merging bucket i with each other one."""
+        merged = np.maximum(buckets[i], buckets).sum(axis=1)
+        added = counts[i] * (merged - buckets[i].sum()) + counts * (merged - buckets.sum(axis=1))
+        return np.where(counts > 0, added, np.inf)
+
+    cost = np.array([padding(i) for i in range(len(buckets))])
+    np.fill_diagonal(cost, np.inf)
+    for _ in range(len(buckets) - _N_BUCKETS):
+        i, j = divmod(int(cost.argmin()), len(buckets))
+        buckets[i] = np.maximum(buckets[i], buckets[j])
+        counts[i], counts[j] = counts[i] + counts[j], 0
+        cost[j, :] = cost[:, j] = np.inf
+        cost[i, :] = cost[:, i] = padding(i)
+        cost[i, i] = np.inf
+    buckets = np.unique(buckets[counts > 0], axis=0)
+    return buckets[np.argsort(buckets.sum(axis=1), kind="stable")]
+
+
+def _first_containing(buckets: np.ndarray, lengths: np.ndarray) -> int:
+    """Return the index of the first bucket with both sides at least as long as ``lengths``, or their number."""
+    fits = (buckets >= lengths).all(axis=1)
+    return int(fits.argmax()) if fits.any() else len(buckets)
 
 
 def fill_batches(order: Sequence[int], lengths: Sequence[int], max_tokens: int) -> list[list[int]]:

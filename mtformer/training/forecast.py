@@ -3,7 +3,7 @@
 import copy
 import time
 
-from mtformer.data.batches import make_batch
+from mtformer.data.batches import PlannedBatch, make_batch
 from mtformer.progress import clock
 from mtformer.training.memory import peak_memory
 from mtformer.training.trainer import Trainer
@@ -16,9 +16,8 @@ def forecast(trainer: Trainer) -> str:
     """Describe the run of ``trainer``, which is left as it is: a few updates are measured on a copy of its model."""
     settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
     plan = trainer.plan(0)
-    tgt_lengths = corpus.tgt.lengths
-    n_src, n_tgt = int(corpus.src.lengths.sum()), int(tgt_lengths.sum())
-    n_padded = sum(len(batch) * tgt_lengths[batch].max() for batch in plan)
+    n_src, n_tgt = int(corpus.src.lengths.sum()), int(corpus.tgt.lengths.sum())
+    n_padded = sum(len(batch.indices) * batch.tgt_length for batch in plan)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     n_trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     tokens_per_second = _measure(trainer, plan)
@@ -39,13 +38,12 @@ def forecast(trainer: Trainer) -> str:
     return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
 
 
-def _measure(trainer: Trainer, plan: list[list[int]]) -> float:
+def _measure(trainer: Trainer, plan: list[PlannedBatch]) -> float:
     """Return target tokens per second of updates from all over an epoch, after a warm-up with the largest batch."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
-    tgt_lengths = trainer.data.corpus.tgt.lengths
-    by_size = sorted(plan, key=lambda batch: tgt_lengths[batch].max() * len(batch))
+    by_size = sorted(plan, key=lambda batch: len(batch.indices) * batch.tgt_length)
     chosen = [by_size[-1]] * _N_WARMUP + by_size[:: max(1, len(by_size) // _N_MEASURED)]
-    batches = [make_batch(trainer.data.corpus, indices).to(trainer.device) for indices in chosen]
+    batches = [make_batch(trainer.data.corpus, *planned).to(trainer.device) for planned in chosen]
     for batch in batches[:_N_WARMUP]:
         updater.update([batch], 1, 0.0)
     started = time.monotonic()

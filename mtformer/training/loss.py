@@ -10,6 +10,7 @@ from mtformer.data.batches import Batch
 from mtformer.model.transformer import Transformer
 
 _CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
+_ROW_MULTIPLE = 64  # divides them: matrix products of the last rows have few distinct shapes as well
 _DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
 
@@ -90,18 +91,23 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         with_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         k, n, v = 2 if r_drop else 1, len(target), len(weight)
-        h, w = hidden.to(dtype).unflatten(0, (k, n)), weight.to(dtype)  # (K, N, D), (V, D)
+        n_padded = -(-n // _ROW_MULTIPLE) * _ROW_MULTIPLE
+        # Rows of zeros change neither the gradients nor the divergence, and the loss leaves them out.
+        h = F.pad(hidden.to(dtype).unflatten(0, (k, n)), (0, 0, 0, n_padded - n))  # (K, N', D)
+        y = F.pad(target, (0, n_padded - n))  # (N')
+        w = weight.to(dtype)  # (V, D)
         cross_entropy, penalty = hidden.new_zeros(()), hidden.new_zeros(())
         d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
         chunk_rows = _CHUNK_ROWS[h.device.type] // k
-        chunk = h.new_empty(k * min(n, chunk_rows), v)
+        chunk = h.new_empty(k * min(n_padded, chunk_rows), v)
         for start in range(0, n, chunk_rows):
             rows = slice(start, start + chunk_rows)
-            h_rows, y = h[:, rows].flatten(0, 1), target[rows, None].repeat(k, 1)  # (K·C, D), (K·C, 1)
-            p = chunk[: len(y)]  # (K·C, V)
+            h_rows, y_rows = h[:, rows].flatten(0, 1), y[rows, None].repeat(k, 1)  # (K·C, D), (K·C, 1)
+            p = chunk[: len(h_rows)]  # (K·C, V)
             torch.mm(h_rows, w.t(), out=p)
             torch.softmax(p, dim=-1, out=p)
-            cross_entropy -= p.gather(1, y).float().clamp_min(_SMALLEST).log().sum()
+            p_target = p.gather(1, y_rows).unflatten(0, (k, -1))[:, : n - start]
+            cross_entropy -= p_target.float().clamp_min(_SMALLEST).log().sum()
             if r_drop:
                 penalty += _divergence_(p, r_drop / 2)
             if with_gradient:
@@ -111,7 +117,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         target = target.repeat(k)
         w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (K·N, D), (D,)
         penalty += label_smoothing * (hidden * (w_target - w_mean)).sum()
-        d_hidden = d_hidden.flatten(0, 1).to(hidden.dtype) - (1 - label_smoothing) * w_target - label_smoothing * w_mean
+        d_hidden = d_hidden[:, :n].flatten(0, 1).to(hidden.dtype)
+        d_hidden = d_hidden - (1 - label_smoothing) * w_target - label_smoothing * w_mean
         d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
         d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
         ctx.save_for_backward(d_hidden, d_weight)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mtformer.bundle import Bundle, Header, save_bundle
 from mtformer.config import ResolvedConfig
-from mtformer.data.batches import Batch, epoch_batches, make_batch
+from mtformer.data.batches import Batch, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
@@ -230,30 +230,31 @@ class Trainer:
             self._require_plan_of_epoch(plan)
             rest = islice(plan, self.state.batch, None)
             while group := list(islice(rest, settings.grad_accum_steps)):
-                batches = [batch for indices in group if (batch := self._share_of(indices)) is not None]
+                batches = [batch for planned in group if (batch := self._share_of(planned)) is not None]
                 self.state.batch += len(group)
                 if self.state.batch >= len(plan):
                     self.state.epoch, self.state.batch = self.state.epoch + 1, 0
                 yield batches
 
-    def _share_of(self, indices: Sequence[int]) -> Batch | None:
+    def _share_of(self, planned: PlannedBatch) -> Batch | None:
         """Return this rank's rows of a batch; of few rows some ranks get none, or one without targets if sharded."""
+        indices, src_length, tgt_length = planned
         share = self.ranks.share(indices)
         if share:
-            return make_batch(self.data.corpus, share).to(self.device)
+            return make_batch(self.data.corpus, share, src_length, tgt_length).to(self.device)
         if is_sharded(self.model):  # each rank must take part in every pass
             return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
-    def plan(self, epoch: int) -> list[list[int]]:
-        """Return the batches of an epoch, each as the places of its pairs in the corpus."""
+    def plan(self, epoch: int) -> list[PlannedBatch]:
+        """Return the batches of an epoch."""
         return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
 
-    def _require_plan_of_epoch(self, plan: Sequence[Sequence[int]]) -> None:
+    def _require_plan_of_epoch(self, plan: Sequence[PlannedBatch]) -> None:
         """Note the batches of an epoch that starts; refuse others in the middle of it."""
         digest = 0
         for batch in plan:
-            digest = zlib.crc32(np.array([len(batch), *batch]).tobytes(), digest)
+            digest = zlib.crc32(np.array([len(batch.indices), *batch.indices]).tobytes(), digest)
         if not self.state.batch:
             self.state.plan_digest = digest
         elif self.state.plan_digest != digest:

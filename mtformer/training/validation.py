@@ -5,10 +5,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from mtformer.config import ResolvedConfig, SearchConfig
-from mtformer.data.batches import fill_batches, make_batch
+from mtformer.data.batches import fill_buckets, make_batch
 from mtformer.data.corpus import encode_corpus
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
@@ -88,12 +89,10 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self, model: Transformer, ranks: Ranks) -> float:
-        corpus = self._corpus
-        lengths = [max(pair) for pair in zip(corpus.src.lengths.tolist(), corpus.tgt.lengths.tolist(), strict=True)]
-        order = sorted(range(len(corpus)), key=lambda i: lengths[i])
         total, n_tokens = 0.0, 0.0
-        for indices in ranks.share(fill_batches(order, lengths, self._config.training.max_tokens)):
-            batch = make_batch(corpus, indices).to(next(model.parameters()).device)
+        plan = fill_buckets(self._corpus, np.arange(len(self._corpus)), self._config.training.max_tokens)
+        for planned in ranks.share(plan):
+            batch = make_batch(self._corpus, *planned).to(next(model.parameters()).device)
             total += summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item()
             n_tokens += batch.n_tokens
         total, n_tokens = ranks.sum(total, n_tokens)
