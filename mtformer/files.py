@@ -1,6 +1,7 @@
-"""Writing files so that a crash, a full disk or a ``kill -9`` leaves the old file or the new one, never half of one."""
+"""Write files so that a crash, a full disk or ``kill -9`` leaves the old file or the new one, never half of one."""
 
 import contextlib
+import ctypes
 import errno
 import os
 import secrets
@@ -64,38 +65,75 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Raises:
         MtformerError: it could not be written; what was at ``path`` before is still there.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = _beside(path, "tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
-        mode = temporary.stat().st_mode  # as the user's umask has it: safetensors makes files that only he can read
+        mode = temporary.stat().st_mode  # by the umask: safetensors writes files that only their owner can read
         write(temporary)
         temporary.chmod(mode)
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
     except Exception as error:
-        with contextlib.suppress(OSError):  # a disk that cannot be written refuses this too
+        with contextlib.suppress(OSError):  # fails as well if the disk is read-only
             temporary.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
 
 
 def write_folder_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """The same for a folder of files, which ``write`` fills; a folder that is at ``path`` already is replaced."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """The same for a folder of files, which ``write`` fills; a folder that is at ``path`` is replaced.
+
+    Read it at :func:`intact_folder`: where the file system cannot exchange two names, a crash while the folder is being
+    replaced may leave the old one under another name.
+    """
+    temporary, aside = _beside(path, "tmp"), _beside(path, "old")
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _clean_up(path)
         temporary.mkdir(parents=True)
         write(temporary)
         for file in temporary.iterdir():
             sync(file)
         sync(temporary)
-        shutil.rmtree(path, ignore_errors=True)
-        temporary.replace(path)
+        if not path.is_dir():
+            temporary.replace(path)
+        elif not _exchange(temporary, path):
+            path.replace(aside)
+            temporary.replace(path)
         sync(path.parent)
+        _clean_up(path)
     except Exception as error:
-        shutil.rmtree(temporary, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _clean_up(path)
         raise _cannot_write(path, error) from error
+
+
+def intact_folder(path: Path) -> Path:
+    """Return where the folder is that :func:`write_folder_atomically` wrote to ``path``."""
+    aside = _beside(path, "old")
+    return aside if aside.is_dir() and not path.exists() else path
+
+
+def _clean_up(path: Path) -> None:
+    """Remove what :func:`write_folder_atomically` or a crash in it has left beside ``path``."""
+    if (found := intact_folder(path)) != path:
+        found.replace(path)
+    for suffix in ("tmp", "old"):
+        shutil.rmtree(_beside(path, suffix), ignore_errors=True)
+
+
+def _exchange(path: Path, other: Path) -> bool:
+    """Exchange two names atomically; return False where this fails, usually because the file system cannot do it."""
+    at_fdcwd, rename_exchange = -100, 2  # fcntl.h, stdio.h
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2  # Linux; Python has no function for it
+    except (OSError, AttributeError):
+        return False
+    return bool(renameat2(at_fdcwd, os.fsencode(path), at_fdcwd, os.fsencode(other), rename_exchange) == 0)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f".{path.name}.{suffix}")
 
 
 def sync(path: Path) -> None:
@@ -108,8 +146,8 @@ def sync(path: Path) -> None:
 
 
 def _cannot_write(path: Path, error: Exception) -> Exception:
-    """Tell a failure of the disk from one of the program, which stays as it is."""
-    # safetensors wraps the operating system's error in one of its own.
+    """Return the error to raise: a message about the disk, or an error of the program as it is."""
+    # safetensors wraps the operating system's errors.
     is_disk = isinstance(error, OSError) or "SafetensorError" in type(error).__name__
     reason = getattr(error, "strerror", None) or error
     return MtformerError(f"cannot write {path}: {reason}") if is_disk else error

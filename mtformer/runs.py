@@ -1,16 +1,27 @@
-"""The folder of a run: what it contains and where."""
+"""The folder of a run: its layout, its lock and its metrics."""
 
+import errno
+import fcntl
+import json
 import logging
+import math
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mtformer.config import Config
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
+from mtformer.files import sync, write_atomically
+from mtformer.logs import finite
 
 log = logging.getLogger(__name__)
 
 _BUNDLE = "model.safetensors"
+_CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
 
 
 @dataclass(frozen=True)
@@ -25,7 +36,7 @@ class RunFolder:
 
     @classmethod
     def of(cls, config: Config) -> "RunFolder":
-        """Return the folder that ``config`` names."""
+        """Return the folder of the run that ``config`` describes."""
         return cls(config.run.dir.expanduser() / (config.run.name or "run"))
 
     @property
@@ -65,8 +76,83 @@ class RunFolder:
 
     @property
     def wandb_id(self) -> Path:
-        """The id of the run at Weights & Biases."""
+        """The run's id at Weights & Biases."""
         return self.path / "wandb.id"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder for one process that trains; the kernel releases it when the process ends, however it ends.
+
+        Raises:
+            UserError: another process holds it.
+            MtformerError: the lock's file cannot be written.
+        """
+        path = self.path / "lock"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise MtformerError(f"cannot write {path}: {error.strerror}") from error
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "another process"
+                raise UserError(
+                    f"{self.path}: {holder} is training in this folder. Wait for it, stop it, or give this run another "
+                    "name (--set run.name=…)"
+                ) from None
+            except OSError as error:
+                if error.errno not in _CANNOT_LOCK:
+                    raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
+                log.warning("this file system cannot lock %s: make sure that nothing else trains there", path)
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            file.flush()
+            yield
+
+
+class Journal:
+    """The file ``metrics.jsonl``: a JSON object with ``step`` on each line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, values: dict[str, float]) -> None:
+        """Add a line; non-finite numbers become null, as JSON has none.
+
+        Raises:
+            MtformerError: the file cannot be written.
+        """
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(finite(values)) + "\n")
+        except OSError as error:
+            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def sync(self) -> None:
+        """Wait until all lines are on disk."""
+        if self.path.is_file():
+            sync(self.path)
+
+    def has_validations(self) -> bool:
+        """Tell whether a line contains validation scores."""
+        return self.path.is_file() and b'"valid_loss"' in self.path.read_bytes()
+
+    def cut(self, last_step: int) -> None:
+        """Remove the lines of later steps, which will be repeated, and lines that a crash has cut off."""
+        if self.path.is_file():
+            lines = self.path.read_bytes().splitlines(keepends=True)
+            kept = b"".join(line for line in lines if _step_of(line) <= last_step)
+            write_atomically(self.path, partial(Path.write_bytes, data=kept))
+
+
+def _step_of(line: bytes) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
 
 
 def find_model(given: Path | None) -> Path:

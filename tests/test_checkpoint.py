@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,14 +10,22 @@ from typing import Any
 
 import pytest
 import torch
+from faults import UNREADABLE, PowerCut, power_cut_before, unreadable
 from safetensors import safe_open
 from torch import Tensor
 
 from mtformer.config import ModelConfig, TrainingConfig
 from mtformer.data.batches import Batch
-from mtformer.errors import MtformerError
+from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint, restore, save_checkpoint
+from mtformer.training.checkpoint import (
+    DamagedCheckpointError,
+    list_checkpoints,
+    newest_checkpoint,
+    restore,
+    save_checkpoint,
+    set_aside_damaged,
+)
 from mtformer.training.update import Updater
 
 STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
@@ -180,7 +190,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
+def test_a_damaged_checkpoint_is_skipped_with_a_warning(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     training = Training(seed=1)
@@ -196,17 +206,111 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     assert all_equal(other.everything(), older)
     [warning] = caplog.records
     assert warning.levelname == "WARNING"
-    assert str(newest) in warning.getMessage()
+    assert f"the checkpoint {newest} is damaged: " in warning.getMessage()
+    assert warning.getMessage().endswith("Falling back to the checkpoint of step 1")
 
 
-def test_when_all_are_damaged_nothing_is_loaded(tmp_path: Path) -> None:
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_when_all_are_damaged_nothing_is_loaded_or_deleted(tmp_path: Path) -> None:
     training = Training(seed=1)
     for step in (1, 2):
         DAMAGES["truncated tensors"](training.save(tmp_path, step))
-    training.update()
-    before = training.everything()
-    assert training.load(tmp_path) is None
+    before, files = training.everything(), contents(tmp_path)
+    with pytest.raises(UserError, match=r"step-000002 is damaged: .*step-000001 is damaged: .*--fresh"):
+        training.load(tmp_path)
     assert all_equal(training.everything(), before)
+    assert contents(tmp_path) == files
+
+
+def test_damaged_checkpoints_are_kept_aside_and_later_saves_do_not_delete_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 10, keep_last=1)
+    for _ in range(2):
+        damaged = training.save(tmp_path, 20)
+        DAMAGES["truncated tensors"](damaged)
+        files = contents(damaged)
+        newest = newest_checkpoint(tmp_path)
+        assert newest is not None
+        assert newest.state == {"step": 10}
+        set_aside_damaged(newest)
+        assert "step-000020.damaged" in caplog.records[-1].getMessage()
+        assert names(tmp_path) == ["step-000010"]
+    for step in (15, 20, 25):
+        training.save(tmp_path, step, keep_last=1)
+        assert Training(seed=2).load(tmp_path) == {"step": step}
+    kept = ["step-000020.damaged", "step-000020.damaged2", "step-000025"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+    assert contents(tmp_path / kept[0]) == contents(tmp_path / kept[1]) == files
+
+
+@pytest.mark.parametrize("code", UNREADABLE, ids=errno.errorcode.get)
+@pytest.mark.parametrize("name", ["state.json", "tensors.safetensors"])
+def test_a_checkpoint_that_cannot_be_read_is_an_error_and_not_skipped(name: str, code: int, tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 1)
+    newest = training.save(tmp_path, 2)
+    before, files = training.everything(), contents(tmp_path)
+    with unreadable(name, code), pytest.raises(UserError) as caught:
+        training.load(tmp_path)
+    assert str(caught.value).startswith(f"cannot read the checkpoint {newest}: {os.strerror(code)}. It may be intact")
+    assert not isinstance(caught.value, DamagedCheckpointError)
+    assert all_equal(training.everything(), before)
+    assert contents(tmp_path) == files
+    assert training.load(tmp_path) == {"step": 2}
+
+
+def test_a_folder_in_place_of_a_file_is_not_taken_for_damage(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    training.save(tmp_path, 1)
+    path = training.save(tmp_path, 2) / "tensors.safetensors"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UserError, match=r"^cannot read the checkpoint .*step-000002: Is a directory"):
+        training.load(tmp_path)
+
+
+@pytest.mark.parametrize("code", UNREADABLE, ids=errno.errorcode.get)
+def test_a_folder_of_checkpoints_that_cannot_be_read_is_not_taken_for_an_empty_one(code: int, tmp_path: Path) -> None:
+    training = Training(seed=1)
+    folder = tmp_path / "checkpoints"
+    training.save(folder, 1)
+    with unreadable("checkpoints", code), pytest.raises(UserError, match=f"cannot read {folder}: {os.strerror(code)}"):
+        training.load(folder)
+    put_a_file_there(folder)
+    with pytest.raises(UserError, match=f"cannot read {folder}: Not a directory"):
+        training.load(folder)
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_save_killed_at_any_operation_leaves_an_intact_checkpoint(
+    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchange:
+        monkeypatch.setattr("mtformer.files._exchange", lambda path, other: False)
+    training = Training(seed=1)
+    found: list[int] = []
+    for n in range(100):
+        training.save(tmp_path, 1, keep_last=1)
+        training.save(tmp_path, 2, keep_last=2, version=1)
+        try:
+            with power_cut_before(n):
+                training.save(tmp_path, 2, keep_last=1, version=2)
+                training.save(tmp_path, 3, keep_last=1, version=3)
+        except PowerCut:
+            state = Training(seed=2).load(tmp_path)
+            assert state is not None
+            found.append(int(str(state["version"])))
+            shutil.rmtree(tmp_path)
+        else:
+            break
+    assert found == sorted(found)
+    assert set(found) == {1, 2, 3}
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000003"]
 
 
 def test_what_a_killed_save_leaves_behind_is_ignored_and_later_replaced(tmp_path: Path) -> None:
@@ -233,15 +337,6 @@ def test_the_newest_are_kept_by_number(tmp_path: Path) -> None:
     for step in (5, 50, 999_999, 1_000_000):
         training.save(tmp_path, step, keep_last=3)
     assert names(tmp_path) == ["step-1000000", "step-999999", "step-000050"]
-
-
-def test_what_was_just_saved_is_kept_beside_a_damaged_checkpoint_of_a_later_step(tmp_path: Path) -> None:
-    training = Training(seed=1)
-    training.save(tmp_path, 10, keep_last=1)
-    DAMAGES["truncated tensors"](training.save(tmp_path, 20))
-    assert training.load(tmp_path) == {"step": 10}
-    training.save(tmp_path, 15, keep_last=1)
-    assert Training(seed=2).load(tmp_path) == {"step": 15}
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoints(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_weights(tmp_path:
     assert not (stopped.folder / "runs/config/checkpoints/step-000150").exists()
     result = stopped.mtformer("train", stopped.config)
     assert result.status == 0
-    assert "going on from step" in result.stderr
+    assert "resuming from step" in result.stderr
     assert final_weights(stopped) == final_weights(straight)
 
 
@@ -293,7 +293,7 @@ def test_a_run_goes_on_after_its_folder_has_moved(project: Project) -> None:
     moved = project.folder.rename(project.folder.with_name("moved"))
     result = Project(moved, moved / "config.yaml").mtformer("train", "config.yaml", "--set", "training.max_steps=30")
     assert result.status == 0, result.stderr
-    assert "going on from step 20" in result.stderr
+    assert "resuming from step 20" in result.stderr
 
 
 def test_a_run_without_its_config_is_not_overwritten(project: Project) -> None:

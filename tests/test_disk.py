@@ -42,7 +42,7 @@ def test_a_run_that_cannot_write_says_so_and_goes_on_when_it_can(trouble: str, r
     assert "status 0\n" in after
     assert reason in found
     assert "cannot write runs/config/" in found
-    assert "going on from step" in found
+    assert "resuming from step" in found
     assert "Traceback" not in found
     assert "damaged" not in found
     assert "status 0" not in before

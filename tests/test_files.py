@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from faults import PowerCut, power_cut_before
 from safetensors.torch import save_file
 
 from mtformer.errors import MtformerError, UserError
-from mtformer.files import require_distinct, write_atomically, write_folder_atomically
+from mtformer.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
 
 OLD, NEW = "what was there before", "what comes instead"
 
@@ -31,7 +32,7 @@ class Target:
             write_atomically(self.path, write)
 
     def text(self) -> str:
-        return (self.path / "part" if self._is_folder else self.path).read_text()
+        return (intact_folder(self.path) / "part" if self._is_folder else self.path).read_text()
 
     def is_untouched(self) -> bool:
         """Whether the old text is there, and nothing else in the folder."""
@@ -128,11 +129,61 @@ def test_a_file_where_a_folder_is_needed_is_told_in_a_sentence(tmp_path: Path) -
             write(tmp_path / "file" / "target", write_half_and_fail(AssertionError("not reached")))
 
 
+def write_in_two_halves(path: Path) -> None:
+    with path.open("w") as file:
+        file.write(NEW[:5])
+        file.flush()
+        os.fsync(file.fileno())  # an operation that a power cut can come before
+        file.write(NEW[5:])
+
+
+@pytest.fixture(params=["exchange", "no exchange"])
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """One that can exchange two names atomically, and one that cannot."""
+    if request.param == "no exchange":
+        monkeypatch.setattr("mtformer.files._exchange", lambda path, other: False)
+    return str(request.param)
+
+
+def test_a_crash_between_any_two_operations_leaves_the_old_or_the_new(file_system: str, target: Target) -> None:
+    found = []
+    for n in range(100):
+        target.write(lambda path: path.write_text(OLD))
+        assert target.is_untouched()
+        try:
+            with power_cut_before(n):
+                target.write(write_in_two_halves)
+        except PowerCut:
+            found.append(target.text())
+        else:
+            break
+    assert target.text() == NEW
+    assert len(found) > 5
+    assert found == sorted(found, key=[OLD, NEW].index)  # neither half of one nor back to the old
+    assert set(found) == {OLD, NEW}
+
+
+def test_after_a_crash_a_failing_write_leaves_the_old(file_system: str, tmp_path: Path) -> None:
+    target = Target(tmp_path, "folder")
+    for n in range(100):
+        target.write(lambda path: path.write_text(OLD))
+        try:
+            with power_cut_before(n):
+                target.write(write_in_two_halves)
+        except PowerCut:
+            before = target.text()
+        else:
+            break
+        with pytest.raises(ZeroDivisionError):
+            target.write(write_half_and_fail(ZeroDivisionError()))
+        assert target.text() == before
+
+
 IN_A_PROCESS_OF_ITS_OWN = """
 import os, resource, signal, sys
 from pathlib import Path
 from mtformer.errors import MtformerError
-from mtformer.files import require_distinct, write_atomically, write_folder_atomically
+from mtformer.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
 
 def write(path):
     path = path / "left over" if path.is_dir() else path

@@ -59,7 +59,7 @@ def test_the_model_and_the_pieces_are_those_of_the_bundle_whatever_the_size_of_t
     assert (model.d_model, model.dropout) == (32, 0.3)
     again = project.mtformer("train", project.config, "--set", "model={dropout: 0.3}", "--set", "training.max_steps=4")
     assert again.status == 0
-    assert "going on from step 2" in again.stderr
+    assert "resuming from step 2" in again.stderr
 
 
 def test_frozen_parts_stay_bit_for_bit_and_the_others_move(trained: Project, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_run_takes_the_batches_that_were_found_and_keeps_to_them(tmp_path: Pat
     again = project.mtformer("train", project.config, "--set", "training.max_steps=6")
     assert again.status == 0
     assert "batches of up to" not in again.stderr
-    assert "going on from step 3" in again.stderr
+    assert "resuming from step 3" in again.stderr
 
 
 def test_peak_memory_is_that_of_this_process() -> None:

@@ -55,7 +55,7 @@ def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_
     assert "on 2 × cpu" in result.stderr
     assert_same_curves(project, "two", "one")
     train(project, "mixed", 1, max_steps=7)
-    assert "going on from step 7" in train(project, "mixed", 2, max_steps=13).stderr
+    assert "resuming from step 7" in train(project, "mixed", 2, max_steps=13).stderr
     train(project, "mixed", 1)
     ours, theirs = (metrics(project, name)[-1] for name in ("mixed", "one"))
     assert ours["step"] == theirs["step"]
@@ -96,7 +96,7 @@ def test_ctrl_c_lets_all_ranks_save_and_the_same_command_goes_on(tmp_path: Path)
     assert "the same command goes on" in stderr
     newest = list_checkpoints(tmp_path / "runs" / "config" / "checkpoints")[0]
     result = train(project, "config", 2, max_steps=int(newest.name.removeprefix("step-")) + 3)
-    assert "going on from step" in result.stderr
+    assert "resuming from step" in result.stderr
 
 
 def start(project: Project, *torchrun: str) -> subprocess.Popen[str]:
@@ -131,11 +131,11 @@ def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_goes_on(killed
     os.kill(process_of_rank(killed, launcher.pid), signal.SIGKILL)
     _, stderr = launcher.communicate(timeout=60)
     assert launcher.returncode != 0
-    assert f"rank {1 - killed} has lost another rank and stops; the same command goes on" in stderr
+    assert f"rank {1 - killed} has lost another rank and stops; rerun the command to resume" in stderr
     newest = list_checkpoints(project.folder / "runs" / "config" / "checkpoints")[0]
     step = int(newest.name.removeprefix("step-"))
     result = project.mtformer("train", project.config, "--set", f"training.max_steps={step + 5}")
-    assert f"going on from step {step}" in result.stderr
+    assert f"resuming from step {step}" in result.stderr
 
 
 def test_torchrun_brings_a_run_back_by_itself(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_torchrun_brings_a_run_back_by_itself(tmp_path: Path) -> None:
     os.kill(process_of_rank(1, launcher.pid), signal.SIGKILL)
     _, stderr = launcher.communicate(timeout=120)
     assert launcher.returncode == 0, stderr
-    assert "going on from step" in stderr
+    assert "resuming from step" in stderr
     assert stderr.count("training the tokenizer") == 1
     assert metrics(project, "config")[-1]["step"] == 400
 

@@ -62,7 +62,7 @@ def test_checkpoints_serve_sharded_or_not(begun_by: str, n_ranks: int, project: 
     runs, name = project.folder / "runs", f"{begun_by}, then {n_ranks}"
     shutil.copytree(runs / begun_by, runs / name)
     shutil.rmtree(runs / name / "checkpoints/step-000018")
-    assert "going on from step 12" in train(project, name, n_ranks)
+    assert "resuming from step 12" in train(project, name, n_ranks)
     assert_same_curves(project, name, "one")
 
 

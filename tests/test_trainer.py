@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -468,3 +469,62 @@ def test_ranks_divide_each_batch_among_them_whatever_their_number(tmp_path: Path
             i for rank in range(size) for batch in trainer.plan(0) for i in Ranks(rank, size).share(batch.indices)
         ]
         assert sorted(shares) == list(range(len(PAIRS)))
+
+
+# What is left of a run
+
+
+def test_a_model_without_checkpoints_is_not_overwritten(tmp_path: Path) -> None:
+    make_trainer(tmp_path, max_steps=4, validate_every=2).fit()
+    shutil.rmtree(tmp_path / "checkpoints")
+    kept = {name: (tmp_path / name).read_bytes() for name in ("model.safetensors", "metrics.jsonl")}
+    again = make_trainer(tmp_path)
+    with pytest.raises(
+        UserError, match=r"contains a trained model, .*but no checkpoint .*restore .*run\.name.*--fresh"
+    ):
+        again.resume()
+    assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
+    (tmp_path / "model.safetensors").unlink()  # scores that no model has reached are worth keeping as well
+    with pytest.raises(UserError, match="no checkpoint to resume from"):
+        again.resume()
+
+
+def test_a_run_that_dies_in_its_first_validation_resumes_there(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=4, validate_every=2)
+    trainer.validator = ScriptedValidator([])
+    with pytest.raises(StopIteration):
+        trainer.fit()
+    again = make_trainer(tmp_path, max_steps=4, validate_every=2)
+    assert again.resume()
+    assert again.state.step == 2
+    again.fit()
+    assert len(again.updates) == 2
+    assert [line["step"] for line in again.metrics() if "valid_loss" in line] == [2, 4]
+
+
+def test_a_run_that_falls_back_keeps_the_damaged_checkpoint(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=4, checkpoint_every=2)
+    trainer.fit()
+    state = tmp_path / "checkpoints" / "step-000004" / "state.json"
+    state.write_text(damaged := state.read_text()[:-9])
+    again = make_trainer(tmp_path, max_steps=6, checkpoint_every=2, keep_last=1)
+    assert again.resume()
+    assert again.state.step == 2
+    again.fit()
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["step-000004.damaged", "step-000006"]
+    assert (tmp_path / "checkpoints" / "step-000004.damaged" / "state.json").read_text() == damaged
+
+
+def test_metrics_that_a_crash_has_cut_off_are_repeated(tmp_path: Path) -> None:
+    whole = make_trainer(tmp_path / "whole", max_steps=4, log_every=1, schedule="constant")
+    whole.fit()
+    parts = make_trainer(tmp_path / "parts", max_steps=2, log_every=1, schedule="constant")
+    parts.fit()
+    with parts.folder.metrics.open("ab") as file:
+        file.write(b'{"step": 3, "epoch": 0}\n{"step": 4, "ep\xc3')
+    again = make_trainer(tmp_path / "parts", max_steps=4, log_every=1, schedule="constant")
+    again.resume()
+    again.fit()
+    trained = [[line["train_loss"] for line in t.metrics() if "train_loss" in line] for t in (again, whole)]
+    assert len(trained[0]) == 4
+    assert trained[0] == trained[1]

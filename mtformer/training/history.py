@@ -63,10 +63,12 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
     try:
         config = ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
         tokenizer = Tokenizer(*(path.read_bytes() for path in paths))
-    except (OSError, ValueError, yaml.YAMLError, UserError):
+    except (FileNotFoundError, ValueError, yaml.YAMLError, UserError):
         raise UserError(
             f"{folder.path} does not contain an intact run of this version: start from scratch with --fresh"
         ) from None
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
     newest = newest_checkpoint(folder.checkpoints)
     step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
     return SavedRun(config, tokenizer, step, epoch, batch)

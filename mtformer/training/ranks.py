@@ -130,7 +130,7 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
         if not _is_lost_contact(error):
             raise
         raise MtformerError(
-            f"rank {ranks.rank} has lost another rank and stops; the same command goes on from the last checkpoint "
+            f"rank {ranks.rank} has lost another rank and stops; rerun the command to resume from the last checkpoint "
             f"({str(error).splitlines()[0][:200]})"
         ) from error
     finally:

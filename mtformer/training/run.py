@@ -62,12 +62,15 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         UserError: the data cannot be used, or the run was started with settings that do not agree with these.
         MtformerError: training failed; the checkpoints stay.
     """
-    with joined_ranks(pick_device(config.training.device)) as ranks:
+    folder = RunFolder.of(config)
+    with joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
+        ranks.by_first(lambda: stack.enter_context(folder.lock()))
         trainer = _prepare(config, ranks, fresh)
-        folder = RunFolder.of(config)
-        ranks.by_first(lambda: _take_folder(folder, trainer.config, trainer.tokenizer, fresh))
+        if fresh:
+            ranks.by_first(lambda: _clear(folder))
         if trainer.resume():
-            log.info("going on from step %d", trainer.state.step)
+            log.info("resuming from step %d", trainer.state.step)
+        ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
         with ExitStack() as writers:
             if ranks.is_first:
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)
@@ -240,10 +243,8 @@ def _report(corpus: Corpus) -> None:
         raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
 
 
-def _take_folder(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer, fresh: bool) -> None:
+def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer) -> None:
     """Write what is known before the first step: the tokenizer and the config."""
-    if fresh:
-        _clear(folder)
     models = (tokenizer.src_model, tokenizer.tgt_model)
     paths = (folder.joint_tokenizer,) if tokenizer.joint else folder.separate_tokenizers
     for path, model in zip(paths, models, strict=False):

@@ -19,14 +19,20 @@ from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress, clock
-from mtformer.runs import RunFolder
+from mtformer.runs import Journal, RunFolder
 from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.checkpoint import newest_checkpoint, restore, save_checkpoint
+from mtformer.training.checkpoint import (
+    Checkpoint,
+    newest_checkpoint,
+    restore,
+    save_checkpoint,
+    set_aside_damaged,
+)
 from mtformer.training.interrupt import Interrupt
-from mtformer.training.journal import Journal, RunningLoss
 from mtformer.training.memory import peak_memory
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.ranks import ALONE, Ranks
+from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import Update, Updater
 from mtformer.training.validation import Validation, Validator
@@ -147,10 +153,15 @@ class Trainer:
         self.validate_every = self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
         self._saved_step = -1
+        self._has_checkpoint = False
 
     def resume(self) -> bool:
-        """Go to the newest intact checkpoint, if there is one, and say whether there was."""
-        saved = self.ranks.by_first(lambda: newest_checkpoint(self.folder.checkpoints))
+        """Restore the newest intact checkpoint and return True, or return False if there are no checkpoints.
+
+        Raises:
+            UserError: a checkpoint cannot be read, all are damaged, or the run has a model and no checkpoint.
+        """
+        saved = self.ranks.by_first(self._newest_checkpoint)
         if saved is None:
             self.ranks.by_first(lambda: self.journal.cut(0))
             return False
@@ -159,23 +170,37 @@ class Trainer:
             self.state = TrainState.load(saved.state)
         except TypeError:
             raise UserError(
-                f"{self.folder.checkpoints} is of another version of mtformer; start over with --fresh"
+                f"{self.folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
             ) from None
+        self.ranks.by_first(lambda: set_aside_damaged(saved))
         self.updater.n_parts = self.state.n_parts
         self.ranks.by_first(lambda: self.journal.cut(self.state.step))
         self._saved_step = self.state.step
+        self._has_checkpoint = True
         return True
 
+    def _newest_checkpoint(self) -> Checkpoint | None:
+        """Read the newest intact checkpoint; None if the run has not reached one."""
+        folder = self.folder
+        newest = newest_checkpoint(folder.checkpoints)
+        # A run saves a checkpoint before its first validation, so those of this one must have been lost.
+        if newest is None and (folder.bundle.exists() or self.journal.has_validations()):
+            raise UserError(
+                f"{folder.path} contains a trained model, which training would overwrite, but no checkpoint to "
+                "resume from: restore the checkpoints, choose another name (--set run.name=…), or start from scratch "
+                "with --fresh, which deletes the model"
+            )
+        return newest
+
     def fit(self) -> str:
-        """Train until a limit is reached, early stopping strikes or the user interrupts; return which, in words.
+        """Train until a limit, early stopping or an interrupt ends the run; return the reason.
 
         Raises:
-            MtformerError: a loss or gradient that is not finite, before the weights are touched; a full disk.
+            MtformerError: a non-finite loss or gradient, before it reaches the weights; or a full disk.
             KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
         """
         if self.state.validation_due:
             self._validate()
-            self._saved_step = -1  # the checkpoint of this step does not know the score
             self._save()
         reason = self._limit_reached()
         if reason:
@@ -341,7 +366,10 @@ class Trainer:
         return min(steps, default=None)
 
     def _validate(self) -> None:
-        """Score the model, by the average of its weights if one is kept; the best so far becomes the bundle."""
+        """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
+        if not self._has_checkpoint:  # then a run that has a bundle also has a checkpoint
+            self._save()
+        self._saved_step = -1  # the checkpoint of this step does not know the score
         self.state.validation_due = False
         with self.updater.average.in_place() if self.updater.average else nullcontext(), unsharded(self.model):
             self._score()
@@ -387,6 +415,8 @@ class Trainer:
             log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
 
     def _save(self) -> None:
+        if self.ranks.is_first:
+            self.journal.sync()  # the metrics of a step that is never repeated
         if self.state.step != self._saved_step and (self.ranks.is_first or is_sharded(self.model)):
             save_checkpoint(
                 self.folder.checkpoints,
@@ -397,6 +427,7 @@ class Trainer:
                 keep_steps=[score.step for score in self.state.best_scores],
             )
         self._saved_step = self.state.step
+        self._has_checkpoint = True
 
     def _log(self, **values: float) -> None:
         state = self.state

@@ -1,0 +1,119 @@
+"""The folder of a run: one process trains in it at a time."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Project
+
+from mtformer.errors import MtformerError, UserError
+from mtformer.runs import Journal, RunFolder
+
+HOLDER = """
+import subprocess, sys
+from pathlib import Path
+from mtformer.runs import RunFolder
+with RunFolder(Path(sys.argv[1])).lock():
+    subprocess.Popen(["cat"])  # a child that outlives it
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_second_trainer_ends_and_names_the_first_until_that_is_killed(project: Project) -> None:
+    folder = RunFolder(project.folder / "runs" / "config")
+    command = [sys.executable, "-c", HOLDER, str(folder.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        before = contents(folder.path)
+        for fresh in ([], ["--fresh"]):
+            result = project.mtformer("train", project.config, *fresh)
+            assert result.status == 2
+            assert f"process {holder.pid} on {socket.gethostname()} is training in this folder" in result.stderr
+            assert len(result.stderr.splitlines()) == 1
+        assert contents(folder.path) == before
+        holder.kill()
+        holder.wait()
+        with folder.lock():  # though the child of the killed process is alive
+            assert f"process {os.getpid()} on " in (folder.path / "lock").read_text()
+
+
+def test_the_lock_is_released_at_the_end_and_after_an_error(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(ZeroDivisionError), folder.lock():
+        raise ZeroDivisionError
+    with folder.lock(), pytest.raises(UserError), folder.lock():
+        pass
+    with folder.lock():
+        pass
+
+
+def test_starting_from_scratch_keeps_the_lock(project: Project) -> None:
+    train = ("train", project.config, "--set", "training.max_steps=1")
+    lock = project.folder / "runs" / "config" / "lock"
+    assert project.mtformer(*train).status == 0
+    before = lock.stat().st_ino
+    assert project.mtformer(*train, "--fresh").status == 0
+    assert lock.stat().st_ino == before
+
+
+def test_a_dry_run_needs_no_lock_and_makes_none(project: Project) -> None:
+    result = project.mtformer("train", project.config, "--dry-run")
+    assert result.status == 0, result.stderr
+    assert not (project.folder / "runs").exists()
+    with RunFolder(project.folder / "runs" / "config").lock():
+        assert project.mtformer("train", project.config, "--dry-run").status == 0
+
+
+def fail_to_lock(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: object, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])
+def test_a_file_system_without_locks_gets_a_warning(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_to_lock(code, monkeypatch)
+    with RunFolder(tmp_path).lock():
+        pass
+    [warning] = caplog.records
+    assert warning.getMessage().startswith(f"this file system cannot lock {tmp_path / 'lock'}")
+
+
+def test_other_errors_of_the_lock_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_to_lock(errno.EIO, monkeypatch)
+    with pytest.raises(MtformerError, match=r"cannot lock .*Input/output error"), RunFolder(tmp_path).lock():
+        pass
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(MtformerError, match=r"cannot write .*lock: "),
+        RunFolder(tmp_path / "file").lock(),
+    ):
+        pass
+
+
+def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.cut(0)  # there is none
+    assert not journal.has_validations()
+    for step in (1, 2, 3):
+        journal.write({"step": step, "train_loss": float("nan")})
+    with journal.path.open("ab") as file:
+        file.write(b'{"step": 1, "tr\xc3')
+    journal.cut(2)
+    assert journal.path.read_text() == '{"step": 1, "train_loss": null}\n{"step": 2, "train_loss": null}\n'
+    assert not journal.has_validations()
+    journal.write({"step": 2, "valid_loss": 1.0})
+    assert journal.has_validations()
