@@ -188,3 +188,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
         result = project.mtformer("train", project.config)
         assert result.status == 0, result.stderr
         return project
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the configs of tests name; the current folder is another."""
+    folder = tmp_path / "texts"
+    for name in ("a.en", "a.de", "pairs.tsv", "pairs.jsonl.gz", "more/b.tsv"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return folder

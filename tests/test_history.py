@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
+from mtformer.bundle import load_bundle
 from mtformer.config import Change, Facts, Provenance, ResolvedConfig, load_config, resolve
 from mtformer.errors import UserError
+from mtformer.model.weights import weights
 from mtformer.runs import RunFolder
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
@@ -187,3 +190,16 @@ def test_another_text_is_refused(tmp_path: Path) -> None:
     write_pairs(tmp_path, "valid", sentence_pairs(20, seed=9))
     status, stderr = resume(project, "training.max_steps=2")
     assert (status, "the text of data.valid has changed" in stderr) == (2, True)
+
+
+def test_the_config_of_a_run_gives_the_same_weights_again(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=4, max_tokens="auto", precision="auto")
+    overrides = ["tokenizer.vocab_size=null", "tokenizer.sampling=0.2", "model.dropout=0.2"]
+    assert resume(project, *overrides) == (0, "")
+    own = project.folder / "runs/config/config.yaml"
+    again = project.mtformer("train", own, "--quiet", "--set", "run.name=again")
+    assert (again.status, again.stderr) == (0, "")
+    ours, theirs = (load_bundle(tmp_path / "runs" / name / "model.safetensors") for name in ("config", "again"))
+    assert ours.header.scores == theirs.header.scores
+    for name, weight in weights(ours.model).items():
+        assert torch.equal(weight, weights(theirs.model)[name])

@@ -1,8 +1,8 @@
 """Finding the batch that fits into memory."""
 
-import subprocess
-import sys
+import resource
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ from test_update import CORPUS, make_updater
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
-from mtformer.training.memory import _largest, largest_max_tokens, peak_memory
-from mtformer.training.update import Updater
+from mtformer.training.memory import _largest, _limited_memory, largest_max_tokens, peak_memory
+from mtformer.training.update import Updater, is_out_of_memory
 
 SETTINGS = ResolvedTraining(
     max_tokens=64, learning_rate=0.001, warmup_steps=0, precision="fp32", early_stopping_patience=None
@@ -78,22 +78,18 @@ def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest
         updater.fits(batch)
 
 
-@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux tells how much memory is available")
-def test_on_a_cpu_memory_runs_out_with_an_error_and_not_by_a_kill() -> None:
-    script = """
-import torch
-from mtformer.training.memory import _limited_memory
-from mtformer.training.update import is_out_of_memory
-with _limited_memory():
-    try:
-        torch.empty(2**50, dtype=torch.uint8)
-        print("had it")
-    except RuntimeError as error:
-        print(is_out_of_memory(error))
-    small = torch.zeros(10**7)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux says how much memory is available")
+def test_on_a_cpu_memory_runs_out_with_an_error_and_not_by_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_text = Path.read_text
+    available = "MemAvailable:  204800 kB\n"
+    monkeypatch.setattr(Path, "read_text", lambda path: available if path == Path("/proc/meminfo") else read_text(path))
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with _limited_memory():
+        torch.empty(2**22, dtype=torch.uint8)
+        with pytest.raises(RuntimeError) as caught:
+            torch.empty(2**31, dtype=torch.uint8)
+    assert is_out_of_memory(caught.value)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 def test_a_run_takes_the_batches_that_were_found_and_keeps_to_them(tmp_path: Path) -> None:
@@ -109,8 +105,10 @@ def test_a_run_takes_the_batches_that_were_found_and_keeps_to_them(tmp_path: Pat
     assert "resuming from step 3" in again.stderr
 
 
-def test_peak_memory_is_that_of_this_process() -> None:
-    before = peak_memory(torch.device("cpu"))
-    held = torch.ones(before // 4 + 50_000_000)  # four bytes each
-    assert peak_memory(torch.device("cpu")) > before
-    assert len(held)
+@pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_peak_memory_is_in_bytes(platform: str, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = torch.zeros(2**22, dtype=torch.uint8)
+    assert peak_memory(torch.device("cpu")) > held.nbytes
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=3))
+    assert peak_memory(torch.device("cpu")) == 3 * unit

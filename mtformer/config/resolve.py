@@ -27,9 +27,10 @@ _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
 class ResolvedTokenizer(TokenizerConfig):
-    """The tokenizer's settings, its size included."""
+    """The settings of the tokenizer, its size and number included."""
 
     vocab_size: PositiveInt
+    joint: bool
 
 
 class ResolvedTraining(TrainingConfig):
@@ -63,6 +64,7 @@ class Facts:
     Attributes:
         n_pairs: the number of training pairs.
         base: the settings of the bundle that training starts from, if it does.
+        joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
         vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
         precision: what ``precision: auto`` becomes; a trial value before it is known.
         max_tokens: what ``max_tokens: auto`` becomes; a trial value before it is known.
@@ -71,6 +73,7 @@ class Facts:
 
     n_pairs: int
     base: Base | None = None
+    joint: bool = True
     vocab_size: int | None = None
     precision: Precision = "fp32"
     max_tokens: int = 64
@@ -88,7 +91,10 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
     tokenizer = facts.base.tokenizer if facts.base else config.tokenizer
     sections = {
         "tokenizer": tokenizer.model_dump()
-        | {"vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size},
+        | {
+            "vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size,
+            "joint": facts.joint if tokenizer.joint is None else tokenizer.joint,
+        },
         "model": model.model_dump(),
         "training": _settled(config.training, model, size, facts),
         "provenance": facts.provenance,

@@ -1,7 +1,7 @@
 """Data-parallel training: several processes, started by torchrun, that share every batch and stay alike.
 
 Each rank computes the gradients of its rows of a batch; they are summed over all ranks before the update. The sums are
-those of the whole batch, so a config means the same however many ranks there are.
+those of the whole batch, so a config means the same for any number of ranks; only dropout draws other masks.
 """
 
 import logging

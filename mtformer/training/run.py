@@ -22,6 +22,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.progress import watched
 from mtformer.runs import RunFolder
+from mtformer.text.languages import share_tokens
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
@@ -133,6 +134,7 @@ def _begin(
         measured = saved.config.training
         facts = replace(
             facts,
+            joint=saved.tokenizer.joint,
             vocab_size=_vocab_size(saved.tokenizer),
             precision=measured.precision,
             max_tokens=measured.max_tokens,
@@ -177,6 +179,7 @@ def _facts_of_text(
     return Facts(
         n_pairs=train_text.n_pairs,
         base=inherit(config, base) if base else None,
+        joint=base.tokenizer.joint if base else share_tokens(config.data.src_lang, config.data.tgt_lang),
         provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
     )
 

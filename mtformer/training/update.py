@@ -118,7 +118,9 @@ class Updater:
     def _add_up_gradients(
         self, batches: Sequence[Batch], step: int, n_tokens: float
     ) -> tuple[Sequence[Batch], Sequence[Tensor]]:
-        """Compute the gradients, in smaller parts from now on when memory runs out: the sums stay what they are.
+        """Compute the gradients; when memory runs out, in smaller parts from now on.
+
+        The sums stay the same but for dropout, which draws other masks for other parts.
 
         Returns:
             the parts that the batches were taken in, and of each the summed loss and cross entropy, (2,).
@@ -146,9 +148,7 @@ class Updater:
             if not n_divisible:
                 raise MtformerError("out of memory: not even a single sentence pair fits beside this model")
             self.n_parts *= 2
-            log.warning(
-                "out of memory: from now on a batch is taken in %d parts, which have the same sum", self.n_parts
-            )
+            log.warning("out of memory: from now on a batch is taken in %d parts", self.n_parts)
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()

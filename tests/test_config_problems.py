@@ -1,0 +1,208 @@
+"""What a config's author is told about its problems."""
+
+import re
+from pathlib import Path
+
+import pytest
+from config_texts import MINIMAL, SECTIONS, problems
+from conftest import Project
+
+from mtformer.config import load_config
+from mtformer.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("dotted", "written", "problem"),
+    [
+        ("training.max_steps", "many", "given `many`, allowed: a whole number"),
+        ("training.max_steps", "0", "given `0`, allowed: 1 or more"),
+        ("training.seed", "true", "given `true`, allowed: a whole number"),
+        ("training.seed", "~", "given nothing, allowed: a whole number"),
+        ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),
+        ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
+        ("training.learning_rate", ".inf", "given `.inf`, allowed: a number"),
+        ("training.optimizer", "sgd", "given `sgd`, allowed: adamw, adam or muon"),
+        ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, base or big"),
+        ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
+        ("tokenizer.vocab_size", "300000", "given `300000`, allowed: 256000 or less"),
+        ("run.name", "[a, b]", "given `['a', 'b']`, allowed: text"),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_allowed(folder: Path, dotted: str, written: str, problem: str) -> None:
+    section, key = dotted.split(".")
+    assert problems(folder, f"{MINIMAL}{section}:\n  {key}: {written}\n") == [f"C:7: {dotted}: {problem}"]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''"])
+def test_a_run_cannot_be_named_like_another_folder(folder: Path, name: str) -> None:
+    (problem,) = problems(folder, f"{MINIMAL}run:\n  name: {name}\n")
+    assert problem.startswith("C:7: run.name: given ")
+    assert "match pattern" not in problem  # a regular expression is no plain sentence
+
+
+@pytest.mark.parametrize("path", ["~", "[a.en]", "~nosuchuser/a.en", "a" * 300, "a.en/x", '"a\\0b"', "."])
+def test_a_path_that_cannot_be_is_a_problem_like_a_missing_file(folder: Path, path: str) -> None:
+    (problem,) = problems(folder, MINIMAL.replace("a.en", path))
+    assert problem.startswith("C:4: data.train.0.src: ")
+    assert "pathlib" not in problem
+
+
+def test_all_problems_are_told_at_once_each_with_its_line(folder: Path) -> None:
+    text = """\
+data:
+  src_lang: EN
+  train:
+    - {src: a.en, tgt: gone.de}
+    - {src: gone.en,
+       tgt: gone.de}
+    - {jsonl: pairs.jsonl.gz, scr_key: x}
+    - tsvv: pairs.tsv
+  valid: {tsv: pairs.tsv}
+  test:
+    - tsv: gone.tsv
+    - jsonl: gone.jsonl
+    - hf: org/name
+    - {tsv: pairs.tsv, hf: org/name}
+    - a.en
+modle: {}
+warmup_steps: 10
+training: hello
+tokenizer:
+  vocab_size: 10
+  vocab_size: many
+search:
+  beam_size: 4
+eval: {colour: red}
+search:
+  beam_size: 4.5
+  beem_size: 4
+model: {source_lang: en}
+"""
+    kinds = "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
+    assert set(problems(folder, text, "eval.n_samples")) == {
+        "C:2: data.src_lang: given `EN`, allowed: a language code such as en, de or zh",
+        "C:1: data.tgt_lang: this key is required and not given",
+        "C:4: data.train.0.tgt: there is no file gone.de",
+        "C:5: data.train.1.src: there is no file gone.en",
+        "C:6: data.train.1.tgt: there is no file gone.de",
+        "C:7: data.train.2.scr_key: there is no such key; did you mean `src_key`?",
+        f"C:8: data.train.3: {kinds}",
+        "C:9: data.valid: given `{'tsv': 'pairs.tsv'}`, allowed: a list",
+        "C:11: data.test.0.tsv: there is no file gone.tsv",
+        "C:12: data.test.1.jsonl: there is no file gone.jsonl",
+        "C:13: data.test.2.split: this key is required and not given",
+        "C:14: data.test.3.hf: there is no such key; there are tsv",
+        f"C:15: data.test.4: {kinds}",
+        "C:16: modle: there is no such key; did you mean `model`?",
+        "C:17: warmup_steps: there is no such key; did you mean `training.warmup_steps`?",
+        "C:18: training: given `hello`, allowed: a mapping of keys to values",
+        "C:21: tokenizer.vocab_size is given twice, first in line 20",
+        "C:21: tokenizer.vocab_size: given `many`, allowed: a whole number",
+        "C:24: eval.colour: there is no such key; there are bleu_tokenize, n_samples",
+        "C:25: search is given twice, first in line 22",
+        "C:26: search.beam_size: given `4.5`, allowed: a whole number",
+        "C:27: search.beem_size: there is no such key; did you mean `beam_size`?",
+        "C:28: model.source_lang: there is no such key; did you mean `data.src_lang`?",
+        "--set eval.n_samples: give it as key=value, such as --set training.max_steps=1000",
+    }
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_key_in_the_wrong_section_is_answered_with_its_own_section(folder: Path, section: str) -> None:
+    homes = {key: home for home, schema in SECTIONS.items() for key in schema.model_fields if home != section}
+    text = MINIMAL + ("" if section == "data" else f"{section}:\n") + "".join(f"  {key}: 1\n" for key in homes)
+    found = (problem.split(": ", 1)[1] for problem in problems(folder, text))
+    assert {problem for problem in found if "no such key" in problem} == {
+        f"{section}.{key}: there is no such key; did you mean `{home}.{key}`?" for key, home in homes.items()
+    }
+
+
+def test_what_two_keys_disagree_in_is_told_beside_other_problems(folder: Path) -> None:
+    text = MINIMAL.replace("tgt_lang: de", "tgt_lang: en") + "model: {preset: base, n_heads: 3}\neval: {n_samples: x}\n"
+    languages, *others = sorted(problems(folder, text))
+    assert re.fullmatch(r"C:[123]: .*src_lang and .*tgt_lang are both en", languages)
+    assert others[0] == "C:6: model: n_heads = 3 does not divide d_model = 512"
+    assert others[1].startswith("C:7: eval.n_samples: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("training:\n\tseed: 1\n", 7), ("eval: a: b\n", 6), ("eval: {}\nrun: @x\n", 7), ("eval: {}\nrun: *unknown\n", 7)],
+)
+def test_broken_yaml_is_told_with_its_line(folder: Path, text: str, line: int) -> None:
+    (problem,) = problems(folder, (MINIMAL + text).replace("\n", "\r\n"))
+    assert problem.startswith(f"C:{line}: this is not valid YAML: ")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "- data\n", "data", "\0\1data", b"\x1f\x8b\x08\xff", "&a {data: *a}"]
+)
+def test_a_file_that_is_no_config_is_told_in_one_sentence(folder: Path, text: str | bytes) -> None:
+    (problem,) = problems(folder, text)
+    assert re.match(r"C: |the config C ", problem)
+
+
+@pytest.mark.parametrize(("name", "reason"), [("none.yaml", "No such file"), ("more", "Is a directory")])
+def test_a_config_that_cannot_be_opened_is_named(folder: Path, name: str, reason: str) -> None:
+    with pytest.raises(UserError, match=f"{re.escape(str(folder / name))}: {reason}"):
+        load_config(folder / name)
+
+
+@pytest.mark.parametrize("override", ["training.seed", "=3", "", ".seed=3", "training.=3", "training..seed=3"])
+def test_an_override_that_is_not_key_and_value_is_told(folder: Path, override: str) -> None:
+    told = f"--set {override}: give it as key=value, such as --set training.max_steps=1000"
+    assert problems(folder, MINIMAL, override) == [told]
+
+
+def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
+    reasons = {
+        "data.train=[{tsv: x}": "not valid YAML",
+        "training.seed.x=3": "`seed` holds no keys",
+        "data.train.0.src=x": "`train` holds no keys",
+        "search={beam_size: 1, beam_size: 2}": "beam_size is given twice",
+    }
+    found = problems(folder, MINIMAL + "training: {seed: 3}\nevil: 1\n", *reasons)
+    assert len(found) == len(reasons) + 1
+    for override, reason in reasons.items():
+        assert any(problem.startswith(f"--set {override}") and reason in problem for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("override", "problem"),
+    [
+        ("training.log_every=z", "training.log_every: given `z`, allowed: a whole number"),
+        ("data.train=[]", "data.train: given `[]`, allowed: at least 1 of them"),
+        ("training.sede=4", "training.sede: there is no such key; did you mean `seed`?"),
+        ("warmup_steps=4", "warmup_steps: there is no such key; did you mean `training.warmup_steps`?"),
+        ("searhc.beam_size=4", "searhc: there is no such key; did you mean `search`?"),
+        ("data.train=[{tsv: x}]", "data.train.0.tsv: there is no file x"),
+        ("data.valid=[{src: a.en}]", "data.valid.0.tgt: this key is required and not given"),
+    ],
+)
+def test_a_wrong_override_is_not_blamed_on_a_line_of_the_file(folder: Path, override: str, problem: str) -> None:
+    (found,) = problems(folder, MINIMAL + "training:\n  log_every: y\n", "training.log_every=1", override)
+    assert found.endswith(f": {problem}")
+    assert not re.match(r"C:\d", found)
+
+
+def test_the_command_line_tells_all_that_is_wrong_and_trains_nothing(project: Project) -> None:
+    text = project.config.read_text(encoding="utf-8").replace("train.en", "gone.en").replace("d_model", "d_modle")
+    (project.folder / "bad.yaml").write_text(text + "  max_steps: 5e-4\n  warmup_step: 1\n", encoding="utf-8")
+    result = project.mtformer("train", "bad.yaml", "--set", "search.beam_size=0", "--set", "nonsense")
+    assert (result.status, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+    lines = text.split("\n")
+    gone, width, old, end = (
+        next(i for i, line in enumerate(lines, 1) if key in line) for key in ("gone", "modle", "max_steps", "precision")
+    )
+    for problem in [
+        f"bad.yaml:{gone}: data.train.0.src: there is no file {project.folder / 'gone.en'}",
+        f"bad.yaml:{width}: model.d_modle: there is no such key; did you mean `d_model`?",
+        f"bad.yaml:{end + 1}: training.max_steps is given twice, first in line {old}",
+        f"bad.yaml:{end + 1}: training.max_steps: given `5e-4`, allowed: a whole number",
+        f"bad.yaml:{end + 2}: training.warmup_step: there is no such key; did you mean `warmup_steps`?",
+        "search.beam_size: given `0`, allowed: 1 or more",
+        "--set nonsense: give it as key=value",
+    ]:
+        assert problem in result.stderr
+    assert not (project.folder / "runs").exists()

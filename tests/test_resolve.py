@@ -1,0 +1,132 @@
+"""From a config and facts to a resolved config."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from config_texts import MINIMAL, load
+
+from mtformer.config import (
+    Base,
+    Change,
+    Config,
+    Facts,
+    ModelConfig,
+    Provenance,
+    ResolvedConfig,
+    TokenizerConfig,
+    dump_config,
+    resolve,
+)
+from mtformer.errors import UserError
+
+TINY, SMALL = (2, 128, 4, 512, 0.2, "pre"), (3, 256, 4, 1024, 0.2, "pre")
+BASE, BIG = (6, 512, 8, 2048, 0.1, "post"), (6, 1024, 16, 4096, 0.3, "post")  # Vaswani et al. 2017, table 3
+
+
+def size_of(config: Config) -> tuple[object, ...]:
+    model = config.model
+    assert model.n_encoder_layers == model.n_decoder_layers
+    return model.n_encoder_layers, model.d_model, model.n_heads, model.d_ff, model.dropout, model.norm
+
+
+@pytest.mark.parametrize(("preset", "size"), [("tiny", TINY), ("small", SMALL), ("base", BASE), ("big", BIG)])
+def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: str, size: tuple[object, ...]) -> None:
+    config = load(folder, f"{MINIMAL}model: {{preset: {preset}}}\n")
+    assert size_of(config) == size
+    changed = load(
+        folder, f"{MINIMAL}model: {{dropout: 0, preset: big}}\n", f"model.preset={preset}", "model.n_heads=2"
+    )
+    assert changed.model == config.model.model_copy(update={"dropout": 0.0, "n_heads": 2})
+    for n_pairs in (100, 10_000_000):
+        assert resolve(changed, Facts(n_pairs)).model.model_dump() == changed.model.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("n_pairs", "size", "vocab_size", "training", "learning_rate"),
+    [  # the paper's peak, d_model^-½ · 4000^-½, times 1.5 for pre-norm
+        (1, TINY, 2_000, (1_024, 30, 200), 1.5 * 0.0013975),
+        (10_000, TINY, 2_000, (1_024, 30, 200), 1.5 * 0.0013975),
+        (10_001, SMALL, 8_000, (2_048, 12, 400), 1.5 * 0.00098821),
+        (200_000, SMALL, 8_000, (2_048, 12, 400), 1.5 * 0.00098821),
+        (200_001, SMALL, 16_000, (4_096, 5, 2_000), 1.5 * 0.00098821),
+        (2_000_000, SMALL, 16_000, (4_096, 5, 2_000), 1.5 * 0.00098821),
+        (2_000_001, BASE, 32_000, (8_192, 4, 4_000), 0.00069877),
+    ],
+)
+def test_what_is_left_open_goes_by_the_size_of_the_data(
+    folder: Path,
+    n_pairs: int,
+    size: tuple[object, ...],
+    vocab_size: int,
+    training: tuple[int, int, int],
+    learning_rate: float,
+) -> None:
+    config = resolve(load(folder, MINIMAL), Facts(n_pairs))
+    chosen = config.training
+    assert (size_of(config), config.tokenizer.vocab_size) == (size, vocab_size)
+    assert (chosen.max_tokens, chosen.max_epochs, chosen.warmup_steps) == training
+    assert chosen.learning_rate == pytest.approx(learning_rate, rel=1e-4)
+
+
+@pytest.mark.parametrize("n_pairs", [100, 100_000, 10_000_000])
+def test_sizing_leaves_given_values_alone(folder: Path, n_pairs: int) -> None:
+    text = f"""{MINIMAL}\
+tokenizer: {{vocab_size: 777}}
+model: {{d_model: 96, n_heads: 3, d_ff: 100, n_encoder_layers: 9, n_decoder_layers: 1, dropout: 0, norm: post}}
+training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5}}
+"""
+    given, resolved = load(folder, text), resolve(load(folder, text), Facts(n_pairs))
+    auto = {"tokenizer": {"joint"}, "model": {"preset"}, "training": {"precision", "early_stopping_patience"}}
+    assert resolved.model_dump(exclude=auto) == given.model_dump(exclude=auto)
+    for limit in ("max_steps", "max_minutes"):
+        limited = resolve(load(folder, MINIMAL, f"training.{limit}=5"), Facts(n_pairs))
+        assert limited.training.max_epochs is None
+
+
+@pytest.mark.parametrize(("key", "given", "n_pairs"), [("n_heads", 256, 100), ("d_model", 300, 10_000_000)])
+def test_a_value_that_does_not_fit_the_chosen_size_is_told(folder: Path, key: str, given: int, n_pairs: int) -> None:
+    config = load(folder, MINIMAL, f"model.{key}={given}")
+    with pytest.raises(UserError, match=r"n_heads = \d+ does not divide d_model = \d+"):
+        resolve(config, Facts(n_pairs))
+
+
+@pytest.mark.parametrize("n_pairs", [100, 10_000_000])
+@pytest.mark.parametrize("model", ["{}", "{preset: base, dropout: 1e-7}"])
+def test_a_resolved_config_is_read_back_and_nothing_in_it_is_open(folder: Path, model: str, n_pairs: int) -> None:
+    change = Change(step=500, key="training.freeze", old=["encoder"], new=None)
+    provenance = Provenance(versions={"torch": "2"}, changes=[change])
+    facts = Facts(n_pairs, vocab_size=777, precision="bf16", max_tokens=9_999, provenance=provenance)
+    settings = "training: {max_tokens: auto, schedule: constant}\n"
+    config = resolve(load(folder, f"{MINIMAL}model: {model}\n{settings}"), facts)
+    assert (config.tokenizer.vocab_size, config.training.max_tokens, config.training.precision) == (777, 9_999, "bf16")
+    again = load(folder, dump_config(config))
+    assert again.provenance == provenance
+    assert resolve(again, Facts(100_000, provenance=provenance)) == config
+    assert ResolvedConfig.model_validate(yaml.safe_load(dump_config(config))) == config
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine", "wsd", "constant", "inverse_sqrt"])
+def test_a_schedule_that_decays_to_zero_is_not_stopped_on_its_plateau(folder: Path, schedule: str) -> None:
+    decays = schedule in ("linear", "cosine", "wsd")
+    config = load(folder, MINIMAL, f"training.schedule={schedule}")
+    assert resolve(config, Facts(100)).training.early_stopping_patience == (None if decays else 10)
+    for given, patience in (("3", 3), ("null", None)):
+        config = load(folder, MINIMAL, f"training.schedule={schedule}", f"training.early_stopping_patience={given}")
+        assert resolve(config, Facts(100)).training.early_stopping_patience == patience
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_one_tokenizer_or_two_goes_by_the_languages_if_it_is_not_set(folder: Path, joint: bool) -> None:
+    for given, expected in (("null", joint), ("true", True), ("false", False)):
+        config = load(folder, MINIMAL, f"tokenizer.joint={given}")
+        assert resolve(config, Facts(100, joint=joint)).tokenizer.joint == expected
+
+
+def test_settings_of_a_bundle_replace_those_of_model_and_tokenizer(folder: Path) -> None:
+    config = load(folder, MINIMAL, "model.d_model=64", "tokenizer.type=bpe")
+    base = Base(ModelConfig(preset="base", d_model=32), TokenizerConfig(vocab_size=345))
+    resolved = resolve(config, Facts(100, base=base, vocab_size=345))
+    assert (resolved.model.d_model, resolved.model.norm) == (32, "post")
+    assert (resolved.tokenizer.type, resolved.tokenizer.vocab_size) == ("unigram", 345)
+    assert resolved.training.learning_rate == pytest.approx((4_000 * 32) ** -0.5, rel=1e-4)
