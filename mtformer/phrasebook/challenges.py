@@ -1,4 +1,4 @@
-"""Questions that a translation from English answers right or wrong: which meaning a word has, which noun *it* is."""
+"""Challenge sets: does a translation from English pick the right sense of a word, and the right noun for *it*?"""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ class Challenge(NamedTuple):
     """A sentence to translate.
 
     Attributes:
-        src: in English.
-        tgt: as it should be.
-        expected: for each thing that is asked, the words of which one must be in the translation.
+        src: the English sentence.
+        tgt: the reference translation.
+        expected: for each question, a set of words of which the translation must contain one.
     """
 
     src: str
@@ -23,15 +23,15 @@ class Challenge(NamedTuple):
     expected: tuple[frozenset[str], ...]
 
     def is_met_by(self, hypothesis: str) -> bool:
-        """Tell whether ``hypothesis`` has all that is expected, whatever else may be wrong with it.
+        """Return whether ``hypothesis`` contains all expected words, whatever else may be wrong with it.
 
-        A word must be there as often as in ``tgt``: what is one word may also be a part of another, as 老 of 老虎.
+        A word must occur as often as in ``tgt``, because it can also be part of another word, as 老 is of 老虎.
         """
         return all(any(_count(word, hypothesis) >= _count(word, self.tgt) for word in words) for words in self.expected)
 
 
 def ambiguous_words(tgt_lang: str) -> list[Challenge]:
-    """The split ``ambiguous`` as far as the meanings of its words have different translations in ``tgt_lang``."""
+    """Return the sentences of ``ambiguous`` with a word whose senses have different translations in ``tgt_lang``."""
     challenges = []
     for saying in held_out("ambiguous"):
         tgt = saying.text(tgt_lang)
@@ -42,7 +42,7 @@ def ambiguous_words(tgt_lang: str) -> list[Challenge]:
 
 
 def pronouns(tgt_lang: str) -> list[Challenge]:
-    """The split ``pronouns``: German has *er*, *sie* or *es*; Chinese 它 for an animal, and repeats any other noun."""
+    """Return the split ``pronouns``: German uses *er*, *sie* or *es*; Chinese 它 for animals, else the noun."""
     because = {"de": "weil ", "zh": "因为"}[tgt_lang]
     challenges = []
     for saying in held_out("pronouns"):
@@ -64,11 +64,11 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
 
 
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
-    """Tell whether the language has another word for another meaning of the English one."""
+    """Return whether the language has different words for the senses of the English word."""
     forms = LANGUAGES[language].forms
     return any(forms(entry).isdisjoint(forms(other)) for other in senses(entry))
 
 
 def _count(word: str, text: str) -> int:
-    """Count ``word``; as a whole in German, where *alt* is also a part of *kalt*."""
+    """Count ``word``; only whole words in German, where *alt* is also part of *kalt*."""
     return len(re.findall(rf"(?<![a-zäöüß]){re.escape(word)}(?![a-zäöüß])", text, re.IGNORECASE))

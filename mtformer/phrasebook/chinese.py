@@ -1,4 +1,4 @@
-"""Chinese: from meaning to characters. Time, place, verb, object; particles tell tense, negation and questions."""
+"""Chinese: from meaning to characters. Time, place, verb, object; particles mark tense, negation and questions."""
 
 import re
 
@@ -30,7 +30,7 @@ _LINKS = {
     Link.ASKING: "",
 }
 _WHEN = "什么时候"
-_FRONTED = {  # the second clause first: what begins it, and what begins the main clause
+_FRONTED = {  # the second clause comes first: the conjunctions of both clauses
     Link.BECAUSE: ("因为", "所以"),
     Link.ALTHOUGH: ("虽然", "但是"),
     Link.IF: ("如果", ""),
@@ -38,7 +38,7 @@ _FRONTED = {  # the second clause first: what begins it, and what begins the mai
 
 
 def sentence(meaning: Meaning) -> str:
-    """Say it in Chinese."""
+    """Express ``meaning`` in Chinese."""
     if isinstance(meaning, Phrase):
         return meaning.chinese
     return _words(meaning) + {Mood.QUESTION: "？", Mood.COMMAND: "！"}.get(meaning.mood, "。")
@@ -68,7 +68,7 @@ def _words(meaning: Sentence) -> str:
 
 
 def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str:
-    """A clause of any kind; ``then`` puts 就 before its predicate, ``whether`` makes it an embedded question."""
+    """Build any clause; ``then`` puts 就 before its predicate, ``whether`` makes it an embedded question."""
     subject = _phrase(clause.subject)
     time = clause.time.chinese if clause.time else ""
     if clause.time and clause.time_first and not time.endswith("都"):
@@ -103,7 +103,7 @@ def _quality(clause: Clause, *, whether: bool) -> str:
 
 
 def _being(clause: Clause, *, whether: bool) -> str:
-    """Being at a place."""
+    """Build the predicate of being at a place."""
     if clause.asked is Asked.PLACE:
         return "在哪里"
     place = f"在{_location(clause.place)}"
@@ -113,7 +113,7 @@ def _being(clause: Clause, *, whether: bool) -> str:
 
 
 def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
-    """Negation, modal or aspect; then place, verb and object."""
+    """Build negation, modal or aspect; then place, verb and object."""
     if clause.negated and verb.chinese_negative:
         return _doing(clause, verb, verb.chinese_negative)
     if clause.negated and clause.modal is Modal.CAN and verb.chinese_cannot:
@@ -139,7 +139,7 @@ def _predicate(clause: Clause, verb: Verb, *, whether: bool) -> str:
 
 
 def _past(clause: Clause, verb: Verb, *, whether: bool) -> str:
-    """What happened: 了, 没, 有没有; or 是…的 when the deed is known, and its place or time is asked for."""
+    """Build the past: 了, 没, 有没有; or 是…的 to ask where or when a known event happened."""
     bare = _doing(clause, verb, verb.chinese)
     if clause.negated:
         return f"没{bare}"
@@ -158,7 +158,7 @@ def _past(clause: Clause, verb: Verb, *, whether: bool) -> str:
 
 
 def _perfect(clause: Clause, verb: Verb, *, whether: bool) -> str:
-    """What has happened already, or not yet."""
+    """Build what has happened already, or not yet."""
     if clause.negated:
         return "还没" + _doing(clause, verb, verb.chinese)
     if clause.asked is Asked.TRUTH:
@@ -167,14 +167,14 @@ def _perfect(clause: Clause, verb: Verb, *, whether: bool) -> str:
 
 
 def _polar(word: str, clause: Clause, *, whether: bool) -> str:
-    """A modal verb, its negation, or both for *whether*: 会, 不会, 会不会."""
+    """Return a modal verb, its negation, or both for *whether*: 会, 不会, 会不会."""
     if whether:
         return f"是不是{word}" if len(word) > 1 else f"{word}不{word}"
     return f"不{word}" if clause.negated else word
 
 
 def _modal(clause: Clause, verb: Verb) -> str:
-    """The modal verb; what one can is 会 if one has learned it, 可以 if one may, 能 otherwise."""
+    """Return the modal verb; *can* is 会 for a skill, 可以 for permission, 能 otherwise."""
     if clause.modal is Modal.CAN:
         if verb.aspect == "skill" and clause.place is None:
             return "会"
@@ -196,7 +196,7 @@ def _progressive(clause: Clause, verb: Verb, *, whether: bool) -> str:
 
 
 def _doing(clause: Clause, verb: Verb, pattern: str, *, without_at: bool = False) -> str:
-    """Fill place, recipient and object into the verb's pattern; a place that is no part of it stands before it."""
+    """Fill place, recipient and object into the verb's pattern; a place without a slot comes before the verb."""
     place = "哪里" if clause.asked is Asked.PLACE else _location(clause.place)
     if isinstance(clause.place, Place) and isinstance(clause.place.where, Home) and clause.place.goal:
         pattern = pattern.replace("去", "回")
@@ -235,7 +235,7 @@ def _phrase(phrase: Phrasal | None, *, indefinite_is_bare: bool = False) -> str:
 
 
 def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
-    """A noun phrase; ``in_place`` leaves out determiners that the place makes needless: 桌子上, not 那张桌子上."""
+    """Build a noun phrase; ``in_place`` omits determiners that a place does not need: 桌子上, not 那张桌子上."""
     match phrase.head:
         case Pronoun.IT:
             return pronoun(phrase)
@@ -278,7 +278,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
 
 
 def pronoun(it: NounPhrase) -> str:
-    """Chinese says 它 of an animal, rather repeats the name of a thing, and says nothing of the weather."""
+    """Return 它 for an animal, the noun again for a thing, and nothing for the weather."""
     if it.antecedent is None:
         return ""
     return "它" if {"animal", "flyer"} & it.antecedent.kinds else it.antecedent.chinese
@@ -296,7 +296,7 @@ def _relative(phrase: NounPhrase) -> str:
 
 
 def forms(entry: Entry) -> set[str]:
-    """The forms of a noun, verb or adjective."""
+    """Return the forms of a noun, verb or adjective."""
     match entry:
         case Noun():
             return {entry.chinese}

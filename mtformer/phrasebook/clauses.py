@@ -1,4 +1,4 @@
-"""Draw clauses: what someone does or is, or what is asked about it."""
+"""Draw clauses: actions, states and questions about them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from mtformer.phrasebook.meaning import (
 )
 from mtformer.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, names_of, nouns, weight
 
-# Aspects that verbs have in the table: the tenses in which one makes sense, and how often it comes in each.
+# The aspects in the verb table: the tenses that make sense for each, with their weights.
 _TENSES: dict[str, dict[str, int]] = {
     "activity": {"progressive": 6, "habitual": 3, "past": 6, "future": 3, "perfect": 1, "modal": 3},
     "behavior": {"progressive": 4, "habitual": 2, "past": 4},
@@ -45,7 +45,7 @@ def _adjectives() -> tuple[Adjective, ...]:
 
 @cache
 def verbs_of(*aspects: str) -> tuple[Verb, ...]:
-    """The verbs of any of these aspects, in the order of the table."""
+    """Return the verbs with any of these aspects, in the order of the table."""
     return tuple(verb for verb in LEXICON.verbs.values() if verb.aspect in aspects)
 
 
@@ -53,7 +53,7 @@ class Clauses(Phrases):
     """Draws clauses."""
 
     def _clause(self, verb: Verb, subject: Phrasal | None = None, *, negated: bool | None = None) -> Clause:
-        """A clause about ``subject``, or any that fits, in a tense that fits the verb."""
+        """Draw a clause about ``subject``, or a subject that fits, in a tense that fits the verb."""
         subject = subject or self._subject(verb)
         kind = self._weighted(_TENSES[verb.aspect])
         if kind == "habitual":
@@ -101,12 +101,12 @@ class Clauses(Phrases):
         return self._verb(verbs_of(*_TENSES))
 
     def _verb(self, verbs: Sequence[Verb]) -> Verb:
-        """Choose a verb; those of several meanings get a second chance."""
+        """Choose a verb; ambiguous ones are twice as likely."""
         verb = self._choice(verbs)
         return verb if is_ambiguous(verb) else self._choice(verbs)
 
     def _feeling(self, *, can_be_past: bool = True) -> Clause:
-        """What someone or something is like."""
+        """Draw a description of someone or something."""
         if self._chance(0.6):
             adjective = self._choice(_adjectives())
             options = [noun for noun in LEXICON.nouns.values() if adjective.describes(noun)]
@@ -130,7 +130,7 @@ class Clauses(Phrases):
     # Relative clauses.
 
     def _with_relative(self, clause: Clause) -> Clause:
-        """Describe the subject, or the object, by a clause of its own."""
+        """Add a relative clause to the subject or the object."""
         subject, obj = clause.subject, clause.object
         if clause.time_first or clause.verb is None:
             return clause
@@ -140,7 +140,7 @@ class Clauses(Phrases):
                 phrase = replace(subject, adjective=None)
                 return replace(clause, subject=self._who(phrase, is_past=is_past))
             return clause
-        ends = not clause.time and not clause.place  # nothing may follow that could belong to the other clause
+        ends = not clause.time and not clause.place  # anything after the object could attach to either clause
         if not (isinstance(obj, NounPhrase) and isinstance(obj.head, Noun) and ends and clause.verb.id not in _TRADE):
             return clause
         if "goods" in obj.head.kinds and obj.det is Det.THE:
@@ -148,14 +148,14 @@ class Clauses(Phrases):
         return clause
 
     def _which(self, phrase: NounPhrase) -> NounPhrase:
-        """The thing that someone bought or sold."""
+        """Describe a thing that someone bought or sold."""
         verb = LEXICON.verbs[self._choice(_TRADE)]
         anyone: tuple[Pronoun | Name, ...] = (*SPEAKERS, *names_of("person"))
         clause = Clause(NounPhrase(self._choice(anyone)), verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
         return replace(phrase, relative=clause, relative_role="object")
 
     def _who(self, phrase: NounPhrase, *, is_past: bool) -> NounPhrase:
-        """The person who does something, or did it if the sentence is about the past."""
+        """Describe a person who does something, or did it if the sentence is about the past."""
         aspects = ("act", "state") if is_past else ("activity", "act", "state")
         verb = self._choice([v for v in verbs_of(*aspects) if "person" in v.subject])
         tense = {"state": Tense.PRESENT, "activity": Tense.PROGRESSIVE, "act": Tense.PAST}[verb.aspect]
@@ -172,12 +172,12 @@ class Clauses(Phrases):
     # Questions.
 
     def _asking(self) -> Clause:
-        """A clause that asks."""
+        """Draw a question."""
         kinds = {self._ask_truth: 9, self._ask_object: 5, self._ask_subject: 3, self._ask_place: 3}
         return self._weighted({**kinds, self._ask_when: 2, self._ask_why: 2, self._ask_quality: 2})()
 
     def _simple(self, verb: Verb) -> Clause:
-        """A clause to ask about: nothing negated, nothing in front, no time or only one that is plain."""
+        """Draw a clause to ask about: not negated, with the subject first, and without a habitual time."""
         for _ in range(100):
             clause = self._clause(verb, negated=False)
             subject = clause.subject
@@ -253,7 +253,7 @@ class Clauses(Phrases):
 
 
 def _plain(clause: Clause) -> Tense:
-    """The tense of a clause that loses its modal verb."""
+    """Return the tense of a clause after removing its modal verb."""
     if clause.modal:
         return Tense.FUTURE
     return Tense.PAST if clause.tense is Tense.PERFECT else clause.tense

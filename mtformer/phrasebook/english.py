@@ -27,7 +27,7 @@ _SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict
 _OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
 _POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
 _ASKING = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
-_PARTICLES = "up|on|off|away|out|along"  # they stand after a pronoun; along after any object
+_PARTICLES = "up|on|off|away|out|along"  # these follow a pronoun; along follows any object
 _LINKS = {
     Link.AND: "and",
     Link.BUT: ", but",
@@ -40,14 +40,14 @@ _LINKS = {
 
 
 def sentence(meaning: Meaning) -> str:
-    """Say it in English."""
+    """Express ``meaning`` in English."""
     if isinstance(meaning, Phrase):
         return meaning.id
     return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
 
 
 def finish(words: str, end: str) -> str:
-    """Put punctuation where it belongs, after a word and once, and begin with a capital letter."""
+    """Attach punctuation to the preceding word, merge repeated marks, and capitalize the first letter."""
     words = re.sub(r" +", " ", words).strip(" ,").replace(" ,", ",").replace(",,", ",")
     return words[0].upper() + words[1:] + end
 
@@ -80,7 +80,7 @@ def _statement(clause: Clause) -> str:
 
 
 def _embedded(clause: Clause) -> str:
-    """A subordinate clause: statement order also after a question word."""
+    """Build a subordinate clause: statement order, also after a question word."""
     if clause.asked is Asked.TRUTH:
         return f"whether {_statement(clause)}"
     if clause.asked is Asked.OBJECT:
@@ -101,7 +101,7 @@ def _question(clause: Clause) -> str:
 
 
 def _predicate(clause: Clause, verb: str) -> str:
-    """The verb and all that follows it."""
+    """Build the verb and everything after it."""
     particle = ""
     if isinstance(clause.object, NounPhrase) and (isinstance(clause.object.head, Pronoun) or verb.endswith("along")):
         verb, _, particle = re.sub(rf" ({_PARTICLES})\b", r"\t\1", verb).partition("\t")  # pick her up
@@ -133,7 +133,7 @@ def _base(clause: Clause) -> str:
 
 
 def _verb_group(clause: Clause, *, inverted: bool = False) -> tuple[str, str]:
-    """Return the auxiliary, "" if there is none, and the rest; negation and questions need an auxiliary."""
+    """Return the auxiliary (or "") and the rest of the verb; negation and questions need an auxiliary."""
     person, plural = _agreement(clause.subject)
     needs_auxiliary = clause.negated or inverted
     if clause.modal is Modal.CAN:
@@ -181,13 +181,13 @@ def _be(clause: Clause) -> str:
 
 @cache
 def third_person(verb: str) -> str:
-    """He, she or it does it: *has*, *goes*, *carries*."""
+    """Return the third person singular: *has*, *goes*, *carries*."""
     return "has" if verb == "have" else english_plural(verb)
 
 
 @cache
 def progressive(verb: str) -> str:
-    """*baking*, *running*, *opening*."""
+    """Return the progressive form: *baking*, *running*, *opening*."""
     if verb.endswith("ee"):
         return f"{verb}ing"
     stem = verb.removesuffix("e") if verb.endswith("e") else doubled(verb)
@@ -253,7 +253,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
 
 
 def _is_pair(head: object) -> bool:
-    """Tell whether it is one thing that English takes for two, as *pants*."""
+    """Return whether English treats one thing as a plural, as in *pants*."""
     return isinstance(head, Noun) and head.number == "pair"
 
 

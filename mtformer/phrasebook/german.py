@@ -1,4 +1,4 @@
-"""German: from meaning to words. The finite verb stands second, first or last; the rest of it closes the clause."""
+"""German: from meaning to words. The finite verb is second, first or last; the rest of the verb closes the clause."""
 
 import re
 from dataclasses import replace
@@ -71,7 +71,7 @@ _ASKING = {Asked.TIME: "wann", Asked.REASON: "warum"}
 
 
 class _VerbGroup(NamedTuple):
-    """The parts of the predicate: the finite verb, its separable prefix, and what closes the clause."""
+    """The parts of the predicate: the finite verb, its separable prefix, and the end of the clause."""
 
     finite: str
     prefix: str = ""
@@ -79,7 +79,7 @@ class _VerbGroup(NamedTuple):
 
 
 def sentence(meaning: Meaning) -> str:
-    """Say it in German."""
+    """Express ``meaning`` in German."""
     if isinstance(meaning, Phrase):
         return meaning.german
     return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
@@ -114,7 +114,7 @@ def _words(meaning: Sentence) -> str:
 
 
 def _existence(clause: Clause) -> str:
-    """*Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel*: what stays there is given."""
+    """Build existence: *Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel* for what stays there."""
     head = clause.subject.head if isinstance(clause.subject, NounPhrase) else None
     if isinstance(head, Noun) and "landmark" in head.kinds:
         return f"gibt es {_phrase(clause.subject, 'acc')}"
@@ -122,7 +122,7 @@ def _existence(clause: Clause) -> str:
 
 
 def _verb_second(clause: Clause) -> str:
-    """A main clause: one constituent, then the finite verb."""
+    """Build a main clause: one constituent, then the finite verb."""
     group = _verb_group(clause)
     front = _front(clause)
     if not front:
@@ -132,13 +132,13 @@ def _verb_second(clause: Clause) -> str:
 
 
 def _verb_first(clause: Clause, group: _VerbGroup | None = None) -> str:
-    """A yes/no question, a command, or a main clause after its subordinate clause."""
+    """Build a yes/no question, a command, or a main clause after its subordinate clause."""
     group = group or _verb_group(clause)
     return f"{group.finite} {_phrase(clause.subject, 'nom')} {_rest(clause, group)}"
 
 
 def _verb_last(clause: Clause, relative: str = "") -> str:
-    """A subordinate clause; ``relative`` is the pronoun that begins a relative one."""
+    """Build a subordinate clause; ``relative`` is the pronoun that starts a relative clause."""
     group = _verb_group(clause)
     front = relative or ("ob" if clause.asked is Asked.TRUTH else _front(clause) if clause.asked else "")
     subject = "" if clause.asked is Asked.SUBJECT else _phrase(clause.subject, "nom")
@@ -146,7 +146,7 @@ def _verb_last(clause: Clause, relative: str = "") -> str:
 
 
 def _front(clause: Clause) -> str:
-    """What stands before the finite verb instead of the subject, or "" if that does."""
+    """Return what precedes the finite verb instead of the subject, or "" if the subject does."""
     match clause.asked:
         case Asked.SUBJECT:
             return _phrase(clause.subject, "nom")
@@ -160,14 +160,14 @@ def _front(clause: Clause) -> str:
 
 
 def _rest(clause: Clause, group: _VerbGroup) -> str:
-    """All after the finite verb and the subject; a clause that describes the object comes last."""
+    """Build everything after the finite verb and the subject; a relative clause of the object comes last."""
     obj = clause.object
     relative = _relative(obj) if isinstance(obj, NounPhrase) else ""
     return f"{_middle(clause)} {group.prefix} {group.closing}{relative}"
 
 
 def _middle(clause: Clause) -> str:
-    """What stands between the finite verb and the end: pronouns, time, known objects, place, *nicht*, new objects."""
+    """Build the middle field: pronouns, time, known objects, place, *nicht*, new objects."""
     recipient = _phrase(clause.recipient, "dat")
     obj = _object(clause, clause.verb) if clause.verb and clause.asked is not Asked.OBJECT else ""
     shape = _object_shape(clause)
@@ -195,7 +195,7 @@ def _middle(clause: Clause) -> str:
 
 
 def _object_shape(clause: Clause) -> str:
-    """How the object behaves in the middle of the clause."""
+    """Classify how the object behaves in the middle field."""
     if clause.object is None or clause.verb is None:
         return ""
     if clause.verb.preposition:
@@ -221,12 +221,12 @@ def _negation(clause: Clause, obj: str) -> tuple[str, str]:
 
 
 def _belongs_to_verb(clause: Clause) -> bool:
-    """Tell whether the place completes the verb (*nach Berlin fahren*), and so stands close to the end."""
+    """Return whether the place completes the verb (*nach Berlin fahren*) and so comes near the end."""
     return clause.verb is None or not clause.verb.object or clause.verb.relation == "onto"
 
 
 def _is_brief(phrase: Phrasal | None) -> bool:
-    """Tell whether it is a pronoun or a name, which come early."""
+    """Return whether the phrase is a pronoun or a name; those come early."""
     return isinstance(phrase, NounPhrase) and isinstance(phrase.head, Pronoun | Name)
 
 
@@ -267,7 +267,7 @@ def _index(person: int, plural: bool) -> int:
 
 @cache
 def present(infinitive: str, person: int, plural: bool, third: str = "") -> str:
-    """The present tense; ``third`` is the third person singular, which shows a change of vowel: *fährt*, *liest*."""
+    """Return the present tense; ``third`` is the third person singular, which shows vowel changes: *fährt*, *liest*."""
     if infinitive in _IRREGULAR:
         return _IRREGULAR[infinitive][_index(person, plural)]
     if plural:
@@ -292,7 +292,7 @@ def _imperative(clause: Clause) -> _VerbGroup:
 
 @cache
 def imperative(verb: Verb) -> str:
-    """What one says to a friend: *komm*, *warte*, *lies*, *fahr*."""
+    """Return the informal imperative: *komm*, *warte*, *lies*, *fahr*."""
     if verb.imperative:
         return verb.imperative
     stem = verb.german.removesuffix("n").removesuffix("e")
@@ -350,12 +350,12 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
 
 
 def pronoun(it: NounPhrase) -> str:
-    """The pronoun for a noun, by its gender."""
+    """Return the pronoun for a noun, by its gender."""
     return _IT[it.antecedent.gender if it.antecedent else "n"]
 
 
 def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) -> tuple[str, dict[str, str]]:
-    """Return the determiner and the endings that adjectives have after it."""
+    """Return the determiner and the adjective endings that follow it."""
     ein_ending = _EIN_ENDINGS[case].split()[gender].strip("-")
     der_ending = _DER_ENDINGS[case].split()[gender]
     if negated:
@@ -400,7 +400,7 @@ def _relative(phrase: NounPhrase) -> str:
 
 
 def forms(entry: Entry) -> set[str]:
-    """The forms of a noun, verb or adjective, as far as they differ."""
+    """Return the distinct forms of a noun, verb or adjective."""
     match entry:
         case Noun():
             return {entry.german, entry.german_plural, _noun(entry, "dat", plural=True)} - {""}

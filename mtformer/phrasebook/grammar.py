@@ -1,4 +1,4 @@
-"""Draw what a sentence says: meanings that make sense, from the tables of the lexicon."""
+"""Draw the meanings of sentences, so that they make sense, from the tables of the lexicon."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -89,7 +89,7 @@ class Grammar(Clauses):
         return Sentence(first, link=link, second=second)
 
     def _content(self) -> Meaning:
-        """Someone thinks, knows, hopes or says that something is so."""
+        """Draw a sentence in which someone thinks, knows, hopes or says something."""
         verb = self._choice(verbs_of("opinion"))
         subject = self._person(("person",))
         while True:
@@ -100,7 +100,7 @@ class Grammar(Clauses):
         return Sentence(Clause(subject, verb), link=Link.THAT, second=replace(second, time_first=False))
 
     def _unknown(self) -> Meaning:
-        """Someone does not know, or is asked."""
+        """Draw an indirect question: someone does not know, or is asked."""
         know = LEXICON.verbs["know.fact"]
         asked = self._chance(0.4)
         subject = NounPhrase(Pronoun.YOU) if asked else self._person(("person",))
@@ -113,7 +113,7 @@ class Grammar(Clauses):
         return Sentence(Clause(subject, know, negated=True), link=Link.ASKING, second=second)
 
     def _because(self) -> Meaning:
-        """A feeling and what it leads to, in either order; *although* when it leads to the contrary; or *if*."""
+        """Draw a state and what it leads to, in either order; *although* when it leads to the opposite; or *if*."""
         motive = self._choice(LEXICON.motives)
         negated = not motive.verbs or self._chance(0.5)
         verb = self._choice(motive.negated_verbs if negated else motive.verbs)
@@ -139,7 +139,7 @@ class Grammar(Clauses):
         return Sentence(deed, link=link, second=replace(state, subject=again))
 
     def _person_with_pronoun(self) -> Phrasal:
-        """Someone of whom English and German say *he* or *she* alike; no adjective, the sentence has one."""
+        """Draw a person, without adjective, whom English and German refer to by the same pronoun."""
         while True:
             who = self._person(("person",))
             if isinstance(who, Pair) or not isinstance(who.head, Noun):
@@ -148,7 +148,7 @@ class Grammar(Clauses):
                 return replace(who, adjective=None)
 
     def _if_weather(self) -> Meaning:
-        """What someone will do, or not, if it rains tomorrow."""
+        """Draw what someone will or will not do if it rains tomorrow."""
         weather = self._choice(verbs_of("weather"))
         verb = self._choice(verbs_of("go", "stay", "activity", "skill"))
         who = self._person(("person",)) if "person" in verb.subject else self._subject(verb)
@@ -166,7 +166,7 @@ class Grammar(Clauses):
         return Sentence(deed, link=Link.IF, second=condition, second_first=True)
 
     def _it(self) -> Meaning:
-        """It did not happen, because *it* was too …: which of the two nouns it is, only the adjective tells."""
+        """Draw an event that failed because *it* was too …: only the adjective decides which noun *it* is."""
         reasons = self._choice(LEXICON.reasons)
         verb = reasons.verb
         subject, obj = self._unlike_nouns(reasons)
@@ -196,14 +196,14 @@ class Grammar(Clauses):
         return Sentence(main, link=Link.BECAUSE, second=reason)
 
     def _candidate(self, noun: Noun, reasons: Reasons) -> NounPhrase:
-        """One that *it* may stand for; what is said of it here must not be a reason."""
+        """Draw a candidate for *it*; an adjective before the noun must not be one of the reasons."""
         det = Det.THIS if self._chance(0.15) else Det.THE
         words = {adjective.word for adjective in (*reasons.of_subject, *reasons.of_object)}
         options = [adjective for adjective in adjectives_of(noun) if adjective.word not in words]
         return NounPhrase(noun, det, adjective=self._choice(options) if options and self._chance(0.3) else None)
 
     def _unlike_nouns(self, reasons: Reasons) -> tuple[Noun, Noun]:
-        """A subject and an object of different gender in German, of which something can be said."""
+        """Draw a subject and an object of different German gender, each with a reason that fits only it."""
         while True:
             subject, obj = self._choice(nouns(reasons.verb.subject)), self._choice(nouns(reasons.verb.object))
             both = telling(reasons, subject, obj, of_subject=True) and telling(reasons, obj, subject, of_subject=False)
@@ -232,7 +232,7 @@ _KINDS: dict[Callable[[Grammar], Meaning], int] = {
 
 
 def _overlap(one: Phrasal | None, other: Phrasal | None) -> bool:
-    """Tell whether the same person may be among both."""
+    """Return whether both phrases may include the same person."""
     speaker = {Pronoun.I, Pronoun.WE}
     first, second = set(heads(one)), set(heads(other))
     return bool(first & second) or bool(first & speaker and second & speaker)
@@ -240,7 +240,7 @@ def _overlap(one: Phrasal | None, other: Phrasal | None) -> bool:
 
 @cache
 def telling(reasons: Reasons, antecedent: Noun, other: Noun, *, of_subject: bool) -> tuple[Adjective, ...]:
-    """The reasons that can be meant of ``antecedent`` only."""
+    """Return the reasons that can apply to ``antecedent`` only."""
     own, its = (reasons.of_subject, reasons.of_object) if of_subject else (reasons.of_object, reasons.of_subject)
     rival = {adjective.word for adjective in its if adjective.describes(other)}
     return tuple(a for a in own if a.describes(antecedent) and a.word not in rival)

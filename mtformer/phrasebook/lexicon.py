@@ -1,9 +1,8 @@
-"""The words: tables in ``lexicon/``, one row an entry, read into a record each.
+"""The words: tables in ``tables/``, with one entry per row.
 
-A word that has several meanings has several entries, told apart after a dot: ``chip.snack``, ``chip.token``. What can
-be said of a noun is decided by its kinds: a verb names the kinds, or single nouns, that its subject and object may be,
-and an adjective those that it may describe. So every sentence makes sense, and the neighbours of a word with several
-meanings always tell which one is meant.
+A word with several senses has several entries, with a suffix each: ``chip.snack``, ``chip.token``. The kinds of a noun
+decide what can be said about it: a verb lists the kinds (or single nouns) of its subjects and objects, and an adjective
+those that it can describe. So every sentence makes sense, and context always disambiguates words.
 """
 
 import csv
@@ -20,13 +19,13 @@ Row = dict[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """What all entries share: a row of a table, and a name that is unique in it."""
+    """A row of a table, with a name that is unique in the table."""
 
     id: str
 
     @property
     def word(self) -> str:
-        """The English word, which several entries may share."""
+        """The English word; several entries may share it."""
         return self.id.partition(".")[0]
 
 
@@ -39,7 +38,7 @@ class Noun(Entry):
         gender: of the German noun: ``m``, ``f`` or ``n``.
         weak: the German noun ends in -(e)n in all cases but the nominative.
         measure: the Chinese measure word.
-        kinds: what the tables of verbs and adjectives call it.
+        kinds: the categories that verbs and adjectives select it by.
     """
 
     english_plural: str
@@ -54,7 +53,7 @@ class Noun(Entry):
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Read a row of ``nouns.tsv``; the German noun stands there as in a dictionary: ``der Bär, Bären, weak``."""
+        """Parse a row of ``nouns.tsv``; the German noun is written as in a dictionary: ``der Bär, Bären, weak``."""
         singular, plural, *weak = [*row["german"].split(", "), ""][:3]
         article, _, german = singular.partition(" ")
         word = row["noun"].partition(".")[0]
@@ -77,10 +76,10 @@ class Adjective(Entry):
     """An adjective.
 
     Attributes:
-        german: as a predicate; ``german_stem`` takes the endings.
-        chinese: before a noun; ``chinese_predicate`` after 很, unless it begins with 是.
-        attributive: it may stand before a noun.
-        kinds: of the nouns that it may describe.
+        german: the predicative form; ``german_stem`` takes the endings.
+        chinese: the form before a noun; ``chinese_predicate`` follows 很, unless it starts with 是.
+        attributive: whether it can precede a noun.
+        kinds: the kinds of nouns that it can describe.
     """
 
     german: str
@@ -92,7 +91,7 @@ class Adjective(Entry):
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Read a row of ``adjectives.tsv``: ``teuer, teur-`` names the stem, ``红色的, 是红色的`` the predicate."""
+        """Parse a row of ``adjectives.tsv``: ``teuer, teur-`` gives the stem, ``红色的, 是红色的`` the predicate."""
         german, _, stem = row["german"].partition(", ")
         chinese, _, predicate = row["chinese"].partition(", ")
         return cls(
@@ -106,28 +105,28 @@ class Adjective(Entry):
         )
 
     def describes(self, noun: Noun) -> bool:
-        """Tell whether it may be said of ``noun``."""
+        """Return whether it can describe ``noun``."""
         return not self.kinds.isdisjoint(noun.kinds)
 
 
 @dataclass(frozen=True, eq=False)
 class Verb(Entry):
-    """A verb with what it takes.
+    """A verb with its arguments.
 
     Attributes:
         prefix: the separable prefix of the German verb, or "".
-        german: its infinitive without it.
-        german_third: he, she or it does it now.
-        auxiliary: ``haben`` or ``sein``, of the perfect.
-        preposition: before the German object, or "".
-        case: of the German object: ``acc`` or ``dat``.
+        german: the infinitive without the prefix.
+        german_third: the third person singular of the present.
+        auxiliary: ``haben`` or ``sein``, for the perfect.
+        preposition: the preposition of the German object, or "".
+        case: the case of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
-        imperative: of the German verb, or "" if it follows the rule.
+        imperative: the German imperative, or "" if it is regular.
         aspect: which tenses make sense, see :mod:`mtformer.phrasebook.clauses`.
-        subject, object, recipient: the kinds of nouns that it takes there.
-        object_as: how one speaks of the object: as a kind (``any``), as something ``new``, as ``one`` and not several,
-            without an article (``generic``), or in any way ("").
-        relation: how the place is related, see ``relations.tsv``; ``at`` and ``to`` go by the place.
+        subject, object, recipient: the kinds of nouns in these roles.
+        object_as: the form of the object: a kind (``any``), something ``new``, a single one (``one``), without an
+            article (``generic``), or any form ("").
+        relation: the relation to the place, see ``relations.tsv``; ``at`` and ``to`` depend on the place.
         places: the kinds of places that fit.
     """
 
@@ -156,11 +155,11 @@ class Verb(Entry):
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """Read a row of ``verbs.tsv``.
+        """Parse a row of ``verbs.tsv``.
 
-        The German verb stands there as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, then an imperative
-        that does not follow the rule, and with its object: ``warten auf+acc``. The Chinese forms are: bare; past;
-        progressive; negated; not able to. Those left out follow the rules.
+        The German verb is written as in a dictionary, ``an·rufen`` with ``ruft, hat gerufen``, then an irregular
+        imperative, and with its object: ``warten auf+acc``. The Chinese forms are: bare; past; progressive; negated;
+        not able to. Omitted forms are regular.
         """
         word = row["verb"].partition(".")[0]
         infinitive, _, marker = row["german"].partition(" ")
@@ -208,13 +207,13 @@ class Name(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Venue(Entry):
-    """How one says that something is at a place or goes to it, as in *at the station*, *zum Bahnhof*.
+    """How to say that something is at a place or goes there, as in *at the station*, *zum Bahnhof*.
 
     Attributes:
         noun: the place.
         english_at, english_to: with the article, if there is one.
-        german_at: a preposition with the dative.
-        german_to: a preposition with its case, ``zu+dat``.
+        german_at: a preposition that takes the dative.
+        german_to: a preposition and its case, ``zu+dat``.
         chinese: the localizer, or "".
     """
 
@@ -228,7 +227,7 @@ class Venue(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Relation(Entry):
-    """A preposition of place that goes with any noun, as in *under the table*."""
+    """A preposition of place for any noun, as in *under the table*."""
 
     english: str
     german: str
@@ -237,10 +236,10 @@ class Relation(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Time(Entry):
-    """When or how often.
+    """A time or a frequency.
 
     Attributes:
-        tenses: those that it goes with, or ``habitual``; ``frequency`` is an adverb that stands by the verb.
+        tenses: the tenses that fit, or ``habitual``; ``frequency`` is an adverb next to the verb.
     """
 
     german: str
@@ -250,7 +249,7 @@ class Time(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Phrase(Entry):
-    """A sentence that is said just so."""
+    """A fixed phrase."""
 
     german: str
     chinese: str
@@ -258,7 +257,7 @@ class Phrase(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """Why it did not happen: adjectives that speak of the subject of the verb, and those that speak of its object."""
+    """Why an event failed: adjectives that describe the subject of the verb, and those that describe its object."""
 
     verb: Verb
     of_subject: tuple[Adjective, ...]
@@ -267,7 +266,7 @@ class Reasons:
 
 @dataclass(frozen=True, eq=False)
 class Location:
-    """What may be found where: kinds of nouns, a relation, and kinds of places."""
+    """Where things can be: kinds of nouns, a relation, and kinds of places."""
 
     subject: tuple[str, ...]
     relation: str
@@ -276,7 +275,7 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Motive:
-    """A state of a person, and what one does for it, or does not do."""
+    """A state of a person, and what it makes people do or not do."""
 
     adjective: Adjective
     verbs: tuple[Verb, ...]
@@ -300,7 +299,7 @@ NUMERALS = {
 
 
 class Lexicon:
-    """All tables, each read when it is needed first; the larger ones by the name of the entry."""
+    """All tables, each loaded on first use; the larger ones map names to entries."""
 
     @cached_property
     def nouns(self) -> dict[str, Noun]:
@@ -324,7 +323,7 @@ class Lexicon:
 
     @cached_property
     def times(self) -> tuple[tuple[Time, ...], ...]:
-        """``times.tsv``, in groups that differ by a number only."""
+        """``times.tsv``, in groups whose entries differ only in a number."""
         return tuple(_times())
 
     @cached_property
@@ -339,7 +338,7 @@ class Lexicon:
 
     @cached_property
     def venues(self) -> dict[str, Venue]:
-        """``places.tsv``: where things happen, by the name of the noun."""
+        """``places.tsv``: maps the names of nouns to venues."""
         rows = [list(row.values()) for row in _rows("places")]
         return {place: Venue(place, self.nouns[place], *forms) for place, *forms in rows}
 
@@ -380,14 +379,14 @@ LEXICON = Lexicon()
 
 @cache
 def senses(entry: Entry) -> tuple[Entry, ...]:
-    """The entries of the same English word and part of speech, ``entry`` itself among them."""
+    """Return the entries of the same English word and part of speech, including ``entry``."""
     tables: dict[type[Entry], dict[str, Any]]
     tables = {Verb: LEXICON.verbs, Noun: LEXICON.nouns, Adjective: LEXICON.adjectives}
     return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
 
 
 def is_ambiguous(entry: Entry) -> bool:
-    """Tell whether the English word has several meanings."""
+    """Return whether the English word has several senses."""
     return len(senses(entry)) > 1
 
 
@@ -397,7 +396,7 @@ def _rows(table: str) -> Iterator[Row]:
 
 
 def _times() -> Iterator[tuple[Time, ...]]:
-    """Read ``times.tsv``, a group for each row; that of a row with ``{n}`` has an entry for each numeral to twelve."""
+    """Parse ``times.tsv``, one group per row; a row with ``{n}`` gives an entry for each numeral up to twelve."""
     for row in _rows("times"):
         columns = row["english"], row["german"], row["chinese"]
         tenses = frozenset(row["tense"].split())
@@ -407,7 +406,7 @@ def _times() -> Iterator[tuple[Time, ...]]:
 
 
 def english_plural(word: str) -> str:
-    """The regular plural, and the third person of a verb: *boxes*, *babies*, *keys*."""
+    """Return the regular plural, or the third person of a verb: *boxes*, *babies*, *keys*."""
     if word.endswith(("s", "x", "z", "ch", "sh")) or word in ("go", "do"):
         return word + "es"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -416,7 +415,7 @@ def english_plural(word: str) -> str:
 
 
 def english_past(word: str) -> str:
-    """The regular past: *baked*, *tried*, *opened*, *robbed*."""
+    """Return the regular past: *baked*, *tried*, *opened*, *robbed*."""
     if word.endswith("e"):
         return word + "d"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -425,5 +424,5 @@ def english_past(word: str) -> str:
 
 
 def doubled(word: str) -> str:
-    """The stem before -ed and -ing: in words of one syllable a single vowel doubles the consonant after it."""
+    """Return the stem before -ed and -ing: in words of one syllable, a consonant after a single vowel is doubled."""
     return word + word[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word) else word

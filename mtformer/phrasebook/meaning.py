@@ -1,4 +1,4 @@
-"""What a sentence says, before any language says it."""
+"""The meaning of a sentence, independent of any language."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -7,7 +7,7 @@ from mtformer.phrasebook.lexicon import Adjective, Name, Noun, Phrase, Relation,
 
 
 class Pronoun(Enum):
-    """Who or what, without a name; ``YOU`` is one person whom the speaker knows well."""
+    """A personal or interrogative pronoun; ``YOU`` is one person, addressed informally."""
 
     I = auto()  # noqa: E741 (that is the word)
     YOU = auto()
@@ -21,7 +21,7 @@ class Pronoun(Enum):
 
 
 class Det(Enum):
-    """The determiner of a noun phrase that has neither owner nor number."""
+    """The determiner of a noun phrase without owner and count."""
 
     NONE = auto()
     A = auto()
@@ -29,19 +29,19 @@ class Det(Enum):
     THIS = auto()
     WHICH = auto()
     HOW_MANY = auto()
-    GENERIC = auto()  # the piano that one plays: an article in English only
+    GENERIC = auto()  # play the piano: an article in English only
 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
-    """Someone or something.
+    """A person or a thing.
 
     Attributes:
-        owner: whose it is, in place of a determiner.
-        count: how many, in place of a determiner; 0 if it is not said.
-        antecedent: the noun that ``Pronoun.IT`` stands for.
-        relative: a clause that describes it; the phrase itself is missing there.
-        relative_role: as what: ``subject`` or ``object``.
+        owner: the possessor, instead of a determiner.
+        count: the number, instead of a determiner; 0 for none.
+        antecedent: the noun that ``Pronoun.IT`` refers to.
+        relative: a relative clause, in which the phrase itself is missing.
+        relative_role: the role of the phrase in that clause: ``subject`` or ``object``.
     """
 
     head: "Noun | Name | Pronoun"
@@ -56,7 +56,7 @@ class NounPhrase:
 
     @property
     def is_indefinite(self) -> bool:
-        """Something new to the listener: what German negates with *kein*, and Chinese leaves without a measure word."""
+        """Whether it is new to the listener: German negates it with *kein*, Chinese can omit the measure word."""
         return isinstance(self.head, Noun) and not self.owner and not self.count and self.det in (Det.NONE, Det.A)
 
 
@@ -72,7 +72,7 @@ Phrasal = NounPhrase | Pair
 
 
 class Tense(Enum):
-    """When, and how English shows it."""
+    """The tense, as English marks it."""
 
     PRESENT = "present"
     PROGRESSIVE = "progressive"
@@ -82,7 +82,7 @@ class Tense(Enum):
 
 
 class Modal(Enum):
-    """A verb that another verb depends on."""
+    """A modal verb."""
 
     CAN = auto()
     MUST = auto()
@@ -91,17 +91,17 @@ class Modal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """At home, or home: no article, and a preposition of its own in German."""
+    """*At home* or *home*: no article, and its own preposition in German."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where or where to.
+    """A location or a destination.
 
     Attributes:
-        where: a place with its habits, a city, home, or any noun phrase.
-        relation: how, for a noun phrase.
-        goal: where to, for the others.
+        where: a place with its own prepositions, a city, home, or any noun phrase.
+        relation: the preposition, for a noun phrase.
+        goal: whether it is a destination, for the others.
     """
 
     where: "Venue | Name | Home | NounPhrase"
@@ -111,7 +111,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """An adjective that is said of the subject; ``too`` much of it, ``very``, or neither ("")."""
+    """A predicative adjective and its degree: ``too``, ``very`` or neither ("")."""
 
     adjective: Adjective
     degree: str = ""
@@ -130,13 +130,13 @@ class Asked(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing that is so, or not so, or asked, or asked for.
+    """A statement, a question or a command.
 
     Attributes:
         subject: None in an imperative.
-        verb: or ``quality``, or neither for *to be* at ``place``.
-        time_first: the sentence begins with the time.
-        asked: in a question; a subject or object that is asked for stands in its place as an interrogative.
+        verb: the verb; without it, ``quality`` or, for *to be* somewhere, ``place`` is the predicate.
+        time_first: whether the sentence starts with the time.
+        asked: what a question asks for; an interrogative takes the place of a subject or object.
     """
 
     subject: "Phrasal | None"
@@ -154,7 +154,7 @@ class Clause:
 
 
 class Mood(Enum):
-    """What the speaker does with it."""
+    """The kind of sentence."""
 
     STATEMENT = auto()
     QUESTION = auto()
@@ -164,7 +164,7 @@ class Mood(Enum):
 
 
 class Link(Enum):
-    """How a second clause hangs on the first."""
+    """How the second clause is connected to the first."""
 
     AND = auto()
     BUT = auto()
@@ -180,7 +180,7 @@ class Sentence:
     """A main clause, or two.
 
     Attributes:
-        second_first: the second clause, a subordinate one, stands before the main clause.
+        second_first: whether the second clause, a subordinate one, precedes the main clause.
     """
 
     main: Clause
@@ -194,7 +194,7 @@ Meaning = Sentence | Phrase
 
 
 def agreement(phrase: "Phrasal | None") -> tuple[int, bool]:
-    """Person (1 to 3) and whether it is plural, as the verb agrees with them; a command speaks to *you*."""
+    """Return person (1 to 3) and whether it is plural, for the agreement of the verb; a command addresses *you*."""
     if phrase is None:
         return 2, False
     if isinstance(phrase, Pair):

@@ -1,4 +1,4 @@
-"""Draw who and what, where and when: noun phrases, places and times."""
+"""Draw noun phrases, places and times."""
 
 import random
 from collections.abc import Sequence
@@ -11,52 +11,52 @@ from mtformer.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Pl
 
 T = TypeVar("T")
 
-HUMAN = {"person", "adult", "engineer"}  # kinds that pronouns and names of people may stand for
+HUMAN = {"person", "adult", "engineer"}  # kinds that pronouns and names of people can replace
 SPEAKERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
 _TIME_SHARE = {Tense.PROGRESSIVE: 0.2, Tense.PAST: 0.55, Tense.FUTURE: 0.9}
-# Kinds of nouns: what is there again the next time, and what nobody calls his own.
+# Kinds of nouns: those that last (one washes a car every week), and those that nobody owns.
 _LASTING = set("washed closed switched room pet farm readable container known transit growing".split())
 _UNOWNED = set("public climbed crossed goal landmark sight hurdle bathing lifter known built".split())
 
 
 @cache
 def nouns(selectors: tuple[str, ...]) -> tuple[Noun, ...]:
-    """The nouns of any of these kinds, in the order of the table."""
+    """Return the nouns of any of these kinds, in the order of the table."""
     return tuple(noun for noun in LEXICON.nouns.values() if not noun.kinds.isdisjoint(selectors))
 
 
 @cache
 def _objects(verb: Verb) -> tuple[Noun, ...]:
-    """What the verb may have as its object."""
+    """Return the possible objects of the verb, repeated by weight."""
     return tuple(noun for noun in nouns(verb.object) for _ in range(weight(noun)))
 
 
 def weight(entry: Entry) -> int:
-    """Words of several meanings come more often: they need more examples."""
+    """Return how often to draw an entry: ambiguous words need more examples."""
     return 5 if is_ambiguous(entry) else 1
 
 
 @cache
 def adjectives_of(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that may stand before ``noun``."""
+    """Return the adjectives that can precede ``noun``."""
     return tuple(a for a in LEXICON.adjectives.values() if a.attributive and a.describes(noun))
 
 
 @cache
 def names_of(kind: str) -> tuple[Name, ...]:
-    """The names of cities, men, women, or of both as ``person``."""
+    """Return the names of cities, men or women; ``person`` means both men and women."""
     kinds = ("man", "woman") if kind == "person" else (kind,)
     return tuple(name for name in LEXICON.names if name.kind in kinds)
 
 
 @cache
 def times_of(tense: str) -> tuple[tuple[Time, ...], ...]:
-    """The groups of times that go with a tense."""
+    """Return the groups of times that fit a tense."""
     return tuple(group for group in LEXICON.times if tense in group[0].tenses)
 
 
 class Phrases:
-    """Draws phrases, one after the other, from a random generator of its own."""
+    """Draws phrases from its own random generator."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed)
@@ -83,7 +83,7 @@ class Phrases:
         return self._person(verb.subject)
 
     def _person(self, selectors: tuple[str, ...]) -> Phrasal:
-        """Someone, as the subject."""
+        """Draw a person as the subject."""
         kind = self._weighted({"pronoun": 6, "name": 5, "noun": 7, "family": 2, "pair": 1})
         if kind == "pronoun":
             return NounPhrase(self._choice(SPEAKERS))
@@ -100,7 +100,7 @@ class Phrases:
         return NounPhrase(self._choice(nouns(("family",))), owner=owner)
 
     def _known(self, noun: Noun, *, can_be_plural: bool = True) -> NounPhrase:
-        """Someone or something that the listener knows: the, this, my."""
+        """Draw a phrase that the listener can identify: the, this, my."""
         if "family" in noun.kinds:
             return NounPhrase(noun, owner=self._choice(SPEAKERS))
         plural = noun.number == "plural" or (can_be_plural and not noun.number and self._chance(0.15))
@@ -138,13 +138,13 @@ class Phrases:
         return phrase
 
     def _in_general(self, noun: Noun) -> NounPhrase:
-        """All of a kind: *apples*, *music*; or the one that is meant."""
+        """Draw a kind as a whole: *apples*, *music*; or a definite phrase."""
         if noun.number in ("", "plural", "mass") and self._chance(0.6):
             return NounPhrase(noun, plural=noun.number != "mass")
         return self._known(noun)
 
     def _thing(self, noun: Noun, weights: dict[str, int]) -> NounPhrase:
-        """Something, as an object: known or new, one or several."""
+        """Draw an object: definite or indefinite, singular or plural."""
         adjective = self._adjective(noun, 0.22)
         kind = self._weighted(weights)
         plural = noun.number == "plural" or (noun.number == "" and kind in ("some", "several", "the several"))
@@ -160,7 +160,7 @@ class Phrases:
         return self._choice(names_of("person")) if self._chance(0.15) else self._choice(SPEAKERS)
 
     def _other_person(self, noun: Noun, subject: Phrasal) -> NounPhrase:
-        """Someone who is not the subject."""
+        """Draw a person other than the subject."""
         who = subject.head if isinstance(subject, NounPhrase) else None
         kind = self._weighted({"pronoun": 4, "name": 4, "noun": 8})
         if kind == "pronoun":
@@ -192,8 +192,8 @@ class Phrases:
         return Place(phrase, LEXICON.relations[relation])
 
     def _place_for(self, verb: Verb, share: float = 0.25) -> Place | None:
-        """A place where the verb needs one, and sometimes where it does not."""
-        needed = "@" in verb.chinese  # which has a slot for it
+        """Draw a place if the verb needs one, and sometimes if it does not."""
+        needed = "@" in verb.chinese  # the pattern has a slot for the place
         likely = needed or (not verb.object and self._chance(0.6)) or self._chance(share)
         return self._place(verb) if likely else None
 
@@ -205,7 +205,7 @@ class Phrases:
 
 
 def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool) -> dict[str, int]:
-    """How often an object is *the, my, this, some, several, a*, or *the* in the plural: 0 where nobody would say it."""
+    """Return the weights of *the, my, this, some, several, a* and plural *the*; 0 where it sounds wrong."""
     weights = {"the": 4, "owner": 2, "this": 1, "some": 4, "several": 2, "a": 5, "the several": 1}
     if verb.object_as == "one":
         weights |= {"some": 0, "several": 0}
@@ -231,14 +231,14 @@ def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool
 
 
 def heads(phrase: Phrasal | None) -> tuple[object, ...]:
-    """Who or what a phrase names: two in a pair, none in a command."""
+    """Return the heads of a phrase: two for a pair, none for a command."""
     if phrase is None:
         return ()
     return (phrase.first.head, phrase.second.head) if isinstance(phrase, Pair) else (phrase.head,)
 
 
 def pronoun_for(phrase: Phrasal) -> Pronoun:
-    """The pronoun that takes up a person."""
+    """Return the pronoun that refers to a person."""
     if isinstance(phrase, Pair):
         both = (phrase.first.head, phrase.second.head)
         return Pronoun.WE if {Pronoun.I, Pronoun.WE} & set(both) else Pronoun.THEY

@@ -1,4 +1,4 @@
-"""Draw the splits of the phrasebook, and keep them apart."""
+"""Draw the splits of the phrasebook and keep them disjoint."""
 
 import zlib
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from mtformer.progress import Progress
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")
 _HELD_OUT_SIZE = 1_000
-_HELD_OUT_SHARE = 10  # one combination in so many
-_FEW = 5  # a word that goes with fewer others keeps them all
+_HELD_OUT_SHARE = 10  # one combination in this many is held out
+_FEW = 5  # a word with fewer partners keeps them all
 _WORDS = range(2, 31)
 
 
 class Saying(NamedTuple):
-    """A meaning and how it is said."""
+    """A meaning and its sentence in each language."""
 
     meaning: Meaning
     en: str
@@ -35,13 +35,13 @@ class Saying(NamedTuple):
 
 
 def sentences(split: str, size: int, seed: int) -> tuple[Saying, ...]:
-    """Return at most ``size`` sentences of a split; ``seed`` decides which ones ``train`` has."""
+    """Return at most ``size`` sentences of a split; ``seed`` selects those of ``train``."""
     return train(size, seed) if split == "train" else held_out(split)[:size]
 
 
 @lru_cache(maxsize=2)  # a run reads its training text three times
 def train(size: int, seed: int) -> tuple[Saying, ...]:
-    """Draw ``size`` sentences to learn from, the same ones for the same ``seed``."""
+    """Draw ``size`` sentences for training, the same ones for the same ``seed``."""
     taken = {text for split in HELD_OUT for saying in held_out(split) for text in saying[1:]}
     drawn = []
     with Progress("drawing sentences", size, unit="sentences") as progress:
@@ -52,7 +52,7 @@ def train(size: int, seed: int) -> tuple[Saying, ...]:
 
 
 def held_out(split: str) -> tuple[Saying, ...]:
-    """Return the 1,000 sentences of a split that is not for training, always the same ones."""
+    """Return the 1,000 sentences of a split other than ``train``; they are always the same."""
     return _held_out()[split]
 
 
@@ -67,7 +67,7 @@ def _held_out() -> dict[str, tuple[Saying, ...]]:
 
 
 def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterator[Saying]:
-    """Draw sentences that fit ``split``, none twice and none that shares its text in any language with ``taken``."""
+    """Draw distinct sentences that fit ``split`` and whose text in no language is in ``taken``."""
     grammar = Grammar(split)
     seen = set()
     while True:
@@ -92,7 +92,7 @@ Combination = tuple[str, str, str]
 
 
 def combinations(meaning: Sentence) -> Iterator[Combination]:
-    """What stands together in a sentence: verb and object, adjective and noun, the two nouns that *it* may mean."""
+    """Yield the combinations in a sentence: verb and object, adjective and noun, the two candidates for *it*."""
     for clause in _clauses(meaning):
         if clause.verb:
             for phrase in _parts(clause.object):
@@ -116,9 +116,9 @@ def combinations(meaning: Sentence) -> Iterator[Combination]:
 
 @cache
 def is_held_out(combination: Combination) -> bool:
-    """Tell whether only the compositional split has it.
+    """Return whether only the compositional split may contain ``combination``.
 
-    Never so for words of several meanings, and for those that stand with few others: they need examples.
+    Ambiguous words and words with few partners keep all their combinations, because they need examples.
     """
     kind, first, second = combination
     noun = LEXICON.nouns[second]
@@ -138,7 +138,7 @@ def is_held_out(combination: Combination) -> bool:
 
 
 def entries(meaning: Sentence) -> Iterator[Entry]:
-    """The verbs, nouns and adjectives of a sentence."""
+    """Yield the verbs, nouns and adjectives of a sentence."""
     for clause in _clauses(meaning):
         if clause.verb:
             yield clause.verb
@@ -174,6 +174,6 @@ def _parts(phrasal: Phrasal | None) -> tuple[NounPhrase, ...]:
 
 
 def antecedent(meaning: Sentence) -> NounPhrase | None:
-    """The *it* of a sentence that has one with an antecedent."""
+    """Return the *it* with an antecedent in a sentence, or None."""
     subject = meaning.second.subject if meaning.second else None
     return subject if isinstance(subject, NounPhrase) and subject.antecedent else None
