@@ -1,7 +1,8 @@
-"""Power cuts and disk errors at a chosen file operation, so that tests of them need no luck."""
+"""Power cuts, kills and disk errors at a chosen file operation, so that no test of them depends on time."""
 
 import errno
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import mtformer.files
 
+UNREADABLE = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOMEM]
 _OPERATIONS = ("mkdir", "open", "fsync", "chmod", "rename", "replace", "unlink", "rmdir")
 
 
@@ -19,24 +21,53 @@ class PowerCut(BaseException):
 
 
 @contextmanager
-def power_cut_before(n: int) -> Iterator[None]:
-    """Inside, raise :class:`PowerCut` instead of file operation number ``n``, counted from 0, and all later ones."""
+def fault_before(n: int, fault: Callable[[], object]) -> Iterator[None]:
+    """Inside, call ``fault`` before file operation number ``n``, counted from 0, and before all later ones."""
     done = 0
 
-    def cut(operation: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*args: Any, **kwargs: Any) -> Any:
+    def counted(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
             nonlocal done
-            if done >= n:
-                raise PowerCut(f"before {operation.__name__}{args}")
             done += 1
+            if done > n:
+                fault()
             return operation(*args, **kwargs)
 
-        return count
+        return run
 
     with pytest.MonkeyPatch.context() as patch:
         for name in _OPERATIONS:
-            patch.setattr(os, name, cut(getattr(os, name)))
-        patch.setattr(mtformer.files, "_exchange", cut(mtformer.files._exchange))
+            patch.setattr(os, name, counted(getattr(os, name)))
+        patch.setattr(mtformer.files, "_exchange", counted(mtformer.files._exchange))
+        yield
+
+
+@contextmanager
+def power_cut_before(n: int) -> Iterator[None]:
+    """Inside, raise :class:`PowerCut` instead of file operation number ``n``, counted from 0, and all later ones."""
+
+    def cut() -> None:
+        raise PowerCut
+
+    with fault_before(n, cut):
+        yield
+
+
+@contextmanager
+def killed_before(n: int) -> Iterator[None]:
+    """Inside, kill this process instead of file operation number ``n``, counted from 0."""
+    with fault_before(n, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+        yield
+
+
+@contextmanager
+def disk_error_before(n: int, code: int) -> Iterator[None]:
+    """Inside, file operation number ``n``, counted from 0, and all later ones fail with an operating system error."""
+
+    def fail() -> None:
+        raise OSError(code, os.strerror(code))
+
+    with fault_before(n, fail):
         yield
 
 
@@ -56,6 +87,3 @@ def unreadable(name: str, code: int) -> Iterator[None]:
         patch.setattr("io.open", refuse(open))
         patch.setattr(os, "listdir", refuse(os.listdir))
         yield
-
-
-UNREADABLE = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOMEM]

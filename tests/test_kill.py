@@ -1,64 +1,118 @@
 """A run that is killed again and again ends with the very weights of one that is left alone."""
 
-import random
+import json
+import os
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 from conftest import Project, make_project
+from faults import PowerCut, power_cut_before
 
 from mtformer.bundle import load_bundle
-from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint
+from mtformer.config import load_config
+from mtformer.runs import RunFolder
+from mtformer.training import run
+from mtformer.training.checkpoint import Checkpoint, newest_checkpoint
 
-N_KILLS = 20
-MAX_STEPS = 600
+SETTINGS: dict[str, Any] = {
+    "max_steps": 8,
+    "max_tokens": 128,
+    "grad_accum_steps": 2,
+    "ema_decay": 0.99,
+    "validate_every": 3,
+    "checkpoint_every": 1,
+    "keep_best": 1,
+    "log_every": 1,
+    "on_fault": "skip",
+    "spike_factor": 1.01,
+}
 
 
 def make(folder: Path) -> Project:
-    settings = {"max_steps": MAX_STEPS, "ema_decay": 0.99, "validate_every": 60, "keep_best": 2, "on_fault": "skip"}
-    return make_project(folder, n_pairs=100, **settings, spike_factor=1.5, max_tokens=128, grad_accum_steps=2)
+    return make_project(folder, n_pairs=60, **SETTINGS)
 
 
-def command(project: Project, checkpoint_every: int) -> list[str]:
-    sets = [f"training.checkpoint_every={checkpoint_every}", "model.dropout=0.2", "eval.n_samples=0"]
-    arguments = [part for override in sets for part in ("--set", override)]
-    return [sys.executable, "-m", "mtformer", "train", str(project.config), *arguments, "--quiet"]
+def overrides(project: Project) -> list[str]:
+    return ["model.dropout=0.2", "eval.n_samples=0", f"run.dir={project.folder / 'runs'}"]
 
 
-def last_step(project: Project) -> int:
-    newest = list_checkpoints(project.folder / "runs" / "config" / "checkpoints")[:1]
-    return int(newest[0].name.removeprefix("step-")) if newest else 0
+def train(project: Project) -> None:
+    run.train(load_config(project.config, overrides(project)))
 
 
-def test_twenty_kills_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    whole, killed = make(tmp_path / "whole"), make(tmp_path / "killed")
-    subprocess.run(command(whole, 100), cwd=whole.folder, check=True)
-    moments = random.Random(1)
-    saves_cut_off = 0
-    for _ in range(N_KILLS):
-        before = last_step(killed)
-        process = subprocess.Popen(command(killed, 1), cwd=killed.folder)
-        while last_step(killed) == before:
-            assert process.poll() is None, "the run ended before it could be killed"
-            time.sleep(0.005)
-        time.sleep(0.25 * moments.random())
-        process.kill()
-        process.wait()
-        saves_cut_off += bool(list((killed.folder / "runs" / "config" / "checkpoints").glob(".step-*.tmp")))
-    assert saves_cut_off > 0  # most of the time goes into saving
-    assert 0 < last_step(killed) < MAX_STEPS
-    subprocess.run(command(killed, 1), cwd=killed.folder, check=True)
+def folder_of(project: Project) -> RunFolder:
+    return RunFolder(project.folder / "runs" / "config")
 
-    bundles = [load_bundle(project.folder / "runs" / "config" / "model.safetensors") for project in (whole, killed)]
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run that nobody has killed."""
+    project = make(tmp_path_factory.mktemp("whole"))
+    train(project)
+    return folder_of(project)
+
+
+def end_of(folder: RunFolder) -> Checkpoint:
+    newest = newest_checkpoint(folder.checkpoints)
+    assert newest is not None
+    return newest
+
+
+def curves(folder: RunFolder) -> list[dict[str, float]]:
+    lines = map(json.loads, folder.metrics.read_text(encoding="utf-8").splitlines())
+    return [{k: v for k, v in line.items() if k not in ("seconds", "tokens_per_second")} for line in lines]
+
+
+def assert_same(killed: RunFolder, whole: RunFolder) -> None:
+    bundles = [load_bundle(folder.bundle) for folder in (killed, whole)]
     assert bundles[0].header.scores == bundles[1].header.scores
     for ours, theirs in zip(*(bundle.model.parameters() for bundle in bundles), strict=True):
         assert torch.equal(ours, theirs)
-    folders = [project.folder / "runs" / "config" / "checkpoints" for project in (whole, killed)]
-    ends = [newest_checkpoint(folder) for folder in folders]
-    assert ends[0] is not None
-    assert ends[1] is not None
-    assert ends[0].tensors.keys() == ends[1].tensors.keys()
-    assert all(torch.equal(tensor, ends[1].tensors[name]) for name, tensor in ends[0].tensors.items())
-    assert ends[0].state | {"seconds": 0} == ends[1].state | {"seconds": 0}
+    ours, theirs = (end_of(folder) for folder in (killed, whole))
+    assert ours.tensors.keys() == theirs.tensors.keys()
+    assert all(torch.equal(tensor, theirs.tensors[name]) for name, tensor in ours.tensors.items())
+    assert ours.state | {"seconds": 0} == theirs.state | {"seconds": 0}
+    assert curves(killed) == curves(whole)
+    files = [sorted(path.relative_to(folder.path) for path in folder.path.rglob("*")) for folder in (killed, whole)]
+    assert files[0] == files[1]
+
+
+def test_power_cuts_before_one_file_operation_after_another_change_nothing(tmp_path: Path, whole: RunFolder) -> None:
+    project = make(tmp_path)
+    n_cuts = 0
+    while n_cuts < 200:
+        try:
+            with power_cut_before(n_cuts):
+                train(project)
+        except PowerCut:
+            n_cuts += 1
+        else:
+            break
+    assert n_cuts > 20
+    assert_same(folder_of(project), whole)
+
+
+KILLED = """
+import sys
+from faults import killed_before
+from mtformer.cli import main
+with killed_before(int(sys.argv.pop(1))):
+    main()
+"""
+
+
+def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolder) -> None:
+    project = make(tmp_path)
+    command = [sys.executable, "-c", KILLED, "60", "train", str(project.config)]
+    command += [part for override in overrides(project) for part in ("--set", override)]
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert 0 < end_of(folder_of(project)).state["step"] < SETTINGS["max_steps"]
+    train(project)
+    assert_same(folder_of(project), whole)
