@@ -1,5 +1,6 @@
 """The folder of a run: its layout, its lock and its metrics."""
 
+import difflib
 import errno
 import fcntl
 import json
@@ -156,19 +157,43 @@ def _step_of(line: bytes) -> float:
 
 
 def find_model(given: Path | None) -> Path:
-    """Return the bundle to use: ``given``, else the environment's ``MTFORMER_MODEL``, else that of the newest run.
+    """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
 
     Args:
-        given: a bundle or a run's folder.
+        given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with
+            a bundle is taken.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none; the message names the run that may be meant.
     """
-    path = given or (Path(os.environ["MTFORMER_MODEL"]) if os.environ.get("MTFORMER_MODEL") else None)
-    if path is None:
-        bundles = sorted(Path("runs").glob(f"*/{_BUNDLE}"), key=lambda bundle: bundle.stat().st_mtime)
-        if not bundles:
-            raise UserError("there is no trained model under runs/: train one, or name one with --model")
-        log.info("model: %s", bundles[-1])
-        return bundles[-1]
-    return RunFolder(path).bundle if path.is_dir() else path
+    from_environment = os.environ.get("MTFORMER_MODEL")
+    path = given or Path(from_environment or "runs")
+    if path.is_dir():
+        bundle = RunFolder(path).bundle
+        if bundle.is_file():
+            return bundle
+        if bundles := _bundles_in(path):
+            log.info("model: %s", bundles[-1])
+            return bundles[-1]
+    elif path.exists():
+        return path
+    if not given and not from_environment:
+        raise UserError("there is no trained model under runs/: train one, or name one with --model")
+    source = "" if given else " (from $MTFORMER_MODEL)"
+    raise UserError(f"there is no model at {path}{source}{_hint(path)}")
+
+
+def _bundles_in(folder: Path) -> list[Path]:
+    """List the bundles of the runs in ``folder``, the newest last."""
+    return sorted(folder.glob(f"*/{_BUNDLE}"), key=lambda bundle: bundle.stat().st_mtime)
+
+
+def _hint(path: Path) -> str:
+    """Name the run whose name is nearest to a path without a model, or else the newest."""
+    runs = [bundle.parent for folder in (Path("runs"), path.parent) for bundle in _bundles_in(folder)]
+    if not runs:
+        return ""
+    name = path.parent.name if path.name == _BUNDLE else path.name
+    close = difflib.get_close_matches(name, [run.name for run in runs], n=1)
+    nearest = next((run for run in runs if run.name in close), None)
+    return f"; did you mean {nearest}?" if nearest else f"; the newest run here is {runs[-1]}"

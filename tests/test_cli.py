@@ -3,17 +3,22 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
 from conftest import Project, make_project, sentence_pairs
 from safetensors.torch import load_file
+
+from mtformer.data.batches import Batch
+from mtformer.training.update import Update, Updater
 
 SENTENCE, TRANSLATION = "the red house sees a small dog.", "das rote Haus sieht ein kleiner Hund."
 PROGRAM = f"{sys.executable} -m mtformer"
@@ -119,6 +124,40 @@ def test_the_bundle_alone_translates_elsewhere(trained: Project, tmp_path: Path)
     assert "--model" in lost.stderr
 
 
+def test_the_newest_run_of_a_folder_is_found_and_named(trained: Project, tmp_path: Path) -> None:
+    bundle = trained.folder / "runs/config/model.safetensors"
+    for age, name in enumerate(("new", "old")):
+        run = tmp_path / "elsewhere" / name
+        run.mkdir(parents=True)
+        shutil.copy(bundle, run)
+        os.utime(run / bundle.name, (1e9 - age, 1e9 - age))
+    (tmp_path / "elsewhere" / "unfinished").mkdir()
+    project = Project(tmp_path, tmp_path / "none.yaml")
+    for arguments, env in ((("--model", "elsewhere"), {}), ((), {"MTFORMER_MODEL": "elsewhere"})):
+        result = project.mtformer("translate", SENTENCE, *arguments, env=env)
+        assert (result.status, result.stdout) == (0, TRANSLATION + "\n")
+        assert result.stderr == "model: elsewhere/new/model.safetensors\n"
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("runs/confg", "; did you mean runs/config?"),
+        ("confg", "; did you mean runs/config?"),
+        ("runs/confg/model.safetensors", "; did you mean runs/config?"),
+        ("elsewhere/xyz", "; the newest run here is runs/config"),
+        ("runs/config/checkpoints", "; the newest run here is runs/config"),
+    ],
+)
+def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
+    trained: Project, named: str, hint: str
+) -> None:
+    message = f"Error: there is no model at {named}"
+    assert trained.mtformer("translate", "a", "--model", named).stderr == f"{message}{hint}\n"
+    from_environment = trained.mtformer("translate", "a", env={"MTFORMER_MODEL": named})
+    assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
+
+
 def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: Project, tmp_path: Path) -> None:
     output = tmp_path / "hypotheses.txt"
     result = trained.mtformer("eval", "--json", "--output", output)
@@ -191,27 +230,29 @@ def final_weights(project: Project) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in load_file(newest / "tensors.safetensors").items()}
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    straight = make_project(tmp_path / "straight", max_steps=150)
+def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    straight = make_project(tmp_path / "straight", max_steps=30)
     assert straight.mtformer("train", straight.config).status == 0
 
-    stopped = make_project(tmp_path / "stopped", max_steps=150)
-    process = start_training(stopped)
-    wait_for(lambda: (stopped.folder / "runs/config/metrics.jsonl").is_file())  # written at step 50
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    assert "the same command goes on" in errors
-    assert not (stopped.folder / "runs/config/checkpoints/step-000150").exists()
+    def update(updater: Updater, batches: Sequence[Batch], step: int, *arguments: Any) -> Update:
+        if step == 11:
+            signal.raise_signal(signal.SIGINT)
+        return original(updater, batches, step, *arguments)
+
+    original = Updater.update
+    stopped = make_project(tmp_path / "stopped", max_steps=30)
+    with monkeypatch.context() as patch:
+        patch.setattr(Updater, "update", update)
+        result = stopped.mtformer("train", stopped.config)
+    assert result.status == 130
+    assert "rerun the same command to resume runs/config" in result.stderr
+    assert [path.name for path in (stopped.folder / "runs/config/checkpoints").iterdir()] == ["step-000011"]
     result = stopped.mtformer("train", stopped.config)
     assert result.status == 0
-    assert "resuming from step" in result.stderr
+    assert "resuming from step 11" in result.stderr
     assert final_weights(stopped) == final_weights(straight)
-
-
-def start_training(project: Project) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "mtformer", "train", str(project.config)]
-    return subprocess.Popen(command, cwd=project.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -93,7 +93,7 @@ def test_ctrl_c_lets_all_ranks_save_and_the_same_command_goes_on(tmp_path: Path)
     _, stderr = launcher.communicate(timeout=60)
     assert launcher.returncode == 130, stderr
     assert "Traceback" not in stderr
-    assert "the same command goes on" in stderr
+    assert "rerun the same command to resume" in stderr
     newest = list_checkpoints(tmp_path / "runs" / "config" / "checkpoints")[0]
     result = train(project, "config", 2, max_steps=int(newest.name.removeprefix("step-")) + 3)
     assert "resuming from step" in result.stderr

@@ -52,7 +52,7 @@ def train(
         bundle = run.train(loaded, fresh=fresh and not is_restart())
     except KeyboardInterrupt:
         if run.has_checkpoint(loaded):
-            log.warning("stopped; %s keeps what was learned: the same command goes on", RunFolder.of(loaded).path)
+            log.warning("stopped; rerun the same command to resume %s", RunFolder.of(loaded).path)
         raise
     if is_first_rank():
         print_result(bundle)
