@@ -201,10 +201,10 @@ class DataConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """SentencePiece (Kudo and Richardson 2018)."""
+    """SentencePiece (Kudo and Richardson 2018). A tokenizer for Chinese alone keeps tokens as short as words."""
 
     type: Literal["unigram", "bpe"] = "unigram"
-    """The algorithm."""
+    """The algorithm; with small vocabularies, BPE leaves more words whole."""
     vocab_size: int | None = Field(default=None, ge=260, le=256_000)
     """The number of tokens of each tokenizer. Default: by the size of the data."""
     joint: bool | None = None
