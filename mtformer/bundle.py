@@ -134,6 +134,7 @@ class SearchDefaults(_Part):
     max_length_factor: float = Field(gt=0, le=100)
     max_length_offset: int = Field(ge=1, le=10_000)
     batch_tokens: int = Field(ge=1, le=2**20)
+    n_best: int = Field(default=1, ge=1, le=256)
 
 
 class Header(_Part):
@@ -197,6 +198,7 @@ class Header(_Part):
             max_length_factor=config.search.max_length_factor,
             max_length_offset=config.search.max_length_offset,
             batch_tokens=config.search.batch_tokens,
+            n_best=config.search.n_best,
         )
         return cls(
             src_lang=data.src_lang,

@@ -1,24 +1,18 @@
-"""Strings to strings: split what is too long, sort by length, batch, search, restore the order."""
+"""Strings to strings: split what is too long, search, join the parts. The public Python API."""
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-import torch
-from pydantic import ValidationError
-from torch import Tensor
-
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import SearchConfig
-from mtformer.data.batches import fill_batches, pad
-from mtformer.errors import UserError
 from mtformer.hardware import pick_device
-from mtformer.model.transformer import Transformer
-from mtformer.search import Hypothesis, TransformerDecoder, beam_search, greedy_search
+from mtformer.runs import find_model
+from mtformer.search import Engine, Hypothesis, SearchOptions, TorchEngine, ranked
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.tokenizer import EOS_ID, PAD_ID, Tokenizer
+from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -34,43 +28,79 @@ class Translation:
     Attributes:
         text: detokenized, on one line.
         score: the length-penalized log probability that translations are ranked by.
-        log_prob: the log probability itself.
+        log_prob: the log probability, the sum of ``token_log_probs``.
+        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
+        token_log_probs: the log probability of each of ``tokens``.
+        notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
     """
 
     text: str
     score: float
     log_prob: float
+    tokens: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Translator:
-    """A model with its tokenizer and its way of searching."""
+    """A model that can be searched, with its tokenizer and search options.
+
+    Several threads may share a translator: it does not change once it is made.
+
+    Attributes:
+        engine: the model.
+        tokenizer: the one that the model was trained with.
+        options: how to search.
+        max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+    """
 
     def __init__(
-        self, model: Transformer, tokenizer: Tokenizer, search: SearchConfig, *, tgt_lang: str, max_length: int
+        self, engine: Engine, tokenizer: Tokenizer, options: SearchOptions, *, tgt_lang: str, max_length: int
     ) -> None:
-        """Wrap a model, which is used as it is: put it in evaluation mode before translating.
+        """Put the parts together; :meth:`load` does so for a trained model.
 
         Args:
-            model: on the device that it is to run on.
+            engine: the model.
             tokenizer: the one that the model was trained with.
-            search: beam size, length penalty and limits.
+            options: how to search.
             tgt_lang: decides whether the parts of a split text are joined by a space.
-            max_length: the most pieces, EOS included, that the model is given at once; longer texts are split.
+            max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
         """
-        self.model = model
+        self.engine = engine
         self.tokenizer = tokenizer
-        self.search = search
+        self.options = options
         self.max_length = max_length
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
-        self._device = next(model.parameters()).device
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", **options: float | None) -> "Translator":
+        """Load a trained model for translating.
+
+        Args:
+            path: a bundle (``model.safetensors``) or the folder of a run.
+            device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+            options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
+                of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
+
+        Raises:
+            UserError: there is no such bundle, device or option.
+        """
+        return cls.from_bundle(load_bundle(find_model(Path(path))), device, **options)
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle, device: str = "auto", **options: float | None) -> "Translator":
+        """Translate with a bundle that is loaded already; see :meth:`load`."""
+        header = bundle.header
+        return cls(
+            TorchEngine(bundle.model.to(pick_device(device))),
+            bundle.tokenizer,
+            SearchOptions().updated(**header.search.model_dump()).updated(**options),
+            tgt_lang=header.tgt_lang,
+            max_length=header.architecture.max_length,
+        )
 
     def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        n_best: int = 1,
-        first_line: int = 1,
-        on_progress: Callable[[int], object] | None = None,
+        self, texts: Sequence[str], *, first_line: int = 1, on_progress: Callable[[int], object] | None = None
     ) -> list[list[Translation]]:
         """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
 
@@ -79,30 +109,47 @@ class Translator:
 
         Args:
             texts: one line each.
-            n_best: at most the beam size.
             first_line: the number of the first text, for warnings.
-            on_progress: called with a number of texts each time that many more are done.
+            on_progress: called with the number of texts that have been translated since the last call.
 
         Raises:
-            ValueError: ``n_best`` is more than the beam size.
+            MtformerError: the model predicts NaN.
         """
-        if n_best > self.search.beam_size:
-            raise ValueError(f"n_best = {n_best} is more than beam_size = {self.search.beam_size}")
         report = on_progress or (lambda n_texts: None)
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
-        for number, parts in enumerate(parts_of, first_line):
-            if len(parts) > 1:
-                n_pieces = sum(len(part) - 1 for part in parts)
-                log.warning("line %d has %d pieces; translated in %d parts", number, n_pieces, len(parts))
-        places = [(text, part) for text, parts in enumerate(parts_of) for part in range(len(parts))]
-        found: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in parts_of]
+        is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part
         report(sum(not parts for parts in parts_of))
-        for batch, results in self._search_all([parts_of[text][part] for text, part in places], n_best):
-            for place, hypotheses in zip(batch, results, strict=True):
-                text, part = places[place]
-                found[text][part] = hypotheses[:n_best]
-            report(sum(places[place][1] == 0 for place in batch))  # a text counts with its first part
-        return [self._join(parts) for parts in found]
+        found = self.engine.translate(
+            [part for parts in parts_of for part in parts],
+            self.options,
+            [self._limit(part) for parts in parts_of for part in parts],
+            on_batch=lambda places: report(sum(is_first[place] for place in places)),
+        )
+        rest = iter(ranked(hypotheses, self.options.length_penalty) for hypotheses in found)
+        results = [self._join(list(islice(rest, len(parts)))) for parts in parts_of]
+        for line, (best, *_) in enumerate(results, first_line):
+            for note in best.notes:
+                log.warning("line %d: %s", line, note)
+        return results
+
+    def stream(
+        self, lines: Iterable[str], *, at_once: int = 1_000, on_progress: Callable[[int], object] | None = None
+    ) -> Iterator[list[Translation]]:
+        """Translate lines as they come, in order; see :meth:`translate`.
+
+        Args:
+            lines: any number of texts.
+            at_once: how many lines to read before translating them; 1 answers each line before reading the next.
+            on_progress: called with the number of lines that have been translated since the last call.
+        """
+        rest, n_lines = iter(lines), 0
+        while texts := list(islice(rest, at_once)):
+            yield from self.translate(texts, first_line=n_lines + 1, on_progress=on_progress)
+            n_lines += len(texts)
+
+    def _limit(self, ids: list[int]) -> int:
+        """Return the maximum length of the translation of ids (EOS last)."""
+        return int(self.options.max_length_factor * len(ids)) + self.options.max_length_offset
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
@@ -116,79 +163,29 @@ class Translator:
 
     def _best_cut(self, ids: list[int]) -> int:
         """Return how many of ``ids`` make the first part: up to the last end of a sentence, a word or a character."""
-        pieces = self.tokenizer.src_pieces(ids)
-        places = range(len(pieces) - 1, len(pieces) // 2, -1)
-        word_starts = [i for i in places if pieces[i].startswith("▁") or pieces[i - 1].endswith(_FULL_WIDTH_ENDS)]
-        sentence_end = next((i for i in word_starts if pieces[i - 1].endswith(_SENTENCE_ENDS)), None)
+        tokens = self.tokenizer.src_pieces(ids)
+        places = range(len(tokens) - 1, len(tokens) // 2, -1)
+        word_starts = [i for i in places if tokens[i].startswith("▁") or tokens[i - 1].endswith(_FULL_WIDTH_ENDS)]
+        sentence_end = next((i for i in word_starts if tokens[i - 1].endswith(_SENTENCE_ENDS)), None)
         word_start = next(iter(word_starts), None)
-        character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(pieces[i])), None)
-        return sentence_end or word_start or character_start or len(pieces) - 1
-
-    def _search_all(
-        self, parts: Sequence[list[int]], n_best: int
-    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
-        """Yield, batch by batch, the places in ``parts`` of its rows and what was found for each."""
-        lengths = [len(ids) for ids in parts]
-        order = sorted(range(len(parts)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
-        for batch in fill_batches(order, lengths, self.search.batch_tokens):
-            src = pad([parts[i] for i in batch]).to(self._device)
-            limits = [int(self.search.max_length_factor * lengths[i]) + self.search.max_length_offset for i in batch]
-            yield batch, self._search(src, limits, n_best)
-
-    @torch.inference_mode()
-    def _search(self, src: Tensor, limits: list[int], n_best: int) -> list[list[Hypothesis]]:
-        """Translate the sources (B, S), padded on the right, in at most ``limits`` pieces each."""
-        decoder = TransformerDecoder(self.model, src, src != PAD_ID)
-        alpha, beam_size = self.search.length_penalty, self.search.beam_size
-        if beam_size == 1:
-            return [[best] for best in greedy_search(decoder, limits, alpha=alpha, device=self._device)]
-        return beam_search(decoder, limits, beam_size=beam_size, alpha=alpha, n_best=n_best, device=self._device)
+        character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(tokens[i])), None)
+        return sentence_end or word_start or character_start or len(tokens) - 1
 
     def _join(self, parts: list[list[Hypothesis]]) -> list[Translation]:
         """Join the r-th best hypotheses of a text's parts into its r-th best translation."""
         if not parts:
             return [Translation("", 0.0, 0.0)]
-        translations = []
-        for rank in range(min(len(hypotheses) for hypotheses in parts)):
-            chosen = [hypotheses[rank] for hypotheses in parts]
-            texts = (self.tokenizer.decode(hypothesis.ids) for hypothesis in chosen)
-            text = self._joiner.join(text for text in texts if text)
-            score = sum(hypothesis.score for hypothesis in chosen)
-            log_prob = sum(hypothesis.log_prob for hypothesis in chosen)
-            translations.append(Translation(text, score, log_prob))
-        return translations
+        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
+        return [self._translation(chosen, notes) for chosen in zip(*parts, strict=False)]
 
-
-def open_translator(
-    path: Path, device: str, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
-) -> Translator:
-    """Load the bundle at ``path`` for translating, with its own search settings where none are given.
-
-    Raises:
-        UserError: no such bundle or device, or more translations asked for than the beam holds.
-    """
-    return make_translator(load_bundle(path), device, beam_size, length_penalty, n_best)
-
-
-def make_translator(
-    bundle: Bundle, device: str, beam_size: int | None = None, length_penalty: float | None = None, n_best: int = 1
-) -> Translator:
-    """The same for a bundle that is loaded already."""
-    changed = {"beam_size": beam_size, "length_penalty": length_penalty}
-    given = {key: value for key, value in changed.items() if value is not None}
-    if beam_size is None and n_best > bundle.header.search.beam_size:
-        given["beam_size"] = n_best
-    try:
-        search = SearchConfig.model_validate(bundle.header.search.model_dump() | given)
-    except ValidationError as error:
-        problems = [f"--{str(e['loc'][0]).replace('_', '-')} {e['input']}: {e['msg']}" for e in error.errors()]
-        raise UserError("; ".join(problems)) from None
-    if n_best > search.beam_size:
-        raise UserError(f"--n-best {n_best} is more than --beam-size {search.beam_size}")
-    return Translator(
-        bundle.model.to(pick_device(device)),
-        bundle.tokenizer,
-        search,
-        tgt_lang=bundle.header.tgt_lang,
-        max_length=bundle.header.architecture.max_length,
-    )
+    def _translation(self, parts: Sequence[Hypothesis], notes: tuple[str, ...]) -> Translation:
+        texts = (self.tokenizer.decode(part.ids) for part in parts)
+        ids = [i for part in parts for i in (*part.ids, EOS_ID)]
+        return Translation(
+            text=self._joiner.join(text for text in texts if text),
+            score=sum(part.score(self.options.length_penalty) for part in parts),
+            log_prob=sum(part.log_prob for part in parts),
+            tokens=tuple(self.tokenizer.tgt_pieces(ids)),
+            token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
+            notes=notes,
+        )

@@ -13,7 +13,7 @@ from mtformer.errors import UserError
 from mtformer.evaluate.metrics import all_scores
 from mtformer.phrasebook import challenges, held_out
 from mtformer.runs import find_model
-from mtformer.translator import make_translator
+from mtformer.translator import Translator
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"phrasebook_report: {error}")
     header = bundle.header
-    translator = make_translator(bundle, "auto")
+    translator = Translator.from_bundle(bundle)
     for split in ("test", "compositional"):
         sayings = held_out(split)
         references = [saying.text(header.tgt_lang) for saying in sayings]

@@ -6,7 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mtformer.config import ModelConfig
 from mtformer.model.attention import MultiHeadAttention, attention_weights, causal_mask
+from mtformer.model.tap import record_attention
+from mtformer.model.transformer import Transformer
 
 B, T, S, D, H = 3, 4, 6, 16, 4
 TORCH_NAMES = {
@@ -62,7 +65,10 @@ def test_multi_head_attention_equals_torch_with_its_weights_and_all_gradients(ki
         own_inputs = [torch.randn(B, T, D, requires_grad=True), torch.randn(B, S, D, requires_grad=True)]
     inputs = [x.detach().clone().requires_grad_() for x in own_inputs]
 
-    out, weights = ours(own_inputs[0], own_inputs[-1], mask[:, None, None, :] if padded else None, need_weights=True)
+    out = ours(own_inputs[0], own_inputs[-1], mask[:, None, None, :] if padded else None)
+    with record_attention(ours) as recorded:
+        ours(own_inputs[0], own_inputs[-1], mask[:, None, None, :] if padded else None)
+    [weights] = recorded[""]
     expected, expected_weights = reference(
         inputs[0],
         inputs[-1],
@@ -88,17 +94,21 @@ def test_causal_attention_equals_torch_with_its_causal_mask() -> None:
     x = torch.randn(B, S, D)
     forbidden = torch.ones(S, S, dtype=torch.bool).triu(1)
     expected, expected_weights = reference(x, x, x, attn_mask=forbidden, average_attn_weights=False)
-    assert_same(ours.attend(*ours.project_qkv(x), causal=True), expected)
-    out, weights = ours(x, x, causal_mask(S), need_weights=True)
-    assert_same(out, expected)
+    assert_same(ours(x, x, causal_mask(S)), expected)
+    assert_same(ours(x, x, causal=True), expected)
+    with record_attention(ours) as recorded:
+        assert_same(ours(x, x, causal=True), expected)
+    [weights] = recorded[""]
     assert_same(weights, expected_weights)
 
 
 def test_weights_sum_to_one_and_are_zero_at_masked_places_in_every_head() -> None:
     ours, _ = attention_pair()
     mask = padding(6, 1, 4)
-    _, weights = ours(torch.randn(B, T, D), torch.randn(B, S, D), mask[:, None, None, :], need_weights=True)
-    assert weights is not None and weights.shape == (B, H, T, S)
+    with record_attention(ours) as recorded:
+        ours(torch.randn(B, T, D), torch.randn(B, S, D), mask[:, None, None, :])
+    [weights] = recorded[""]
+    assert weights.shape == (B, H, T, S)
     assert_same(weights.sum(dim=-1), torch.ones(B, H, T))
     allowed = mask[:, None, None, :].expand_as(weights)
     assert (weights[~allowed] == 0).all()
@@ -106,14 +116,77 @@ def test_weights_sum_to_one_and_are_zero_at_masked_places_in_every_head() -> Non
     assert not torch.allclose(weights[:, 0], weights[:, 1])
 
 
-def test_weights_come_only_when_asked_for_and_do_not_change_the_output() -> None:
+def test_recording_ends_with_its_block_even_on_an_error() -> None:
     ours, _ = attention_pair()
-    query, memory = torch.randn(B, T, D), torch.randn(B, S, D)
-    mask = padding(6, 1, 4)[:, None, None, :]
-    silent, nothing = ours(query, memory, mask)
-    asked, _ = ours(query, memory, mask, need_weights=True)
-    assert nothing is None
-    assert torch.equal(silent, asked)
+    x = torch.randn(B, T, D)
+    with pytest.raises(RuntimeError, match="stop"), record_attention(ours) as recorded:
+        ours(x, x)
+        raise RuntimeError("stop")
+    ours(x, x)
+    assert len(recorded[""]) == 1
+    assert ours.observer is None
+
+
+def make_transformer() -> Transformer:
+    config = ModelConfig(d_model=D, n_heads=H, d_ff=8, n_encoder_layers=2, n_decoder_layers=2)
+    return Transformer(config, src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8).eval()
+
+
+@torch.inference_mode()
+def test_teacher_forcing_records_encoder_decoder_and_cross_attention_once_each() -> None:
+    model, mask = make_transformer(), padding(6, 1, 4)
+    src, tgt_in = torch.randint(4, 12, (B, S)), torch.randint(4, 12, (B, T))
+    silent = model(src, mask, tgt_in)
+    with record_attention(model) as recorded:
+        watched = model(src, mask, tgt_in)
+    assert_same(watched, silent)
+    shapes = {name: [tuple(weights.shape) for weights in calls] for name, calls in recorded.items()}
+    assert shapes == {
+        **{f"encoder_layers.{i}.self_attention": [(B, H, S, S)] for i in range(2)},
+        **{f"decoder_layers.{i}.self_attention": [(B, H, T, T)] for i in range(2)},
+        **{f"decoder_layers.{i}.cross_attention": [(B, H, T, S)] for i in range(2)},
+    }
+    for name, [weights] in recorded.items():
+        assert_same(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
+        allowed = causal_mask(T) if name.startswith("decoder") and "self" in name else mask[:, None, None, :]
+        assert (weights[~allowed.expand_as(weights)] == 0).all()
+
+
+@torch.inference_mode()
+def test_each_decoding_step_records_its_row_of_the_weights_of_teacher_forcing() -> None:
+    model, mask = make_transformer(), padding(6, 1, 4)
+    src, tgt_in = torch.randint(4, 12, (B, S)), torch.randint(4, 12, (B, T))
+    with record_attention(model) as expected:
+        model(src, mask, tgt_in)
+    with record_attention(model) as recorded:
+        cache = model.start_cache(model.encode(src, mask), mask)
+        for t in range(T):
+            model.step(tgt_in[:, t], cache)
+    assert recorded.keys() == expected.keys()
+    for name, [weights] in expected.items():
+        if name.startswith("encoder"):
+            assert_same(recorded[name][0], weights)
+            continue
+        for t, row in enumerate(recorded[name]):
+            assert_same(row[:, :, 0], weights[:, :, t, : t + 1] if "self" in name else weights[:, :, t])
+
+
+@torch.inference_mode()
+def test_the_beams_of_a_sentence_are_the_queries_of_cross_attention() -> None:
+    model, mask = make_transformer(), padding(6, 1, 4)
+    cache = model.start_cache(model.encode(torch.randint(4, 12, (B, S)), mask), mask)
+    cache = cache.select(torch.arange(B), torch.zeros(B, 2, dtype=torch.long))
+    with record_attention(model) as recorded:
+        model.step(torch.randint(4, 12, (2 * B,)), cache)
+    assert [weights.shape for weights in recorded["decoder_layers.1.cross_attention"]] == [(B, H, 2, S)]
+
+
+def test_a_mask_of_numbers_is_refused() -> None:
+    ours, _ = attention_pair()
+    x, mask = torch.randn(B, S, D), padding(6, 1, 4)[:, None, None, :]
+    for wrong in (mask.float(), mask.long()):
+        with pytest.raises(TypeError, match=r"boolean, True = may attend; this one has dtype torch\.(float32|int64)"):
+            ours(x, x, wrong)
 
 
 @pytest.mark.parametrize("masking", ["none", "padding", "causal"])

@@ -91,7 +91,7 @@ def test_every_line_in_is_a_line_out_in_order(trained: Project) -> None:
     out = result.stdout.removesuffix("\n").split("\n")
     assert len(out) == len(lines)
     assert out[1:3] == ["", ""]
-    assert "line 6 has" in result.stderr
+    assert "line 6: translated in" in result.stderr
     assert result.stderr.count("parts") == 1
     alone = [trained.mtformer("translate", "--beam-size", "1", lines[i]).stdout.strip() for i in (0, 8, 24)]
     assert alone == [out[i] for i in (0, 8, 24)]
@@ -174,6 +174,24 @@ def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: P
     assert expected[0] > 60  # it has learned its language
 
 
+def test_a_file_named_as_text_is_translated_as_text_with_a_hint_at_input(trained: Project) -> None:
+    result = trained.mtformer("translate", "--beam-size", "1", "train.en")
+    assert result.status == 0
+    assert result.stdout.count("\n") == 1
+    assert "use --input train.en" in result.stderr
+    assert "--input" not in trained.mtformer("translate", "--beam-size", "1", "the red house " * 400).stderr
+
+
+def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Project) -> None:
+    result = trained.mtformer("translate", "--format", "json", stdin=f"{SENTENCE}\n{SENTENCE * 100}\n")
+    short, long = (json.loads(line)["translations"][0] for line in result.stdout.splitlines())
+    assert "".join(short["tokens"]).replace("▁", " ").strip() == f"{TRANSLATION}</s>"
+    assert sum(short["token_log_probs"]) == pytest.approx(short["log_prob"], abs=0.01)
+    assert (len(short["tokens"]), short["notes"]) == (len(short["token_log_probs"]), [])
+    [note] = long["notes"]
+    assert result.stderr.splitlines()[-1] == f"line 2: {note}"
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [
@@ -184,11 +202,11 @@ def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: P
         (["translate", "a", "--input", "train.en"], "not both"),
         (["translate", "--input", "missing.txt"], "missing.txt"),
         (["translate", "--input", "train.en", "--output", "no/such/folder"], "no/such/folder"),
-        (["translate", "a", "--n-best", "9", "--beam-size", "3"], "--n-best 9"),
+        (["translate", "a", "--n-best", "9", "--beam-size", "3"], "n_best = 9 is more than beam_size = 3"),
         (["translate", "a", "--device", "cuda"], "no GPU"),
         (["translate", "a", "--device", "abacus"], "abacus"),
         (["translate", "a", "--beam-size", "0"], "--beam-size"),
-        (["translate", "a", "--n-best", "300"], "--beam-size 300"),
+        (["translate", "a", "--n-best", "300"], "beam_size = 300"),
         (["translate", "a", "--length-penalty", "nan"], "--length-penalty"),
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
         (["eval", "--output", "-"], "--output -"),

@@ -27,7 +27,6 @@ ROOMS = (
     "bundle",
     "search",
     "translator",
-    "streams",
     "evaluate",
     "training",
     "cli",

@@ -10,13 +10,27 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
+from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.search import Hypothesis, TransformerDecoder, beam_search, greedy_search, length_penalty
+from mtformer.search import (
+    EndAtLimits,
+    ForcePrefixes,
+    Hypothesis,
+    NeverChoose,
+    Processor,
+    SearchOptions,
+    TorchEngine,
+    TransformerDecoder,
+    beam_search,
+    greedy_search,
+    length_penalty,
+    ranked,
+)
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 EOS, A, B, C = EOS_ID, 4, 5, 6
-Prefix = tuple[int, ...]  # the pieces so far, BOS left out
-Table = dict[Prefix, dict[int, float]]  # the probabilities of the next piece; EOS is certain where nothing is said
+Prefix = tuple[int, ...]  # the tokens so far, BOS left out
+Table = dict[Prefix, dict[int, float]]  # the probabilities of the next token; EOS is certain where nothing is said
 
 # Greedy begins with A, which is likelier than B; but no translation that begins with A is as likely as B alone.
 GARDEN_PATH: Table = {
@@ -29,21 +43,28 @@ GARDEN_PATH: Table = {
 class TableDecoder:
     """A decoder whose probabilities stand in a table for each sentence; it notes how many rows each step had."""
 
+    device = torch.device("cpu")
     vocab_size = 7
 
     def __init__(self, *tables: Table) -> None:
         self._tables = tables
-        self._rows: list[tuple[int, Prefix]] = [(sentence, ()) for sentence in range(len(tables))]
+        self._rows: list[list[tuple[int, Prefix]]] = [[(sentence, ())] for sentence in range(len(tables))]  # n times K
         self.n_rows: list[int] = []
 
-    def step(self, tokens: Tensor) -> Tensor:
-        chosen = [() if token == BOS_ID else (token,) for token in tokens.tolist()]
-        self._rows = [(sentence, prefix + own) for (sentence, prefix), own in zip(self._rows, chosen, strict=True)]
-        self.n_rows.append(len(self._rows))
-        return torch.stack([self.log_probs(sentence, prefix) for sentence, prefix in self._rows])
+    def __len__(self) -> int:
+        """The number of sentences at the start."""
+        return len(self._tables)
 
-    def select(self, rows: Tensor) -> None:
-        self._rows = [self._rows[row] for row in rows.tolist()]
+    def step(self, tokens: Tensor) -> Tensor:
+        chosen = iter(() if token == BOS_ID else (token,) for token in tokens.tolist())
+        self._rows = [[(sentence, prefix + next(chosen)) for sentence, prefix in beams] for beams in self._rows]
+        self.n_rows.append(len(tokens))
+        return torch.stack([self.log_probs(sentence, prefix) for beams in self._rows for sentence, prefix in beams])
+
+    def select(self, sentences: Tensor, beams: Tensor) -> None:
+        assert sentences.tolist() == sorted(set(sentences.tolist()))
+        chosen = zip(sentences.tolist(), beams.tolist(), strict=True)
+        self._rows = [[self._rows[sentence][beam] for beam in row] for sentence, row in chosen]
 
     def log_probs(self, sentence: int, prefix: Prefix) -> Tensor:
         probabilities = torch.zeros(self.vocab_size)
@@ -67,8 +88,30 @@ class RandomDecoder(TableDecoder):
         return logits.log_softmax(dim=-1)
 
 
-def log_prob_of(decoder: TableDecoder, ids: Sequence[int]) -> float:
-    return sum(float(decoder.log_probs(0, tuple(ids[:t]))[choice]) for t, choice in enumerate([*ids, EOS]))
+def greedy(decoder: TableDecoder | TransformerDecoder, limits: Sequence[int]) -> list[Hypothesis]:
+    return greedy_search(decoder, len(limits), rules(limits))
+
+
+def beam(
+    decoder: TableDecoder | TransformerDecoder,
+    limits: Sequence[int],
+    *,
+    beam_size: int,
+    n_best: int | None = None,
+    alpha: float = 0.6,
+) -> list[list[Hypothesis]]:
+    options = SearchOptions(beam_size=beam_size, n_best=n_best or beam_size, length_penalty=alpha)
+    return beam_search(decoder, limits, options, rules(limits))
+
+
+def rules(limits: Sequence[int]) -> list[Processor]:
+    cpu = torch.device("cpu")
+    return [NeverChoose([PAD_ID, UNK_ID, BOS_ID], cpu), EndAtLimits(limits, EOS_ID, cpu)]
+
+
+def of_probabilities(ids: Sequence[int], *probabilities: float) -> Hypothesis:
+    """Return the hypothesis of ``ids`` with the probabilities of its tokens and of EOS."""
+    return Hypothesis(list(ids), [math.log(probability) for probability in probabilities])
 
 
 def exhaustive_search(decoder: TableDecoder, max_length: int, alpha: float) -> list[Hypothesis]:
@@ -76,13 +119,13 @@ def exhaustive_search(decoder: TableDecoder, max_length: int, alpha: float) -> l
     found = []
     for length in range(max_length + 1):
         for ids in product((A, B, C), repeat=length):
-            log_prob = log_prob_of(decoder, ids)
-            found.append(Hypothesis(list(ids), log_prob, log_prob / ((5 + length + 1) / 6) ** alpha))
-    return sorted(found, key=lambda hypothesis: -hypothesis.score)
+            choices = enumerate([*ids, EOS])
+            found.append(Hypothesis(list(ids), [float(decoder.log_probs(0, ids[:t])[choice]) for t, choice in choices]))
+    return sorted(found, key=lambda h: -h.log_prob / ((5 + len(h.ids) + 1) / 6) ** alpha)
 
 
 def make_model(seed: int, **config: Any) -> Transformer:
-    """Build a random model whose translations end after a few pieces, sooner or later."""
+    """Build a random model whose translations end after a few tokens, sooner or later."""
     torch.manual_seed(seed)
     values = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 2, **config}
     sizes = ModelConfig.model_validate({"tie_embeddings": False, **values})
@@ -103,8 +146,7 @@ def sources(*lengths: int) -> tuple[Tensor, Tensor]:
 def assert_same_hypotheses(ours: list[Hypothesis], expected: list[Hypothesis]) -> None:
     assert [hypothesis.ids for hypothesis in ours] == [hypothesis.ids for hypothesis in expected]
     for hypothesis, other in zip(ours, expected, strict=True):
-        assert hypothesis.log_prob == pytest.approx(other.log_prob, abs=1e-4)
-        assert hypothesis.score == pytest.approx(other.score, abs=1e-4)
+        assert hypothesis.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -114,38 +156,39 @@ def test_the_length_penalty_is_that_of_wu_et_al(length: int, alpha: float, expec
     assert length_penalty(length, alpha) == pytest.approx(expected)
 
 
-def test_greedy_search_takes_the_likeliest_piece_each_time_until_eos() -> None:
-    [found] = greedy_search(TableDecoder(GARDEN_PATH), [10], alpha=1.0)
-    assert found.ids == [A, A]
-    assert found.log_prob == pytest.approx(math.log(0.6 * 0.4))
-    assert found.score == pytest.approx(math.log(0.6 * 0.4) / (8 / 6))
+def test_hypotheses_are_ranked_by_score_and_equal_ones_by_their_ids() -> None:
+    first, second, best = (
+        of_probabilities([A, C], 0.5, 0.5, 1.0),
+        of_probabilities([B], 0.5, 0.5),
+        of_probabilities([C], 1, 1),
+    )
+    assert ranked([second, best, first], 0.0) == [best, first, second]
+    assert ranked([second, first], 1.0) == [first, second]
+    assert first.log_prob == pytest.approx(math.log(0.25))
+    assert first.score(1.0) == pytest.approx(math.log(0.25) / (8 / 6))
+
+
+def test_greedy_search_takes_the_likeliest_token_each_time_until_eos() -> None:
+    assert_same_hypotheses(greedy(TableDecoder(GARDEN_PATH), [10]), [of_probabilities([A, A], 0.6, 0.4, 1.0)])
 
 
 def test_two_beams_find_what_greedy_search_misses() -> None:
-    [found] = beam_search(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=1.0)
-    # [A] alone, of probability 0.21, was only third among the beginnings of two pieces, and two beams carry on two.
-    assert_same_hypotheses(
-        found,
-        [
-            Hypothesis([B], math.log(0.4 * 0.9), math.log(0.36) / (7 / 6)),
-            Hypothesis([A, A], math.log(0.6 * 0.4), math.log(0.24) / (8 / 6)),
-        ],
-    )
+    [found] = beam(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=1.0)
+    assert_same_hypotheses(found, [of_probabilities([B], 0.4, 0.9), of_probabilities([A, A], 0.6, 0.4, 1.0)])
 
 
 def test_a_beam_that_ends_makes_room_for_the_next_likeliest() -> None:
     table: Table = {(): {EOS: 0.5, A: 0.3, B: 0.2}, (A,): {A: 0.4, B: 0.3, C: 0.3}}
-    [found] = beam_search(TableDecoder(table), [10], beam_size=2, alpha=0.0)
-    # [B], of probability 0.2, is carried on beside A though EOS and A were the likeliest two.
-    expected = [([], 0.5), ([B], 0.2)]
-    assert_same_hypotheses(found, [Hypothesis(ids, math.log(p), math.log(p)) for ids, p in expected])
+    [found] = beam(TableDecoder(table), [10], beam_size=2, alpha=0.0)
+    # [B], of probability 0.2, continues beside A though EOS and A were the likeliest two.
+    assert_same_hypotheses(found, [of_probabilities([], 0.5), of_probabilities([B], 0.2, 1.0)])
 
 
 def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
-    [found] = beam_search(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
+    [found] = beam(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
     # ln 0.24 / (8/6)³ = -0.602 is better than ln 0.36 / (7/6)³ = -0.643.
     assert [hypothesis.ids for hypothesis in found] == [[A, A], [B]]
-    assert found[0].score == pytest.approx(-0.602, abs=1e-3)
+    assert found[0].score(3.0) == pytest.approx(-0.602, abs=1e-3)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
@@ -155,7 +198,7 @@ def test_a_beam_as_wide_as_all_prefixes_equals_exhaustive_search(max_length: int
     for seed in range(5):
         expected = exhaustive_search(RandomDecoder(seed), max_length, alpha)
         for n_best in {1, min(k, 3), k}:
-            [found] = beam_search(RandomDecoder(seed), [max_length], beam_size=k, n_best=n_best, alpha=alpha)
+            [found] = beam(RandomDecoder(seed), [max_length], beam_size=k, n_best=n_best, alpha=alpha)
             assert_same_hypotheses(found, expected[:n_best])
 
 
@@ -163,11 +206,11 @@ def test_a_beam_as_wide_as_all_prefixes_equals_exhaustive_search(max_length: int
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
 def test_the_best_score_is_never_below_that_of_greedy_search_on_random_tables(alpha: float, beam_size: int) -> None:
     limits = [seed % 7 for seed in range(300)]
-    greedy = greedy_search(RandomDecoder(*range(300)), limits, alpha=alpha)
-    beam = beam_search(RandomDecoder(*range(300)), limits, beam_size=beam_size, alpha=alpha)
-    worse = [seed for seed in range(300) if beam[seed][0].score < greedy[seed].score - 1e-5]
+    expected = greedy(RandomDecoder(*range(300)), limits)
+    found = beam(RandomDecoder(*range(300)), limits, beam_size=beam_size, alpha=alpha)
+    worse = [seed for seed in range(300) if found[seed][0].score(alpha) < expected[seed].score(alpha) - 1e-5]
     assert worse == []
-    assert len({len(hypothesis.ids) for hypothesis in greedy}) > 3
+    assert len({len(hypothesis.ids) for hypothesis in expected}) > 3
 
 
 def test_a_sentence_goes_on_while_a_beam_may_still_beat_its_finished_hypotheses() -> None:
@@ -179,123 +222,183 @@ def test_a_sentence_goes_on_while_a_beam_may_still_beat_its_finished_hypotheses(
         (A, C): {A: 0.9, B: 0.1},
     }
     decoder = TableDecoder(table)
-    [found] = beam_search(decoder, [10], beam_size=2, n_best=2, alpha=0.0)
-    assert_same_hypotheses(
-        found, [Hypothesis(ids, math.log(p), math.log(p)) for ids, p in [([A, C, A], 0.36), ([], 0.2)]]
-    )
+    [found] = beam(decoder, [10], beam_size=2, n_best=2, alpha=0.0)
+    assert_same_hypotheses(found, [of_probabilities([A, C, A], 0.5, 0.8, 0.9, 1.0), of_probabilities([], 0.2)])
     assert len(decoder.n_rows) == 4  # [B, C], the likeliest other beam, has probability 0.09 and cannot win any more
 
 
 def test_fewer_n_best_are_the_first_of_more_and_need_no_more_steps() -> None:
     for seed in range(60):
         one, all_three = RandomDecoder(seed), RandomDecoder(seed)
-        [best] = beam_search(one, [6], beam_size=3, n_best=1, alpha=0.6)
-        [found] = beam_search(all_three, [6], beam_size=3, n_best=3, alpha=0.6)
+        [best] = beam(one, [6], beam_size=3, n_best=1)
+        [found] = beam(all_three, [6], beam_size=3, n_best=3)
         assert best == found[:1]
         assert len(one.n_rows) <= len(all_three.n_rows)
 
 
+def test_equal_hypotheses_come_in_the_same_order_alone_and_in_a_batch() -> None:
+    even: Table = {
+        prefix: {A: 0.25, B: 0.25, C: 0.25, EOS: 0.25} for t in range(3) for prefix in product((A, B, C), repeat=t)
+    }
+    [alone] = beam(TableDecoder(even), [2], beam_size=9)
+    assert [hypothesis.ids for hypothesis in alone[:4]] == [[], [A], [B], [C]]
+    assert [hypothesis.ids for hypothesis in alone[4:]] == [list(ids) for ids in product((A, B, C), repeat=2)][:5]
+    for together in beam(TableDecoder(even, GARDEN_PATH, even), [2, 5, 2], beam_size=9)[::2]:
+        assert together == alone
+
+
 @pytest.mark.parametrize("config", [{"norm": "post"}, {"norm": "pre", "positions": "learned"}])
 def test_the_best_score_is_never_below_that_of_greedy_search_on_a_model(config: dict[str, str]) -> None:
+    limits = [12, 4, 8, 6]
     for seed in range(5):
         model, (src, mask) = make_model(seed, **config), sources(5, 1, 3, 2)
         with torch.inference_mode():
-            greedy = greedy_search(TransformerDecoder(model, src, mask), [12, 4, 8, 6], alpha=0.6)
+            expected = greedy(TransformerDecoder(model, src, mask), limits)
             for k in (1, 2, 4):
-                beam = beam_search(TransformerDecoder(model, src, mask), [12, 4, 8, 6], beam_size=k, alpha=0.6)
-                assert all(best.score > one.score - 1e-4 for (best, *_), one in zip(beam, greedy, strict=True))
+                found = beam(TransformerDecoder(model, src, mask), limits, beam_size=k)
+                scores = [best.score(0.6) for best, *_ in found]
+                assert all(score > one.score(0.6) - 1e-4 for score, one in zip(scores, expected, strict=True))
 
 
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 def test_the_n_best_are_sorted_distinct_and_at_most_as_many_as_the_beams(beam_size: int) -> None:
-    for hypotheses in beam_search(RandomDecoder(*range(60)), [6] * 60, beam_size=beam_size, alpha=1.0):
-        scores = [hypothesis.score for hypothesis in hypotheses]
+    for hypotheses in beam(RandomDecoder(*range(60)), [6] * 60, beam_size=beam_size, alpha=1.0):
+        scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
         assert 1 <= len(hypotheses) <= beam_size
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("config", [{"norm": "post"}, {"norm": "pre", "positions": "rotary"}])
+def test_an_engine_scores_translations_as_its_search_did(beam_size: int, config: dict[str, str]) -> None:
+    engine = TorchEngine(make_model(3, **config))
+    texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [8, 8, 10, 4, 4, EOS]]
+    found = engine.translate(texts, SearchOptions(beam_size=beam_size, n_best=beam_size), [12, 4, 8, 6])
+    pairs = [(src, hypothesis) for src, hypotheses in zip(texts, found, strict=True) for hypothesis in hypotheses]
+    scores = engine.score([src for src, _ in pairs], [hypothesis.ids for _, hypothesis in pairs])
+    assert len(pairs) == 4 * beam_size
+    for (_, hypothesis), token_log_probs in zip(pairs, scores, strict=True):
+        assert len(hypothesis.token_log_probs) == len(hypothesis.ids) + 1
+        assert hypothesis.token_log_probs == pytest.approx(token_log_probs, abs=1e-4)
+
+
 @torch.inference_mode()
-def test_scores_are_what_teacher_forcing_says_of_the_same_pieces(beam_size: int) -> None:
-    (src, mask), limits = sources(5, 1, 3, 2), [12, 4, 8, 6]
+def test_a_score_is_the_log_probability_by_teacher_forcing() -> None:
     model = make_model(3)
-    found = beam_search(TransformerDecoder(model, src, mask), limits, beam_size=beam_size, alpha=0.6)
-    greedy = greedy_search(TransformerDecoder(model, src, mask), limits, alpha=0.6)
-    for row, hypotheses in enumerate(found):
-        one, length = slice(row, row + 1), int(mask[row].sum())
-        for ids, log_prob, score in [*hypotheses, greedy[row]]:
-            tgt_in = torch.tensor([[BOS_ID, *ids]])
-            logits = model.project(model(src[one, :length], mask[one, :length], tgt_in))[0]
-            logits[:, [PAD_ID, UNK_ID, BOS_ID]] = -math.inf
-            expected = logits.log_softmax(dim=-1)[range(len(ids) + 1), [*ids, EOS_ID]].sum().item()
-            assert log_prob == pytest.approx(expected, abs=1e-4)
-            assert score == pytest.approx(expected / ((5 + len(ids) + 1) / 6) ** 0.6, abs=1e-4)
+    sources, targets = [[7, 4, 5, EOS], [6, EOS], [4, EOS]], [[8, 5], [], [4, 4, 9, 6]]
+    for src, tgt, scores in zip(sources, targets, TorchEngine(model).score(sources, targets), strict=True):
+        hidden = model(torch.tensor([src]), torch.ones(1, len(src), dtype=torch.bool), torch.tensor([[BOS_ID, *tgt]]))
+        expected = model.project(hidden)[0].log_softmax(dim=-1)[range(len(tgt) + 1), [*tgt, EOS]]
+        assert scores == pytest.approx(expected.tolist(), abs=1e-4)
 
 
-@pytest.mark.parametrize("beam_size", [0, 1, 4])
+@pytest.mark.parametrize("beam_size", [1, 4])
 def test_padding_and_batch_mates_never_change_what_is_found(beam_size: int) -> None:
-    def search(model: Transformer, src: Tensor, mask: Tensor, limits: list[int]) -> list[list[Hypothesis]]:
-        decoder = TransformerDecoder(model, src, mask)
-        if beam_size == 0:
-            return [[best] for best in greedy_search(decoder, limits, alpha=0.6)]
-        return beam_search(decoder, limits, beam_size=beam_size, alpha=0.6)
-
-    lengths, limits = [5, 1, 3, 2], [12, 4, 8, 6]
-    src, mask = sources(*lengths)
-    with torch.inference_mode():
-        for seed in range(5):
-            model = make_model(seed)
-            together = search(model, src, mask, limits)
-            for row, length in enumerate(lengths):
-                one = slice(row, row + 1)
-                [alone] = search(model, src[one, :length], mask[one, :length], limits[one])
-                assert_same_hypotheses(together[row], alone)
+    texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [8, 8, 10, 4, 4, EOS]]
+    limits, options = [12, 4, 8, 6], SearchOptions(beam_size=beam_size, n_best=beam_size)
+    for seed in range(5):
+        engine = TorchEngine(make_model(seed))
+        together = engine.translate(texts, options, limits)
+        for text, limit, hypotheses in zip(texts, limits, together, strict=True):
+            [alone] = engine.translate([text], options, [limit])
+            assert_same_hypotheses(ranked(hypotheses, 0.6), ranked(alone, 0.6))
 
 
 def test_finished_sentences_leave_the_batch() -> None:
     at_once: Table = {(): {EOS: 0.9, A: 0.1}}
     after_two: Table = {(): {A: 0.9, EOS: 0.1}, (A,): {B: 1.0}}
     decoder = TableDecoder(at_once, after_two, at_once, GARDEN_PATH)
-    greedy = greedy_search(decoder, [10] * 4)
-    assert [hypothesis.ids for hypothesis in greedy] == [[], [A, B], [], [A, A]]
+    found = greedy(decoder, [10] * 4)
+    assert [hypothesis.ids for hypothesis in found] == [[], [A, B], [], [A, A]]
     assert decoder.n_rows == [4, 2, 2]
 
     tables = [at_once, GARDEN_PATH, after_two, GARDEN_PATH]
     decoder = TableDecoder(*tables)
-    together = beam_search(decoder, [10] * 4, beam_size=2)
+    together = beam(decoder, [10] * 4, beam_size=2)
     assert decoder.n_rows == [8, 8, 6]  # the first has its two at the second step; the others end at the third
     for table, hypotheses in zip(tables, together, strict=True):
-        assert [hypotheses] == beam_search(TableDecoder(table), [10], beam_size=2)
+        assert [hypotheses] == beam(TableDecoder(table), [10], beam_size=2)
 
 
 @pytest.mark.parametrize("beam_size", [0, 1, 3])
 def test_each_sentence_is_ended_by_eos_at_its_own_limit(beam_size: int) -> None:
-    next_pieces = {A: 0.9, B: 0.06, C: 0.03, EOS: 0.01}
-    endless: Table = {prefix: next_pieces for length in range(6) for prefix in product((A, B, C), repeat=length)}
+    next_tokens = {A: 0.9, B: 0.06, C: 0.03, EOS: 0.01}
+    endless: Table = {prefix: next_tokens for length in range(6) for prefix in product((A, B, C), repeat=length)}
     limits = [3, 0, 5, 1]
     decoder = TableDecoder(*[endless] * 4)
     if beam_size == 0:
-        found = greedy_search(decoder, limits)
+        found = greedy(decoder, limits)
     else:
-        found = [best for best, *_ in beam_search(decoder, limits, beam_size=beam_size, alpha=3.0)]
-    assert [hypothesis.ids for hypothesis in found] == [[A] * limit for limit in limits]
-    for hypothesis, limit in zip(found, limits, strict=True):
-        assert hypothesis.log_prob == pytest.approx(limit * math.log(0.9) + math.log(0.01), abs=1e-5)
+        found = [best for best, *_ in beam(decoder, limits, beam_size=beam_size, alpha=3.0)]
+    assert_same_hypotheses(found, [of_probabilities([A] * limit, *[0.9] * limit, 0.01) for limit in limits])
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_translations_start_with_forced_prefixes_and_keep_their_probabilities(beam_size: int) -> None:
+    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, EOS], [6, EOS], [4, 11, EOS], [7, 4, 5, EOS]]
+    prefixes, limits = [[9, 4], [], [5, 5, 5, 8], [6]], [5, 5, 2, 5]  # one is longer than its limit
+    options = SearchOptions(beam_size=beam_size, n_best=beam_size)
+    forced, free = (engine.translate(texts, options, limits, given) for given in (prefixes, None))
+    assert_same_hypotheses(forced[1], free[1])
+    for text, prefix, hypotheses in zip(texts, prefixes, forced, strict=True):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            assert hypothesis.ids[: len(prefix)] == prefix
+            [token_log_probs] = engine.score([text], [hypothesis.ids])
+            assert hypothesis.token_log_probs == pytest.approx(token_log_probs, abs=1e-4)
+    assert all(free[i][0].ids[: len(prefixes[i])] != prefixes[i] for i in (0, 2, 3))
+    assert [len(hypothesis.ids) for hypothesis in forced[2]] == [4]
+
+
+def test_a_forced_prefix_is_continued_as_exhaustive_search_would() -> None:
+    forced = ForcePrefixes([[B]], torch.device("cpu"))
+    for seed in range(5):
+        expected = [h for h in exhaustive_search(RandomDecoder(seed), 3, 0.6) if h.ids[:1] == [B]]
+        options = SearchOptions(beam_size=9, n_best=9)
+        [found] = beam_search(RandomDecoder(seed), [3], options, [*rules([3]), forced])
+        assert_same_hypotheses(found, expected[:9])
 
 
 def test_pad_unk_and_bos_are_never_chosen_even_if_the_model_prefers_them() -> None:
-    model, (src, mask) = make_model(1, norm="pre"), sources(4, 2)
+    model = make_model(1, norm="pre")
     assert isinstance(model.decoder_norm, nn.LayerNorm)
     with torch.no_grad():
         model.decoder_norm.weight.zero_()
         model.decoder_norm.bias.fill_(1.0)  # the logits are now the sums of the rows of the output matrix
         model.output.weight[[PAD_ID, UNK_ID, BOS_ID]] = 1.0
         model.output.weight[[EOS_ID]] = -0.1
-        log_probs = TransformerDecoder(model, src, mask).step(torch.tensor([BOS_ID, BOS_ID]))
-        found = beam_search(TransformerDecoder(model, src, mask), [6, 6], beam_size=3)
-        greedy = greedy_search(TransformerDecoder(model, src, mask), [6, 6])
-    assert (log_probs[:, [PAD_ID, UNK_ID, BOS_ID]] == -math.inf).all()
-    torch.testing.assert_close(log_probs.logsumexp(dim=-1), torch.zeros(2))
-    chosen = {piece for hypotheses in [*found, greedy] for hypothesis in hypotheses for piece in hypothesis.ids}
-    assert chosen and chosen.isdisjoint({PAD_ID, UNK_ID, BOS_ID, EOS_ID})
+    for beam_size in (1, 3):
+        options = SearchOptions(beam_size=beam_size, n_best=beam_size)
+        found = TorchEngine(model).translate([[4, 5, EOS], [7, EOS]], options, [6, 6])
+        chosen = {token for hypotheses in found for hypothesis in hypotheses for token in hypothesis.ids}
+        assert chosen and chosen.isdisjoint({PAD_ID, UNK_ID, BOS_ID, EOS_ID})
+
+
+@pytest.mark.parametrize(
+    "where", ["src_embedding.weight", "output.weight", "decoder_layers.1.feed_forward.linear2.bias"]
+)
+def test_a_model_that_yields_nan_ends_with_an_error_and_drops_no_line(where: str) -> None:
+    model = make_model(2)
+    with torch.no_grad():
+        model.get_parameter(where)[-1] = math.nan  # of the embeddings only those of the last token
+    engine, texts, limits = TorchEngine(model), [[4, 5, EOS], [11, 7, EOS]], [6, 6]
+    for search in (
+        lambda: engine.translate(texts, SearchOptions(beam_size=1), limits),
+        lambda: engine.translate(texts, SearchOptions(beam_size=3), limits),
+        lambda: engine.score(texts, [[4], [5]]),
+    ):
+        with pytest.raises(MtformerError, match="the model predicts NaN"):
+            search()
+
+
+def test_a_search_without_a_possible_translation_ends_with_an_error() -> None:
+    nothing = {A: 1.0}
+    with pytest.raises(MtformerError, match="no translation"):
+        beam(TableDecoder({(): nothing}), [0], beam_size=2)
+
+
+def test_the_engine_reports_every_source_once_longest_first() -> None:
+    texts, seen = [[4] * length + [EOS] for length in (2, 9, 5, 1)], list[int]()
+    TorchEngine(make_model(1)).translate(texts, SearchOptions(batch_tokens=12), [3] * 4, on_batch=seen.extend)
+    assert seen == [1, 2, 0, 3]

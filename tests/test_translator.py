@@ -1,6 +1,12 @@
 """From strings to strings: order, batches, empty texts and texts that are too long."""
 
 import logging
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -9,9 +15,12 @@ import torch
 from conftest import Project, sentence_pairs
 from torch import Tensor
 
+import mtformer
 from mtformer.bundle import load_bundle
-from mtformer.config import ModelConfig, SearchConfig, TokenizerConfig
+from mtformer.config import ModelConfig, TokenizerConfig
+from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
+from mtformer.search import SearchOptions, TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
 from mtformer.translator import Translation, Translator
@@ -50,8 +59,10 @@ def model(tokenizer: Tokenizer) -> Transformer:
 
 def make_translator(model: Transformer, tokenizer: Tokenizer, **settings: Any) -> Translator:
     tgt_lang, max_length = settings.pop("tgt_lang", "de"), settings.pop("max_length", 64)
-    search = SearchConfig.model_validate({"beam_size": 3, "max_length_factor": 1.0, "max_length_offset": 4, **settings})
-    return Translator(model, tokenizer, search, tgt_lang=tgt_lang, max_length=max_length)
+    options = SearchOptions.model_validate(
+        {"beam_size": 3, "max_length_factor": 1.0, "max_length_offset": 4, **settings}
+    )
+    return Translator(TorchEngine(model), tokenizer, options, tgt_lang=tgt_lang, max_length=max_length)
 
 
 def assert_same(ours: list[Translation], expected: list[Translation]) -> None:
@@ -70,11 +81,11 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_batches_never_change_a_translation_or_the_order(
     model: Transformer, tokenizer: Tokenizer, beam_size: int, batch_tokens: int
 ) -> None:
-    translator = make_translator(model, tokenizer, beam_size=beam_size, batch_tokens=batch_tokens)
-    together = translator.translate(TEXTS, n_best=beam_size)
+    translator = make_translator(model, tokenizer, beam_size=beam_size, n_best=beam_size, batch_tokens=batch_tokens)
+    together = translator.translate(TEXTS)
     assert len({best.text for best, *_ in together}) == len(TEXTS)
     for text, translations in zip(TEXTS, together, strict=True):
-        [alone] = translator.translate([text], n_best=beam_size)
+        [alone] = translator.translate([text])
         assert_same(translations, alone)
 
 
@@ -95,26 +106,47 @@ def test_batches_hold_the_token_budget_and_the_longest_texts_come_first(
 def test_a_text_without_words_is_translated_as_the_empty_text(
     model: Transformer, tokenizer: Tokenizer, blank: str
 ) -> None:
-    translator = make_translator(model, tokenizer)
-    assert translator.translate([blank, blank], n_best=2) == [[Translation("", 0.0, 0.0)]] * 2
+    translator = make_translator(model, tokenizer, n_best=2)
+    assert translator.translate([blank, blank]) == [[Translation("", 0.0, 0.0)]] * 2
     between = translator.translate([TEXTS[0], blank, TEXTS[1]])
-    assert [best.text == "" for [best] in between] == [False, True, False]
+    assert [best.text == "" for best, *_ in between] == [False, True, False]
     assert translator.translate([]) == []
 
 
 def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: Tokenizer) -> None:
-    translator = make_translator(model, tokenizer)
     for text in TEXTS[:2]:
-        [found] = translator.translate([text], n_best=3)
-        [best] = translator.translate([text])
+        [found] = make_translator(model, tokenizer, n_best=3).translate([text])
+        [best] = make_translator(model, tokenizer).translate([text])
         assert len(found) == 3 and len({translation.log_prob for translation in found}) == 3
         assert [t.score for t in found] == sorted((t.score for t in found), reverse=True)
         assert_same(found[:1], best)
 
 
-def test_more_translations_than_beams_are_refused(model: Transformer, tokenizer: Tokenizer) -> None:
-    with pytest.raises(ValueError, match="n_best = 4 is more than beam_size = 3"):
-        make_translator(model, tokenizer).translate(["a small dog."], n_best=4)
+def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> None:
+    options = SearchOptions(beam_size=3, length_penalty=0.2)
+    assert options.updated(beam_size=None, n_best=None) == options
+    assert options.updated(n_best=3) == SearchOptions(beam_size=3, length_penalty=0.2, n_best=3)
+    assert options.updated(n_best=7).beam_size == 7
+    assert options.updated(n_best=2, beam_size=9, length_penalty=0).model_dump(exclude_defaults=True) == {
+        "beam_size": 9,
+        "length_penalty": 0.0,
+        "n_best": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"n_best": 4, "beam_size": 3}, "n_best = 4 is more than beam_size = 3"),
+        ({"beam_size": 0}, "beam_size = 0: "),
+        ({"n_best": 300}, "beam_size = 300: "),
+        ({"length_penalty": math.nan}, "length_penalty = nan: "),
+        ({"beam_sice": 3}, "beam_sice = 3: "),
+    ],
+)
+def test_options_that_are_not_allowed_are_named(changes: dict[str, float], problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        SearchOptions().updated(**changes)
 
 
 @pytest.mark.parametrize(
@@ -126,18 +158,20 @@ def test_a_text_too_long_is_split_at_sentence_ends_and_its_parts_joined(
     sentences = ["the red house sees her new garden.", "a small dog likes my old friend.", "every good book needs it."]
     lengths = [len(ids) for ids in tokenizer.encode_src(sentences)]
     # Room for any sentence with its EOS and a few pieces of the next, but not for two.
-    translator = make_translator(model, tokenizer, tgt_lang=tgt_lang, max_length=max(lengths) + 4)
-    parts = translator.translate(sentences, n_best=3)
+    translator = make_translator(model, tokenizer, n_best=3, tgt_lang=tgt_lang, max_length=max(lengths) + 4)
+    parts = translator.translate(sentences)
     assert warnings_of(caplog) == []
     assert all(best.text for best, *_ in parts)
-    found = translator.translate([TEXTS[1], " ".join(sentences), TEXTS[4]], n_best=3, first_line=7)
-    n_pieces = sum(lengths) - len(sentences)
-    assert warnings_of(caplog) == [f"line 8 has {n_pieces} pieces; translated in 3 parts"]
+    found = translator.translate([TEXTS[1], " ".join(sentences), TEXTS[4]], first_line=7)
+    assert warnings_of(caplog) == ["line 8: translated in 3 parts"]
+    assert [best.notes for best, *_ in found] == [(), ("translated in 3 parts",), ()]
     for rank, translation in enumerate(found[1]):
         chosen = [translations[rank] for translations in parts]
         assert translation.text == joiner.join(part.text for part in chosen)
         assert translation.score == pytest.approx(sum(part.score for part in chosen), abs=1e-3)
         assert translation.log_prob == pytest.approx(sum(part.log_prob for part in chosen), abs=1e-3)
+        assert translation.tokens == tuple(token for part in chosen for token in part.tokens)
+        assert translation.notes == found[1][0].notes
 
 
 def test_a_text_that_just_fits_is_not_split(
@@ -148,7 +182,7 @@ def test_a_text_that_just_fits_is_not_split(
     make_translator(model, tokenizer, max_length=len(ids)).translate([text])
     assert warnings_of(caplog) == []
     make_translator(model, tokenizer, max_length=len(ids) - 1).translate([text], first_line=3)
-    assert warnings_of(caplog) == [f"line 3 has {len(ids) - 1} pieces; translated in 2 parts"]
+    assert warnings_of(caplog) == ["line 3: translated in 2 parts"]
 
 
 @pytest.mark.parametrize(
@@ -190,11 +224,96 @@ def test_progress_counts_every_text_once(model: Transformer, tokenizer: Tokenize
     assert len(progress) > 1
 
 
+def test_a_translation_carries_its_tokens_with_their_log_probabilities(
+    model: Transformer, tokenizer: Tokenizer
+) -> None:
+    translator = make_translator(model, tokenizer, n_best=3)
+    [source] = tokenizer.encode_src([TEXTS[0]])
+    [found] = translator.translate([TEXTS[0]])
+    targets = [[tokenizer.tgt_pieces(range(320)).index(token) for token in t.tokens[:-1]] for t in found]
+    for translation, ids in zip(found, targets, strict=True):
+        [expected] = translator.engine.score([source], [ids])
+        assert translation.tokens[-1] == "</s>"
+        assert translation.text == tokenizer.decode(ids)
+        assert translation.token_log_probs == pytest.approx(expected, abs=1e-4)
+        assert translation.log_prob == pytest.approx(sum(translation.token_log_probs))
+        assert translation.score == pytest.approx(translation.log_prob / ((5 + len(expected)) / 6) ** 0.6)
+
+
+def test_a_stream_answers_lines_in_order_as_they_come(
+    model: Transformer, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
+    translator = make_translator(model, tokenizer, max_length=64)
+    lines = [*TEXTS, "a small dog. " * 40]
+    read, progress = 0, list[int]()
+
+    def reading() -> Iterator[str]:
+        nonlocal read
+        for line in lines:
+            read += 1
+            yield line
+
+    stream = translator.stream(reading(), at_once=3, on_progress=progress.append)
+    assert read == 0
+    first = next(stream)
+    assert read == 3
+    assert [best.text for best, *_ in [first, *stream]] == [best.text for best, *_ in translator.translate(lines)]
+    assert sum(progress) == len(lines)
+    assert [warning[:7] for warning in warnings_of(caplog)] == ["line 8:"] * 2  # of the stream, and of translate
+
+
+def test_a_model_that_yields_nan_ends_with_an_error_in_place_of_translations(
+    model: Transformer, tokenizer: Tokenizer
+) -> None:
+    broken = deepcopy(model)
+    with torch.no_grad():
+        broken.output.weight.fill_(math.nan)
+    for beam_size in (1, 3):
+        with pytest.raises(MtformerError, match="predicts NaN"):
+            make_translator(broken, tokenizer, beam_size=beam_size).translate(TEXTS)
+
+
+def test_threads_share_a_translator(model: Transformer, tokenizer: Tokenizer) -> None:
+    # The sinusoid table starts with 512 positions and grows while the threads translate.
+    translator = make_translator(deepcopy(model), tokenizer, max_length=400, max_length_offset=300, beam_size=2)
+    texts = [f"{TEXTS[i % len(TEXTS)]} {'red house ' * (i * 7)}" for i in range(12)]
+    expected = [
+        make_translator(model, tokenizer, max_length=400, max_length_offset=300, beam_size=2).translate([text])[0]
+        for text in texts
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        for translations, other in zip(
+            threads.map(lambda text: translator.translate([text])[0], texts), expected, strict=True
+        ):
+            assert_same(translations, other)
+
+
+def test_the_public_api_loads_a_bundle_or_the_folder_of_its_run(trained: Project) -> None:
+    run = trained.folder / "runs" / "config"
+    translator = mtformer.Translator.load(str(run / "model.safetensors"))
+    [[best]] = translator.translate(["the red house sees a small dog."])
+    assert best.text == "das rote Haus sieht ein kleiner Hund."
+    several = mtformer.Translator.load(run, device="cpu", n_best=5, length_penalty=1.0)
+    assert (several.options.beam_size, several.options.n_best, several.options.length_penalty) == (5, 5, 1.0)
+    [found] = several.translate(["the red house sees a small dog."])
+    assert (len(found), found[0].text) == (5, best.text)
+    with pytest.raises(UserError, match="beam_sice"):
+        mtformer.Translator.load(run, beam_sice=3)
+    with pytest.raises(UserError, match="there is no model"):
+        mtformer.Translator.load("nowhere.safetensors")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, mtformer; mtformer.__version__; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+    with pytest.raises(AttributeError, match="has no attribute 'Translater'"):
+        _ = mtformer.Translater
+
+
 def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(trained: Project) -> None:
     bundle = load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
-    translator = Translator(
-        bundle.model, bundle.tokenizer, SearchConfig(), tgt_lang="de", max_length=bundle.header.architecture.max_length
-    )
+    translator = Translator.from_bundle(bundle, "cpu")
     pairs = sentence_pairs(20, seed=9)
     together = translator.translate([src for src, _ in pairs])
     assert sum(best.text == tgt for [best], (_, tgt) in zip(together, pairs, strict=True)) >= 18
@@ -210,8 +329,7 @@ def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(traine
     texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(1_000)]
     scores = {}
     for beam_size in (1, 4):
-        search = SearchConfig.model_validate(bundle.header.search.model_dump() | {"beam_size": beam_size})
-        translator = Translator(bundle.model, bundle.tokenizer, search, tgt_lang="de", max_length=64)
+        translator = Translator.from_bundle(bundle, "cpu", beam_size=beam_size)
         scores[beam_size] = [best.score for [best] in translator.translate(texts)]
     pairs = list(zip(scores[4], scores[1], strict=True))
     assert [i for i, (beam, greedy) in enumerate(pairs) if beam < greedy - 1e-4] == []

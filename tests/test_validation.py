@@ -13,6 +13,7 @@ from mtformer.bundle import load_bundle
 from mtformer.config import Config, Facts, ResolvedConfig, resolve
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
+from mtformer.search import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, Tokenizer
 from mtformer.training.validation import Validation, Validator
@@ -53,8 +54,8 @@ def validate(learned: Learned, pairs: Sequence[SentencePair], **sections: dict[s
 
 
 def greedy(learned: Learned, texts: list[str]) -> list[str]:
-    search = learned.config.search.model_copy(update={"beam_size": 1})
-    translator = Translator(learned.model, learned.tokenizer, search, tgt_lang="de", max_length=256)
+    options, engine = learned.config.search.updated(beam_size=1), TorchEngine(learned.model)
+    translator = Translator(engine, learned.tokenizer, options, tgt_lang="de", max_length=256)
     return [best.text for (best,) in translator.translate(texts)]
 
 

@@ -38,8 +38,7 @@ def evaluate(
         src=src,
         ref=ref,
         data=data,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
+        search={"beam_size": beam_size, "length_penalty": length_penalty},
         output=output,
         device=device,
     )
@@ -47,7 +46,7 @@ def evaluate(
 
 
 def _as_json(result: "Evaluation") -> str:
-    search = {"beam_size": result.beam_size, "length_penalty": result.length_penalty}
+    search = {"beam_size": result.options.beam_size, "length_penalty": result.options.length_penalty}
     scores = [score.to_dict() for score in result.scores]
     shown = {"model": str(result.model), "sentences": len(result.hypotheses), **search, "scores": scores}
     return dumps(shown, indent=2)

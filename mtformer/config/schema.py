@@ -16,9 +16,12 @@ from pydantic import (
     Field,
     JsonValue,
     Tag,
+    ValidationError,
     ValidationInfo,
     model_validator,
 )
+
+from mtformer.errors import UserError
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512, "dropout": 0.2},
@@ -351,7 +354,7 @@ class TrainingConfig(Section):
         return self
 
 
-class SearchConfig(Section):
+class SearchOptions(Section):
     """How translations are searched for."""
 
     beam_size: int = Field(default=4, ge=1, le=256)
@@ -364,6 +367,34 @@ class SearchConfig(Section):
     """… plus this many."""
     batch_tokens: int = Field(default=4096, ge=1, le=2**20)
     """The token budget of a batch of sentences."""
+    n_best: PositiveInt = 1
+    """Translations returned for each line, at most `beam_size`."""
+
+    @model_validator(mode="after")
+    def _beam_holds_the_best(self) -> "SearchOptions":
+        if self.n_best > self.beam_size:
+            raise ValueError(f"n_best = {self.n_best} is more than beam_size = {self.beam_size}")
+        return self
+
+    def updated(self, **changes: float | None) -> "SearchOptions":
+        """Return a validated copy with ``changes``, of which those that are None count as not given.
+
+        If ``n_best`` is given without ``beam_size`` and exceeds it, the beam widens to ``n_best``.
+
+        Raises:
+            UserError: an option does not exist or its value is not allowed.
+        """
+        given = {key: value for key, value in changes.items() if value is not None}
+        if "beam_size" not in given:
+            given["beam_size"] = max(self.beam_size, given.get("n_best", 1))
+        try:
+            return SearchOptions.model_validate(self.model_dump() | given)
+        except ValidationError as error:
+            problems = []
+            for details in error.errors():
+                option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
+                problems.append(option + details["msg"].removeprefix("Value error, "))
+            raise UserError("search options: " + "; ".join(problems)) from None
 
 
 class EvalConfig(Section):
@@ -420,7 +451,7 @@ class Config(Section):
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
-    search: SearchConfig = SearchConfig()
+    search: SearchOptions = SearchOptions()
     eval: EvalConfig = EvalConfig()
     run: RunConfig = RunConfig()
     provenance: Provenance = Provenance()

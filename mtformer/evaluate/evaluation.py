@@ -1,6 +1,6 @@
 """Score a model on a test set."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,10 @@ from mtformer.evaluate.metrics import Score, all_scores
 from mtformer.files import require_distinct
 from mtformer.progress import Progress
 from mtformer.runs import RunFolder
+from mtformer.search import SearchOptions
 from mtformer.text.lines import open_output, read_lines
 from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.translator import make_translator
+from mtformer.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,13 @@ class Evaluation:
 
     Attributes:
         model: the bundle.
-        beam_size: hypotheses kept at each step of the search.
-        length_penalty: the exponent of the search's length penalty.
+        options: how the translations were searched for.
         hypotheses: the translations, one for each source.
         scores: BLEU, chrF and TER.
     """
 
     model: Path
-    beam_size: int
-    length_penalty: float
+    options: SearchOptions
     hypotheses: list[str]
     scores: list[Score]
 
@@ -53,8 +52,7 @@ def evaluate_model(
     src: Path | None = None,
     ref: Path | None = None,
     data: str | None = None,
-    beam_size: int | None = None,
-    length_penalty: float | None = None,
+    search: Mapping[str, float | None] | None = None,
     output: Path | None = None,
     device: str = "auto",
 ) -> Evaluation:
@@ -66,8 +64,7 @@ def evaluate_model(
         ref: its reference translation.
         data: a source such as ``tsv:test.tsv``, instead of both. Without any, the test set is that of the run whose
             folder contains the bundle.
-        beam_size: the bundle's own when None.
-        length_penalty: the bundle's own when None.
+        search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
         output: write the translations there, one a line.
         device: where to compute.
 
@@ -78,7 +75,7 @@ def evaluate_model(
     header = bundle.header
     eval_set = read_eval_set(path, header, src=src, ref=ref, data=data)
     require_distinct(output, [path, *eval_set.files])
-    translator = make_translator(bundle, device, beam_size, length_penalty)
+    translator = Translator.from_bundle(bundle, device, **(search or {}))
     with open_output(output) if output else nullcontext() as file:  # opened first: a wrong path must not cost the work
         with Progress("translating", len(eval_set.sources), unit="lines") as progress:
             found = translator.translate(eval_set.sources, on_progress=progress.advance)
@@ -86,8 +83,7 @@ def evaluate_model(
         if file is not None:
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
     scores = all_scores(hypotheses, eval_set.references, header.tgt_lang, header.bleu_tokenize)
-    search = translator.search
-    return Evaluation(path, search.beam_size, search.length_penalty, hypotheses, scores)
+    return Evaluation(path, translator.options, hypotheses, scores)
 
 
 def read_eval_set(

@@ -1,6 +1,7 @@
 """Attention (section 3.2 of the paper) and its masks. Legend of shapes: see :mod:`mtformer.model`."""
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,7 @@ from mtformer.model.positions import rotate
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
-    """Return (T, T): position t may attend to positions up to t, so that it cannot see what it is to predict."""
+    """Return (T, T): position t may attend to positions up to t, so that it cannot see the token it predicts."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
@@ -32,7 +33,12 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh."""
+    """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh.
+
+    Attributes:
+        observer: called with the weights (B, H, T, S) each time the module attends; None, the default, costs nothing.
+            See :func:`mtformer.model.tap.record_attention`.
+    """
 
     def __init__(self, *, d_model: int, n_heads: int, rotary: bool = False) -> None:
         """Set up fresh weights.
@@ -40,7 +46,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             d_model: D.
             n_heads: H.
-            rotary: let the queries and keys of self-attention carry their positions.
+            rotary: rotate the queries and keys of self-attention by their positions.
 
         Raises:
             ValueError: ``n_heads`` does not divide ``d_model``.
@@ -51,13 +57,16 @@ class MultiHeadAttention(nn.Module):
         self.d_model = d_model
         self.n_heads = n_heads
         self.rotary = rotary
+        self.observer: Callable[[Tensor], object] | None = None
         self.qkv_proj = nn.Linear(d_model, 3 * d_model)  # W^Q, W^K and W^V of all heads, one below the other
         self.out_proj = nn.Linear(d_model, d_model)  # W^O
 
     def project_qkv(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh): self-attention in one product.
+        """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh), in one product.
 
-        ``start`` is the position of the first of them.
+        Args:
+            x: (B, T, D), the input of self-attention.
+            start: the position of the first of the T vectors.
         """
         q, k, v = (self._split_heads(part) for part in self.qkv_proj(x).chunk(3, dim=-1))
         return (rotate(q, start), rotate(k, start), v) if self.rotary else (q, k, v)
@@ -74,7 +83,9 @@ class MultiHeadAttention(nn.Module):
         return self._split_heads(k), self._split_heads(v)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
-        """Attend with projected heads and bring them back together.
+        """Attend with projected heads (equation 1), concatenate them and project the result to the output.
+
+        All attention of the model passes through here.
 
         Args:
             q: (B, H, T, Dh).
@@ -85,32 +96,38 @@ class MultiHeadAttention(nn.Module):
 
         Returns:
             (B, T, D).
+
+        Raises:
+            TypeError: ``mask`` is not boolean. (Torch would add a mask of numbers to the scores.)
         """
-        if q.dtype == torch.bfloat16 and q.device.type == "cpu" and torch.is_grad_enabled():
-            # torch's fused attention spends a fifth of a training step here: its backward is not vectorized.
-            mask = causal_mask(q.size(2), q.device) if causal else mask
-            heads = attention_weights(q, k, mask) @ v
+        if mask is not None and mask.dtype != torch.bool:
+            raise TypeError(f"an attention mask is boolean, True = may attend; this one has dtype {mask.dtype}")
+        # On a CPU in bfloat16 torch's fused attention would take a fifth of a training step: its backward pass is not
+        # vectorized.
+        slow = q.dtype == torch.bfloat16 and q.device.type == "cpu" and torch.is_grad_enabled()
+        if self.observer is not None or slow:
+            weights = attention_weights(q, k, causal_mask(q.size(2), q.device) if causal else mask)
+            if self.observer is not None:
+                self.observer(weights)
+            heads = weights @ v
         else:
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
         return self.out_proj(heads.transpose(1, 2).flatten(2))  # (B, H, T, Dh) → (B, T, D)
 
-    def forward(
-        self, query: Tensor, memory: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:
         """Let each position of ``query`` attend to ``memory``.
 
         Args:
             query: (B, T, D).
             memory: (B, S, D); the same tensor as ``query`` in self-attention.
             mask: broadcast to (B, H, T, S), True = may attend.
-            need_weights: also return the weights of each head.
+            causal: let each position attend to itself and those before it only; instead of ``mask``.
 
         Returns:
-            (B, T, D), and (B, H, T, S) or None.
+            (B, T, D).
         """
         q, k, v = self.project_qkv(query) if query is memory else (self.project_q(query), *self.project_kv(memory))
-        weights = attention_weights(q, k, mask) if need_weights else None
-        return self.attend(q, k, v, mask), weights
+        return self.attend(q, k, v, mask, causal=causal)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, Dh)

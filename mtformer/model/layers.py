@@ -56,13 +56,13 @@ def make_norm(config: ModelConfig) -> nn.Module:
 
 
 def self_attention(config: ModelConfig) -> MultiHeadAttention:
-    """Make the attention of a layer to itself, which sees the order of the pieces if positions are rotary."""
+    """Make the attention of a layer to itself, which sees the order of the tokens if positions are rotary."""
     rotary = config.positions == "rotary"
     return MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads, rotary=rotary)
 
 
 class Residual(nn.Module):
-    """The wrapping of each sub-layer: dropout, residual sum and normalization.
+    """What surrounds each sub-layer: dropout, residual sum and normalization.
 
     Post-norm is the paper's Norm(x + Sublayer(x)); pre-norm is x + Sublayer(Norm(x)) (Xiong et al. 2020).
     """
@@ -91,7 +91,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
         """Map (B, S, D) to (B, S, D); ``src_mask`` broadcasts to (B, H, S, S)."""
-        x = self.residuals[0](x, lambda y: self.self_attention(y, y, src_mask)[0])
+        x = self.residuals[0](x, lambda y: self.self_attention(y, y, src_mask))
         return self.residuals[1](x, self.feed_forward)
 
 
@@ -99,8 +99,10 @@ class EncoderLayer(nn.Module):
 class LayerCache:
     """What a decoder layer keeps between decoding steps, so that each step computes one position only.
 
+    It serves B sentences with K beams each, N = B·K rows in all, sentence by sentence.
+
     Attributes:
-        memory_k, memory_v: (N, H, S, Dh), the memory's keys and values, which never change.
+        memory_k, memory_v: (B, H, S, Dh), the memory's keys and values, which all beams of a sentence share.
         self_k, self_v: (N, H, t, Dh), those of the t positions decoded so far; None before the first.
     """
 
@@ -121,11 +123,13 @@ class LayerCache:
         self.self_k, self.self_v = k, v
         return k, v
 
-    def select(self, rows: Tensor) -> "LayerCache":
-        """Return the cache of the given rows, which may repeat and leave out."""
+    def select(self, sentences: Tensor | None, rows: Tensor) -> "LayerCache":
+        """Return the cache of the given sentences (B',), None meaning all, and of their rows (N',)."""
         self_k = None if self.self_k is None else self.self_k[rows]
         self_v = None if self.self_v is None else self.self_v[rows]
-        return LayerCache(self.memory_k[rows], self.memory_v[rows], self_k, self_v)
+        if sentences is None:
+            return LayerCache(self.memory_k, self.memory_v, self_k, self_v)
+        return LayerCache(self.memory_k[sentences], self.memory_v[sentences], self_k, self_v)
 
 
 class DecoderLayer(nn.Module):
@@ -146,28 +150,25 @@ class DecoderLayer(nn.Module):
             memory: (B, S, D), the encoder's output.
             src_mask: broadcast to (B, H, T, S), True = may attend.
         """
-
-        def attend_to_self(y: Tensor) -> Tensor:
-            return self.self_attention.attend(*self.self_attention.project_qkv(y), causal=True)
-
-        x = self.residuals[0](x, attend_to_self)
-        x = self.residuals[1](x, lambda y: self.cross_attention(y, memory, src_mask)[0])
+        x = self.residuals[0](x, lambda y: self.self_attention(y, y, causal=True))
+        x = self.residuals[1](x, lambda y: self.cross_attention(y, memory, src_mask))
         return self.residuals[2](x, self.feed_forward)
 
     def start_cache(self, memory: Tensor) -> LayerCache:
-        """Compute from the memory (N, S, D) what no decoding step needs to compute again."""
+        """Compute the memory's keys and values once for all steps, from the memory (B, S, D)."""
         return LayerCache(*self.cross_attention.project_kv(memory))
 
     def step(self, x: Tensor, cache: LayerCache, src_mask: Tensor | None) -> Tensor:
-        """Map one new position (N, 1, D) to (N, 1, D), adding it to ``cache``."""
+        """Map one new position (N, 1, D) to (N, 1, D), adding it to ``cache``; ``src_mask`` is (B, 1, 1, S)."""
 
         def attend_to_self(y: Tensor) -> Tensor:
             q, k, v = self.self_attention.project_qkv(y, start=cache.length)
             return self.self_attention.attend(q, *cache.extend(k, v))
 
         def attend_to_memory(y: Tensor) -> Tensor:
-            q = self.cross_attention.project_q(y)
-            return self.cross_attention.attend(q, cache.memory_k, cache.memory_v, src_mask)
+            beams = y.view(len(cache.memory_k), -1, y.size(-1))  # (B, K, D): a sentence's beams are its queries
+            q = self.cross_attention.project_q(beams)  # (B, H, K, Dh)
+            return self.cross_attention.attend(q, cache.memory_k, cache.memory_v, src_mask).view_as(y)
 
         x = self.residuals[0](x, attend_to_self)
         x = self.residuals[1](x, attend_to_memory)

@@ -27,11 +27,12 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
-        if start + length > len(self.table):
+        table = self.table  # another thread may replace it meanwhile
+        if start + length > len(table):
             with torch.inference_mode(False):  # so that a table built while translating can be used in training
-                table = sinusoidal_table(2 * (start + length), self.table.size(1))
-                self.table = table.to(self.table.device, self.table.dtype)
-        return self.table[start : start + length]
+                grown = sinusoidal_table(2 * (start + length), table.size(1))
+                self.table = table = grown.to(table.device, table.dtype)
+        return table[start : start + length]
 
 
 def rotate(x: Tensor, start: int = 0) -> Tensor:

@@ -16,21 +16,32 @@ from mtformer.model.positions import LearnedPositions, NoPositions, SinusoidalPo
 
 @dataclass
 class DecoderCache:
-    """The decoder's state between steps, for N rows (sentences, or sentences times beams).
+    """The decoder's state between steps, for B sentences with K beams each: N = B·K rows, sentence by sentence.
 
     Attributes:
         layers: one cache per decoder layer.
-        src_mask: (N, 1, 1, S), True at real source pieces.
+        src_mask: (B, 1, 1, S), True at real source tokens.
+        n_beams: K.
         length: the number of positions decoded so far.
     """
 
     layers: list[LayerCache]
     src_mask: Tensor
+    n_beams: int = 1
     length: int = 0
 
-    def select(self, rows: Tensor) -> "DecoderCache":
-        """Return the state of the given rows, which may repeat and leave out."""
-        return DecoderCache([layer.select(rows) for layer in self.layers], self.src_mask[rows], self.length)
+    def select(self, sentences: Tensor, beams: Tensor) -> "DecoderCache":
+        """Return the state of some sentences with other beams.
+
+        Args:
+            sentences: (B',) which sentences to keep, in ascending order.
+            beams: (B', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
+        """
+        rows = (sentences[:, None] * self.n_beams + beams).flatten()  # (B'·K',)
+        kept = None if len(sentences) == len(self.src_mask) else sentences  # the memory is copied only to shrink
+        layers = [layer.select(kept, rows) for layer in self.layers]
+        src_mask = self.src_mask if kept is None else self.src_mask[kept]
+        return DecoderCache(layers, src_mask, beams.size(1), self.length)
 
 
 class Transformer(nn.Module):
@@ -43,10 +54,10 @@ class Transformer(nn.Module):
 
         Args:
             config: the sizes.
-            src_vocab_size: pieces of the source language.
-            tgt_vocab_size: pieces of the target language.
-            joint: whether both languages have the same pieces; then tied embeddings are tied three ways.
-            max_length: positions that learned position encodings are made for.
+            src_vocab_size: the number of source tokens.
+            tgt_vocab_size: the number of target tokens.
+            joint: whether both languages share one vocabulary; then tied embeddings are tied three ways.
+            max_length: the number of positions that get a learned encoding.
         """
         super().__init__()
         self.d_model = d_model = config.d_model
@@ -68,17 +79,17 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
-        # With post-norm, as in the paper, each layer ends in a normalization; pre-norm needs one for each stack.
+        # With post-norm, as in the paper, each layer ends in a normalization; with pre-norm each stack needs one.
         self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         self._init_weights()
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        """Predict every target piece from those before it (teacher forcing).
+        """Predict every target token from those before it (teacher forcing).
 
         Args:
             src: (B, S) ids.
-            src_mask: (B, S), True at real pieces.
+            src_mask: (B, S), True at real tokens.
             tgt_in: (B, T) ids, shifted right: BOS first.
 
         Returns:
@@ -107,7 +118,7 @@ class Transformer(nn.Module):
         return self.output(hidden)
 
     def start_cache(self, memory: Tensor, src_mask: Tensor) -> DecoderCache:
-        """Prepare step-by-step decoding from the memory (N, S, D) and the source's mask (N, S)."""
+        """Prepare step-by-step decoding, with one beam, from the memory (B, S, D) and the source's mask (B, S)."""
         layers = [layer.start_cache(memory) for layer in self._decoder_stack]
         return DecoderCache(layers, src_mask[:, None, None, :])
 
@@ -116,7 +127,7 @@ class Transformer(nn.Module):
 
         Args:
             tokens: (N,) the ids chosen last; BOS at first.
-            cache: the state, which is brought up to date.
+            cache: the state, which is updated.
 
         Returns:
             (N, V), the logits of the next id: what :meth:`forward` and :meth:`project` give for this position.
@@ -129,10 +140,10 @@ class Transformer(nn.Module):
 
     @property
     def _decoder_stack(self) -> Iterable[DecoderLayer]:
-        return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not tell what it holds
+        return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not know the type of its items
 
     def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
-        """Leave out, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
+        """Drop, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
         if not self.training or not self.layer_drop:
             return layers
         return [layer for layer in layers if torch.rand(()).item() >= self.layer_drop] or [layers[-1]]
@@ -142,14 +153,14 @@ class Transformer(nn.Module):
         return self.dropout(x + positions(start, ids.size(1)))
 
     def _init_weights(self) -> None:
-        """Glorot and Bengio 2010 for projections; embeddings such that √D times them has unit variance."""
+        """Draw projections as in Glorot and Bengio 2010, and embeddings whose √D-fold has unit variance."""
         for name, parameter in self.named_parameters():
             if "embedding" in name or "positions" in name or name == "output.weight":
                 nn.init.normal_(parameter, std=self.d_model**-0.5)
             elif name.endswith("qkv_proj.weight"):
-                for matrix in parameter.chunk(3):  # W^Q, W^K and W^V are three matrices, and drawn as such
+                for matrix in parameter.chunk(3):  # W^Q, W^K and W^V are separate matrices
                     nn.init.xavier_uniform_(matrix)
-            elif name.endswith("feed_forward.linear1.weight"):  # as are W1 and V, of the gated network
+            elif name.endswith("feed_forward.linear1.weight"):  # as are W1 and V of the gated network
                 for matrix in parameter.split(self.d_ff):
                     nn.init.xavier_uniform_(matrix)
             elif parameter.dim() > 1:

@@ -1,11 +1,31 @@
-"""From the source to hypotheses: greedy and beam search over anything that predicts the next piece.
+"""From source to hypotheses: greedy and beam search with anything that predicts the next token.
 
-Shapes: B sentences, K beam size, N rows (B in greedy search, B·K in beam search), V vocabulary.
+Shapes: B sentences of a batch, n of them not ended yet, K beam size, N = n·K rows, V vocabulary, t length of the
+prefixes, BOS included.
 """
 
+from mtformer.config import SearchOptions
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import Decoder, TransformerDecoder
+from mtformer.search.engine import Engine, TorchEngine
 from mtformer.search.greedy import greedy_search
-from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Prefixes, Processor
 
-__all__ = ["Decoder", "Hypothesis", "TransformerDecoder", "beam_search", "greedy_search", "length_penalty"]
+__all__ = [
+    "Decoder",
+    "EndAtLimits",
+    "Engine",
+    "ForcePrefixes",
+    "Hypothesis",
+    "NeverChoose",
+    "Prefixes",
+    "Processor",
+    "SearchOptions",
+    "TorchEngine",
+    "TransformerDecoder",
+    "beam_search",
+    "greedy_search",
+    "length_penalty",
+    "ranked",
+]

@@ -1,26 +1,24 @@
 """Beam search: at each step, continue the K likeliest prefixes of every sentence."""
 
-from bisect import insort
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mtformer.config import SearchOptions
+from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
 
 def beam_search(
-    decoder: Decoder,
-    max_lengths: Sequence[int],
-    *,
-    beam_size: int,
-    alpha: float = 0.6,
-    n_best: int | None = None,
-    device: torch.device | None = None,
+    decoder: Decoder, limits: Sequence[int], options: SearchOptions, processors: Sequence[Processor]
 ) -> list[list[Hypothesis]]:
-    """Decode B sentences side by side, each with K = ``beam_size`` beams.
+    """Decode B sentences side by side, each with K = ``options.beam_size`` beams.
 
     Each step takes the 2K likeliest continuations of a sentence's beams. Those that end in EOS are finished; the first
     K of the others are the next beams. A sentence ends when no beam can still lead to one of its ``n_best`` best
@@ -31,95 +29,140 @@ def beam_search(
     which plain beam search does not guarantee: it may drop the greedy prefix for others that prove worse later.
 
     Args:
-        decoder: at its start, with B rows.
-        max_lengths: the maximum length of each sentence's hypotheses in tokens, EOS not counted.
-        beam_size: K.
-        alpha: the exponent of the length penalty that ranks finished hypotheses.
-        n_best: how many hypotheses to return for each sentence, at most K; K by default.
-        device: where the decoder computes.
+        decoder: at its start, with B sentences.
+        limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted.
+        options: beam size, length penalty and how many hypotheses to find.
+        processors: applied to each step in order; they must enforce ``limits``.
 
     Returns:
-        For each sentence its finished hypotheses, best first: at least one, at most ``n_best``.
+        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_best``.
+
+    Raises:
+        MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    k = beam_size
-    n_best = n_best or k
-    finished: list[list[Hypothesis]] = [[] for _ in max_lengths]
-    active = list(range(len(max_lengths)))  # the n sentences that have not ended
-    limits = torch.tensor(max_lengths, device=device)  # (n,)
-    decoder.select(torch.arange(len(active), device=device).repeat_interleave(k))
-    prefixes = torch.full((len(active), k, 1), BOS_ID, device=device)  # (n, K, t)
-    scores = torch.full((len(active), k), float("-inf"), device=device)  # (n, K) log probabilities
-    scores[:, 0] = 0.0  # all beams start alike: only the first counts
-    has_greedy = torch.ones_like(limits, dtype=torch.bool)  # (n,) the first beam is the greedy prefix
-    while active:
-        log_probs = decoder.step(prefixes[:, :, -1].flatten()).unflatten(0, (-1, k))  # (n, K, V)
-        log_probs = _end_at_limits(log_probs, prefixes.size(2) > limits)
-        candidate_scores, beams, tokens = _best_candidates(scores, log_probs, 2 * k, has_greedy)  # (n, 2K) each
-        is_eos = tokens == EOS_ID
-        _collect_finished(finished, active, prefixes, candidate_scores, beams, is_eos, alpha)
-
-        order = is_eos.byte().argsort(dim=1, stable=True)[:, :k]  # (n, K) the first K that do not end in EOS
-        next_scores = candidate_scores.masked_fill(is_eos, float("-inf")).gather(1, order)
-        has_greedy &= ~is_eos[:, 0]
-        going_on = [
-            row
-            for row, best in enumerate(next_scores.max(dim=1).values.tolist())
-            if _can_improve(finished[active[row]], best, max_lengths[active[row]], n_best, alpha)
-        ]
-        rows = torch.tensor(going_on, dtype=torch.long, device=device)
-        active = [active[row] for row in going_on]
-        beams, tokens = beams.gather(1, order)[rows], tokens.gather(1, order)[rows]
-        limits, scores, has_greedy = limits[rows], next_scores[rows], has_greedy[rows]
-        chosen = rows[:, None] * k + beams  # (n, K): the decoder's row that each new beam continues
-        decoder.select(chosen.flatten())
-        prefixes = torch.cat([prefixes.flatten(0, 1)[chosen], tokens[:, :, None]], dim=2)
-    return [hypotheses[:n_best] for hypotheses in finished]
+    alpha = options.length_penalty
+    finished = _Finished(len(limits), options, decoder.device)
+    longest = torch.tensor([length_penalty(limit + 1, alpha) for limit in limits], device=decoder.device)  # (B,)
+    beams = _start(decoder, len(limits), options.beam_size)
+    while len(beams.prefixes.sentences):
+        log_probs = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
+        candidates = _best_candidates(beams, log_probs)
+        finished.collect(beams, candidates)
+        # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
+        # is at most the beam's log probability over the penalty of that length.
+        beams = _continue(decoder, beams, candidates, finished.threshold * longest)
+    return finished.hypotheses()
 
 
-def _end_at_limits(log_probs: Tensor, at_limit: Tensor) -> Tensor:
-    """Leave EOS as the only continuation of the sentences where ``at_limit`` (n,) is True."""
-    eos = log_probs[:, :, EOS_ID].clone()
-    log_probs = log_probs.masked_fill(at_limit[:, None, None], float("-inf"))
-    log_probs[:, :, EOS_ID] = eos
-    return log_probs
+@dataclass(frozen=True)
+class _Beams:
+    """The state of the n sentences that have not ended.
 
-
-def _best_candidates(scores: Tensor, log_probs: Tensor, n: int, has_greedy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return scores, beams and ids (n, 2K) of the best continuations: the greedy one, then the others, best first."""
-    v = log_probs.size(-1)
-    totals = (scores[:, :, None] + log_probs).flatten(1)  # (n, K·V)
-    greedy_score, greedy = totals[:, :v].max(dim=1, keepdim=True)  # (n, 1)
-    rank = greedy_score.masked_fill(has_greedy[:, None], float("inf"))
-    best, flat = totals.scatter_(1, greedy, rank).topk(n)
-    best[:, :1] = torch.where(has_greedy[:, None], greedy_score, best[:, :1])
-    return best, flat // v, flat % v
-
-
-def _can_improve(finished: list[Hypothesis], log_prob: float, max_length: int, n_best: int, alpha: float) -> bool:
-    """Tell whether the likeliest beam, of ``log_prob``, may still lead to one of the ``n_best`` best hypotheses.
-
-    What it leads to is not likelier, and no longer than ``max_length``: its score is at most the log probability of
-    the beam over the penalty of that length.
+    Attributes:
+        prefixes: of the K beams.
+        token_log_probs: (n, K, t - 1) of the tokens after BOS.
+        log_probs: (n, K) their sums; -inf where a sentence has fewer prefixes than beams.
+        has_greedy: (n,) whether the first beam is the greedy prefix, which has not ended.
     """
-    if log_prob == float("-inf") or len(finished) < n_best:
-        return log_prob > float("-inf")
-    return log_prob / length_penalty(max_length + 1, alpha) > finished[n_best - 1].score
+
+    prefixes: Prefixes
+    token_log_probs: Tensor
+    log_probs: Tensor
+    has_greedy: Tensor
 
 
-def _collect_finished(
-    finished: list[list[Hypothesis]],
-    active: list[int],
-    prefixes: Tensor,
-    scores: Tensor,
-    beams: Tensor,
-    is_eos: Tensor,
-    alpha: float,
-) -> None:
-    """Insert into ``finished``, best first, the candidates that end in EOS and are possible at all."""
-    ended = is_eos & (scores > float("-inf"))
-    length = prefixes.size(2)  # of tokens and EOS: prefixes hold BOS, but not EOS
-    for row, candidate in ended.nonzero().tolist():
-        ids = prefixes[row, int(beams[row, candidate]), 1:].tolist()
-        log_prob = float(scores[row, candidate])
-        hypothesis = Hypothesis(ids, log_prob, log_prob / length_penalty(length, alpha))
-        insort(finished[active[row]], hypothesis, key=lambda other: -other.score)
+class _Candidates(NamedTuple):
+    """The best continuations (n, 2K) of each sentence: the greedy one, then the others, best first.
+
+    Attributes:
+        log_probs: of the whole prefix.
+        beams: the beam that each continues.
+        tokens: the token that each appends.
+        token_log_probs: the log probability of that token.
+    """
+
+    log_probs: Tensor
+    beams: Tensor
+    tokens: Tensor
+    token_log_probs: Tensor
+
+
+class _Finished:
+    """The ``n_best`` best finished hypotheses of B sentences.
+
+    Attributes:
+        threshold: (B,) the score that a hypothesis must exceed to be one of them; -inf while there are fewer.
+    """
+
+    def __init__(self, n_sentences: int, options: SearchOptions, device: torch.device) -> None:
+        self.threshold = torch.full((n_sentences,), float("-inf"), device=device)
+        self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
+        self._n_best, self._alpha = options.n_best, options.length_penalty
+
+    def collect(self, beams: _Beams, candidates: _Candidates) -> None:
+        """Add the candidates that end in EOS and exceed the threshold."""
+        sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
+        scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
+        ended = (candidates.tokens == EOS_ID) & (scores > self.threshold[sentences, None])  # (n, 2K)
+        for row, column in ended.nonzero().tolist():
+            sentence, beam = int(sentences[row]), int(candidates.beams[row, column])
+            token_log_probs = [
+                *beams.token_log_probs[row, beam].tolist(),
+                float(candidates.token_log_probs[row, column]),
+            ]
+            hypothesis = Hypothesis(ids[row, beam, 1:].tolist(), token_log_probs)
+            best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._alpha)[: self._n_best]
+            if len(best) == self._n_best:
+                self.threshold[sentence] = best[-1].score(self._alpha)
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return what has been found for each sentence.
+
+        Raises:
+            MtformerError: nothing, because every continuation has probability 0.
+        """
+        if not all(self._best):
+            raise MtformerError("the search found no translation: the model gives every possible one probability 0")
+        return self._best
+
+
+def _start(decoder: Decoder, n_sentences: int, k: int) -> _Beams:
+    """Give each sentence K beams, of which only the first counts: all start alike."""
+    sentences = torch.arange(n_sentences, device=decoder.device)
+    decoder.select(sentences, sentences.new_zeros(n_sentences, k))
+    ids = sentences.new_full((n_sentences, k, 1), BOS_ID)
+    log_probs = torch.full((n_sentences, k), float("-inf"), device=decoder.device)
+    log_probs[:, 0] = 0.0
+    token_log_probs = torch.empty(n_sentences, k, 0, device=decoder.device)
+    return _Beams(Prefixes(ids, sentences), token_log_probs, log_probs, torch.ones_like(sentences, dtype=torch.bool))
+
+
+def _best_candidates(beams: _Beams, log_probs: Tensor) -> _Candidates:
+    """Choose the 2K best continuations from the log probabilities (n, K, V) of the next token."""
+    k, v = log_probs.shape[1:]
+    has_greedy = beams.has_greedy[:, None]  # (n, 1)
+    totals = (beams.log_probs[:, :, None] + log_probs).flatten(1)  # (n, K·V)
+    greedy_total, greedy = totals[:, :v].max(dim=1, keepdim=True)  # (n, 1)
+    totals.scatter_(1, greedy, greedy_total.masked_fill(has_greedy, float("inf")))
+    best, places = totals.topk(2 * k)
+    best[:, :1] = torch.where(has_greedy, greedy_total, best[:, :1])
+    return _Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
+
+
+def _continue(decoder: Decoder, beams: _Beams, candidates: _Candidates, least: Tensor) -> _Beams:
+    """Return the next beams of the sentences whose likeliest beam exceeds the log probability ``least`` (B,)."""
+    k = beams.log_probs.size(1)
+    is_eos = candidates.tokens == EOS_ID
+    order = is_eos.byte().argsort(dim=1, stable=True)[:, :k]  # (n, K) the first K that do not end in EOS
+    chosen = _Candidates(*(values.gather(1, order) for values in candidates))  # (n, K) each
+    log_probs = chosen.log_probs.masked_fill(chosen.tokens == EOS_ID, float("-inf"))
+    sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
+    kept = (log_probs.max(dim=1).values > least[sentences]).nonzero()[:, 0]  # (n',)
+    rows = kept[:, None] * k + chosen.beams[kept]  # (n', K)
+    decoder.select(kept, chosen.beams[kept])
+    return _Beams(
+        Prefixes(torch.cat([ids.flatten(0, 1)[rows], chosen.tokens[kept, :, None]], dim=2), sentences[kept]),
+        torch.cat([beams.token_log_probs.flatten(0, 1)[rows], chosen.token_log_probs[kept, :, None]], dim=2),
+        log_probs[kept],
+        beams.has_greedy[kept] & ~is_eos[kept, 0],
+    )

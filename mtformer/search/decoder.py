@@ -1,4 +1,4 @@
-"""What a search needs of a model, and the Transformer as such a model."""
+"""What a search needs from a model, and the Transformer as such a model."""
 
 from typing import Protocol
 
@@ -6,18 +6,28 @@ import torch
 from torch import Tensor
 
 from mtformer.model.transformer import DecoderCache, Transformer
-from mtformer.text.tokenizer import EOS_ID
 
 
 class Decoder(Protocol):
-    """N rows of text under way, each of which can be asked for its next piece."""
+    """N = n·K unfinished translations, the K beams of n sentences, sentence by sentence; at its start K is 1.
+
+    Attributes:
+        device: where its tensors are.
+    """
+
+    device: torch.device
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Take the ids (N,) chosen last and return the log probabilities (N, V) of the next ones."""
+        """Take the tokens (N,) chosen last and return log probabilities (N, V) of the next, to be changed freely."""
         ...
 
-    def select(self, rows: Tensor) -> None:
-        """Go on with the given rows (any number of them), which may repeat and leave out."""
+    def select(self, sentences: Tensor, beams: Tensor) -> None:
+        """Keep some sentences, and continue some of their beams.
+
+        Args:
+            sentences: (n',) which sentences to keep, in ascending order.
+            beams: (n', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
+        """
         ...
 
 
@@ -26,15 +36,14 @@ class TransformerDecoder:
 
     def __init__(self, model: Transformer, src: Tensor, src_mask: Tensor) -> None:
         """Encode the sources (B, S) once; every step then computes one position."""
+        self.device = src.device
         self._model = model
         self._cache: DecoderCache = model.start_cache(model.encode(src, src_mask), src_mask)
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Return log probabilities (N, V); padding, BOS and UNK are never chosen, whatever the model says."""
-        logits = self._model.step(tokens, self._cache).float()
-        logits[:, :EOS_ID] = float("-inf")  # EOS has the first id after them
-        return torch.log_softmax(logits, dim=-1)
+        """Decode one position of all rows."""
+        return torch.log_softmax(self._model.step(tokens, self._cache).float(), dim=-1)
 
-    def select(self, rows: Tensor) -> None:
-        """Go on with the given rows."""
-        self._cache = self._cache.select(rows)
+    def select(self, sentences: Tensor, beams: Tensor) -> None:
+        """Select in the cache."""
+        self._cache = self._cache.select(sentences, beams)

@@ -1,49 +1,47 @@
-"""Greedy search: the likeliest piece at each step, until EOS."""
+"""Greedy search: choose the likeliest token at each step, until EOS."""
 
 from collections.abc import Sequence
 
 import torch
 
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
 
-def greedy_search(
-    decoder: Decoder, max_lengths: Sequence[int], *, alpha: float = 0.0, device: torch.device | None = None
-) -> list[Hypothesis]:
-    """Decode B sentences side by side; a sentence that has ended takes no more part.
+def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Processor]) -> list[Hypothesis]:
+    """Decode B sentences side by side; each leaves the batch when it ends.
 
     Args:
-        decoder: at its start, with B rows.
-        max_lengths: the most pieces, EOS not counted, each sentence may get; then it is ended by EOS.
-        alpha: the exponent of the length penalty, for the scores.
-        device: where the decoder computes.
+        decoder: at its start, with B sentences.
+        n_sentences: B.
+        processors: applied to each step in order; they must see to it that every sentence ends.
 
     Returns:
-        One hypothesis a sentence.
+        One hypothesis for each sentence.
+
+    Raises:
+        MtformerError: the model predicts NaN.
     """
-    active = torch.arange(len(max_lengths), device=device)  # (N,) the sentence of each row
-    limits = torch.tensor(max_lengths, device=device)  # (N,)
-    tokens = torch.full_like(active, BOS_ID)  # (N,)
-    log_probs = torch.zeros(len(max_lengths), device=device)  # (B,)
-    ids: list[list[int]] = [[] for _ in max_lengths]
-    length = 0
-    while len(active):
-        step_log_probs = decoder.step(tokens)  # (N, V)
-        best, tokens = step_log_probs.max(dim=-1)  # (N,), (N,)
-        at_limit = length >= limits
-        tokens = tokens.masked_fill(at_limit, EOS_ID)
-        log_probs[active] += torch.where(at_limit, step_log_probs[:, EOS_ID], best)
-        going_on = tokens != EOS_ID
-        if not going_on.all():
-            rows = going_on.nonzero()[:, 0]
-            decoder.select(rows)
-            active, limits, tokens = active[rows], limits[rows], tokens[rows]
-        for sentence, token in zip(active.tolist(), tokens.tolist(), strict=True):
-            ids[sentence].append(token)
-        length += 1
-    return [
-        Hypothesis(pieces, log_prob, log_prob / length_penalty(len(pieces) + 1, alpha))
-        for pieces, log_prob in zip(ids, log_probs.tolist(), strict=True)
-    ]
+    found: list[Hypothesis] = [Hypothesis([], [])] * n_sentences
+    sentences = torch.arange(n_sentences, device=decoder.device)  # (n,)
+    ids = torch.full((n_sentences, 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
+    token_log_probs = torch.empty(n_sentences, 0, device=decoder.device)  # (n, t - 1)
+    while len(sentences):
+        log_probs = next_log_probs(decoder, Prefixes(ids, sentences), processors)[:, 0]  # (n, V)
+        best, tokens = log_probs.max(dim=-1, keepdim=True)  # (n, 1)
+        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
+        token_log_probs = torch.cat([token_log_probs, best], dim=1)
+        is_eos = tokens[:, 0] == EOS_ID
+        if is_eos.any():
+            ended = is_eos.nonzero()[:, 0]
+            rows = zip(
+                sentences[ended].tolist(), ids[ended, 0, 1:-1].tolist(), token_log_probs[ended].tolist(), strict=True
+            )
+            for sentence, chosen, scores in rows:
+                found[sentence] = Hypothesis(chosen, scores)
+            kept = (~is_eos).nonzero()[:, 0]
+            sentences, ids, token_log_probs = sentences[kept], ids[kept], token_log_probs[kept]
+            decoder.select(kept, torch.zeros_like(kept)[:, None])
+    return found

@@ -1,5 +1,6 @@
-"""A translation as the search leaves it, and how hypotheses of different lengths are compared."""
+"""A translation as the search finds it, and how hypotheses of different lengths are ranked."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -7,16 +8,28 @@ class Hypothesis(NamedTuple):
     """A finished translation.
 
     Attributes:
-        ids: the pieces chosen, without BOS and EOS.
-        log_prob: the sum of the log probabilities of all choices, that of EOS included.
-        score: ``log_prob`` over the length penalty: what hypotheses are ranked by.
+        ids: the tokens chosen, without BOS and EOS.
+        token_log_probs: the log probability of each token given those before it, and of EOS at the end.
     """
 
     ids: list[int]
-    log_prob: float
-    score: float
+    token_log_probs: list[float]
+
+    @property
+    def log_prob(self) -> float:
+        """The log probability of the translation."""
+        return sum(self.token_log_probs)
+
+    def score(self, alpha: float) -> float:
+        """Return what hypotheses are ranked by: the log probability over the length penalty."""
+        return self.log_prob / length_penalty(len(self.token_log_probs), alpha)
 
 
 def length_penalty(length: int, alpha: float) -> float:
     """Return ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14); ``length`` counts EOS."""
     return ((5.0 + length) / 6.0) ** alpha
+
+
+def ranked(hypotheses: Iterable[Hypothesis], alpha: float) -> list[Hypothesis]:
+    """Sort hypotheses by their scores, best first; of equal ones the first in order of ids comes first."""
+    return sorted(hypotheses, key=lambda hypothesis: (-hypothesis.score(alpha), hypothesis.ids))

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from mtformer.config import ResolvedConfig, SearchConfig
+from mtformer.config import ResolvedConfig
 from mtformer.data.batches import fill_buckets, make_batch
 from mtformer.data.corpus import encode_corpus
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
+from mtformer.search import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
@@ -58,7 +59,7 @@ class Validator:
             UserError: all pairs are like that.
         """
         self._config = config
-        self._search = SearchConfig.model_validate(config.search.model_dump() | {"beam_size": 1})
+        self._search = config.search.updated(beam_size=1, n_best=1)
         self._tokenizer = tokenizer
         self._pairs = pairs
         self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
@@ -100,7 +101,7 @@ class Validator:
 
     def _translate(self, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
-            model,
+            TorchEngine(model),
             self._tokenizer,
             self._search,
             tgt_lang=self._config.data.tgt_lang,
