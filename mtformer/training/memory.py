@@ -29,6 +29,16 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def used_memory(device: torch.device) -> int:
+    """Return the bytes in use now: of the GPU's memory, or the resident memory of this process (its peak on macOS)."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device)
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return peak_memory(device)
+
+
 def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: Corpus, ranks: Ranks = ALONE) -> int:
     """Find by trying the largest ``max_tokens`` whose batches fit into the memory of all ranks, to an eighth of it.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import Config, Facts, Provenance, ResolvedConfig, dump_config, resolve
+from mtformer.config import Config, Facts, Precision, Provenance, ResolvedConfig, dump_config, resolve
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.errors import UserError
@@ -38,6 +38,7 @@ from mtformer.training.history import (
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
+from mtformer.training.timing import seconds_per_update
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 from mtformer.training.writers import make_writers, require_packages
@@ -207,7 +208,15 @@ def _build(
 def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, ranks: Ranks) -> Facts:
     """Add the facts that ``auto`` leaves to this model on this machine."""
     device = next(model.parameters()).device
-    facts = replace(facts, precision=ranks.by_first(lambda: pick_precision(config.training.precision, device)))
+    trial = resolve(config, facts).training
+
+    def measure() -> dict[Precision, float]:
+        return (
+            {} if is_sharded(model) else seconds_per_update(model, trial, corpus)
+        )  # one rank alone has no whole model
+
+    precision = ranks.by_first(lambda: pick_precision(config.training.precision, device, measure))
+    facts = replace(facts, precision=precision)
     if config.training.max_tokens == "auto":
         max_tokens = largest_max_tokens(model, resolve(config, facts).training, corpus, ranks)
         log.info("batches of up to %s tokens", f"{max_tokens:,}")

@@ -29,7 +29,7 @@ from mtformer.training.checkpoint import (
     set_aside_damaged,
 )
 from mtformer.training.interrupt import Interrupt
-from mtformer.training.memory import peak_memory
+from mtformer.training.memory import peak_memory, used_memory
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.running_loss import RunningLoss
@@ -216,7 +216,7 @@ class Trainer:
                     running.add(update)
                     progress.advance(note=self._note(running))
                 if self._is_due(self.settings.log_every, update):
-                    self._log(**running.metrics(), lr=rate)
+                    self._log(**running.metrics(), lr=rate, memory_gib=used_memory(self.device) / 2**30)
                     running = RunningLoss()
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)

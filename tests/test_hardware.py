@@ -1,0 +1,66 @@
+"""Which precision a run computes in."""
+
+import pytest
+import torch
+from test_memory import SETTINGS
+from test_update import CORPUS, make_updater
+
+from mtformer.config import Precision
+from mtformer.hardware import pick_precision
+from mtformer.training.timing import seconds_per_update
+from mtformer.training.update import Updater
+
+CPU = torch.device("cpu")
+
+
+def never() -> dict[Precision, float]:
+    raise AssertionError("nothing is measured")
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, **capabilities: bool) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+
+
+@pytest.mark.parametrize("capability", ["avx512_bf16", "amx_bf16"])
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [({"bf16": 0.2, "fp32": 0.3}, "bf16"), ({"bf16": 0.3, "fp32": 0.2}, "fp32"), ({}, "bf16")],
+)
+def test_on_a_cpu_with_bf16_auto_takes_what_is_faster(
+    capability: str, seconds: dict[Precision, float], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, **{capability: True})
+    assert pick_precision("auto", CPU, lambda: seconds) == expected
+
+
+def test_on_a_cpu_without_bf16_auto_is_fp32_and_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, avx512_bf16=False)
+    assert pick_precision("auto", CPU, never) == "fp32"
+
+
+@pytest.mark.parametrize("is_supported", [True, False])
+def test_on_a_gpu_its_capability_decides(is_supported: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: is_supported)
+    assert pick_precision("auto", torch.device("cuda"), never) == ("bf16" if is_supported else "fp32")
+
+
+def test_a_precision_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, avx512_bf16=True)
+    assert [pick_precision(choice, CPU, never) for choice in ("fp32", "bf16")] == ["fp32", "bf16"]
+
+
+def test_the_fastest_of_several_updates_counts_and_the_first_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, update = 0.0, Updater.update
+    seconds = {"bf16": iter([0.1, 3.0, 2.0, 9.0]), "fp32": iter([0.1, 4.0, 5.0, 4.5])}
+
+    def take_time(updater: Updater, *arguments: object) -> object:
+        nonlocal now
+        now += next(seconds[updater.settings.precision])
+        return update(updater, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Updater, "update", take_time)
+    monkeypatch.setattr("mtformer.training.timing.time.perf_counter", lambda: now)
+    updater = make_updater()
+    before = [parameter.detach().clone() for parameter in updater.model.parameters()]
+    assert seconds_per_update(updater.model, SETTINGS, CORPUS) == pytest.approx({"bf16": 2, "fp32": 4})
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))
