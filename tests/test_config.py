@@ -6,7 +6,7 @@ import pytest
 from config_texts import MINIMAL, SECTIONS, load
 from pydantic import ValidationError
 
-from mtformer.config import Config, HubDataset, JsonlFile, Provenance, TextFiles, TsvFile, dump_config
+from mtformer.config import Config, HubDataset, JsonlFile, Provenance, TextFiles, TsvFile, dump_config, load_config
 
 
 def test_a_minimal_config_is_completed_with_the_defaults(folder: Path) -> None:
@@ -108,6 +108,11 @@ def test_text_that_looks_like_something_else_is_read_back_as_text(folder: Path, 
     run = config.run.model_copy(update={"name": text})
     config = config.model_copy(update={"data": data, "run": run, "provenance": Provenance(versions={"torch": text})})
     assert load(folder, dump_config(config)) == config
+
+
+def test_the_path_of_a_config_may_be_a_string(folder: Path) -> None:
+    config = load(folder, MINIMAL)
+    assert load_config(str(folder / "my.config.yaml")) == config
 
 
 def test_a_config_from_a_bundle_is_read_without_its_files(folder: Path) -> None:

@@ -103,7 +103,7 @@ model: {source_lang: en}
         "C:26: search.beam_size: given `4.5`, allowed: a whole number",
         "C:27: search.beem_size: there is no such key; did you mean `beam_size`?",
         "C:28: model.source_lang: there is no such key; did you mean `data.src_lang`?",
-        "--set eval.n_samples: give it as key=value, such as --set training.max_steps=1000",
+        "--set eval.n_samples: write it as key=value, such as --set training.max_steps=1000",
     }
 
 
@@ -150,15 +150,15 @@ def test_a_config_that_cannot_be_opened_is_named(folder: Path, name: str, reason
 
 @pytest.mark.parametrize("override", ["training.seed", "=3", "", ".seed=3", "training.=3", "training..seed=3"])
 def test_an_override_that_is_not_key_and_value_is_told(folder: Path, override: str) -> None:
-    told = f"--set {override}: give it as key=value, such as --set training.max_steps=1000"
+    told = f"--set {override}: write it as key=value, such as --set training.max_steps=1000"
     assert problems(folder, MINIMAL, override) == [told]
 
 
 def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
     reasons = {
         "data.train=[{tsv: x}": "not valid YAML",
-        "training.seed.x=3": "`seed` holds no keys",
-        "data.train.0.src=x": "`train` holds no keys",
+        "training.seed.x=3": "`seed` has no keys",
+        "data.train.0.src=x": "`train` has no keys",
         "search={beam_size: 1, beam_size: 2}": "beam_size is given twice",
     }
     found = problems(folder, MINIMAL + "training: {seed: 3}\nevil: 1\n", *reasons)
@@ -202,7 +202,7 @@ def test_the_command_line_tells_all_that_is_wrong_and_trains_nothing(project: Pr
         f"bad.yaml:{end + 1}: training.max_steps: given `5e-4`, allowed: a whole number",
         f"bad.yaml:{end + 2}: training.warmup_step: there is no such key; did you mean `warmup_steps`?",
         "search.beam_size: given `0`, allowed: 1 or more",
-        "--set nonsense: give it as key=value",
+        "--set nonsense: write it as key=value",
     ]:
         assert problem in result.stderr
     assert not (project.folder / "runs").exists()

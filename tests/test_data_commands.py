@@ -77,7 +77,7 @@ def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["tsv", "--pair", "en-de"], "tsv: a source is named by its keys, as in tsv:pairs.tsv"),
+        (["tsv", "--pair", "en-de"], "tsv: write a source as key:value, such as tsv:pairs.tsv"),
         (["tsv:none.tsv", "--pair", "en-de"], "there is no file"),
         (["tsv:.", "--pair", "en-de"], "is a folder, not a file"),
         (["file:none.tsv", "--pair", "en-de"], "a source is one of {src: …, tgt: …}, {tsv: …}"),
@@ -86,7 +86,7 @@ def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
         (["builtin:phrasebook,split:dev", "--pair", "en-de"], "split: given `dev`, allowed: train, valid, test"),
         (["builtin:phrasebook,size:none", "--pair", "en-de"], "size: given `none`, allowed: a whole number"),
         (["builtin:phrasebook", "--pair", "en-fr"], "the phrasebook has en, de, zh, not fr"),
-        (["tsv:a.tsv,tsv:b.tsv", "--pair", "en-de"], "a source is named by its keys"),
+        (["tsv:a.tsv,tsv:b.tsv", "--pair", "en-de"], "write a source as key:value"),
         (["builtin:phrasebook", "--pair", "en-en"], "--pair en-en: both languages are en"),
         (["builtin:phrasebook", "--pair", "ende"], "--pair ende: give the languages as in en-de"),
     ],

@@ -1,5 +1,6 @@
 """Training that begins with a bundle."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_training_begins_where_the_bundle_ended(trained: Project, tmp_path: Path
     assert after.header.scores["loss"] == pytest.approx(before.header.scores["loss"], rel=1e-3)
 
 
-def test_the_model_and_the_pieces_are_those_of_the_bundle_whatever_the_size_of_the_text(
+def test_the_model_and_the_tokens_are_those_of_the_bundle_whatever_the_size_of_the_text(
     trained: Project, tmp_path: Path
 ) -> None:
     project, result = finetune(trained, tmp_path, "model={dropout: 0.3}", max_steps=2)
@@ -60,6 +61,21 @@ def test_the_model_and_the_pieces_are_those_of_the_bundle_whatever_the_size_of_t
     again = project.mtformer("train", project.config, "--set", "model={dropout: 0.3}", "--set", "training.max_steps=4")
     assert again.status == 0
     assert "resuming from step 2" in again.stderr
+
+
+def test_a_resumed_run_keeps_the_model_that_it_started_from_wherever_its_file_is(
+    trained: Project, tmp_path: Path
+) -> None:
+    project, result = finetune(trained, tmp_path, max_steps=1)
+    assert result.status == 0, result.stderr
+    moved = shutil.copy(trained.folder / "runs/config/model.safetensors", tmp_path / "moved.safetensors")
+    settings = ("--set", "training.max_steps=2", "--set")
+    again = project.mtformer("train", project.config, *settings, f"training.init_from={moved}")
+    assert again.status == 0, again.stderr
+    other = project.folder / "runs/config/model.safetensors"
+    refused = project.mtformer("train", project.config, *settings, f"training.init_from={other}")
+    assert refused.status == 2
+    assert "the model of training.init_from has changed" in refused.stderr
 
 
 def test_frozen_parts_stay_bit_for_bit_and_the_others_move(trained: Project, tmp_path: Path) -> None:
@@ -111,8 +127,8 @@ def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them_before(trained:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"sets": ["model.d_model=64"]}, "model.d_model = 64, there 32"),
-        ({"sets": ["tokenizer={type: bpe}"]}, "tokenizer.type = bpe, there unigram"),
+        ({"sets": ["model.d_model=64"]}, "model.d_model = 64, but the bundle has 32"),
+        ({"sets": ["tokenizer={type: bpe}"]}, "tokenizer.type = bpe, but the bundle has unigram"),
         ({"sets": ["tokenizer={vocab_size: 270}"]}, "tokenizer.vocab_size = 270 is less than"),
         ({"sets": ["tokenizer={vocab_size: 9000}"]}, "set it to 328 or less"),
         ({"freeze": ["embeddings", "encoder", "decoder"]}, "nothing is left to train"),

@@ -49,6 +49,13 @@ def test_the_steps_of_a_run_are_those_that_its_first_limit_allows(
         assert rows(short.stdout)["time"].startswith(f"{minutes}:{seconds:02} and ")
 
 
+def test_a_preset_that_brings_post_norm_says_so(project: Project) -> None:
+    told = "preset base is the paper's, with post-norm: the learning rate peaks at 0.0027951 (model.norm=pre"
+    base = ("train", project.config, "--dry-run", "--set", "model.preset=base")
+    assert told in project.mtformer(*base).stderr
+    assert "post-norm" not in project.mtformer(*base, "--set", "model.norm=pre").stderr
+
+
 def test_a_dry_run_finds_what_is_wrong(project: Project) -> None:
     result = project.mtformer("train", project.config, "--dry-run", "--set", "tokenizer.vocab_size=200000")
     assert result.status == 2

@@ -1,8 +1,8 @@
-"""From a YAML file to a :class:`Config`, and every problem on the way told at once.
+"""From a YAML file to a :class:`Config`, with all problems reported at once.
 
-YAML gives the structure, the schema gives the types: plain scalars are kept as the characters that the user wrote, and
-pydantic parses them as what the field is. So ``5e-4`` is a number where a number is meant, and ``no`` and ``012`` stay
-text where text is meant.
+YAML provides the structure and the schema the types: plain scalars are kept as the characters in the file, and pydantic
+parses them by the type of their field. So ``5e-4`` is a number where the schema has a number, and ``no`` and ``012``
+are text where it has text.
 """
 
 import difflib
@@ -23,7 +23,7 @@ Lines = dict[Key, int]
 Overrides = dict[Key, str]
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read the config file at ``path`` and apply ``overrides``, each ``dotted.key=value`` with the value in YAML.
 
     Paths in it are made absolute from the file's folder, and ``run.name`` defaults to the file's name.
@@ -31,6 +31,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     Raises:
         UserError: naming file, line, key and remedy of all problems found.
     """
+    path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -58,18 +59,18 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def parse_source(text: str, src_lang: str, tgt_lang: str) -> Source:
-    """Read a source as it is named on the command line: ``key:value``, and more of them after commas.
+    """Read a source in the notation of the command line: ``key:value`` pairs, separated by commas.
 
-    So ``builtin:phrasebook,split:test`` is what ``{builtin: phrasebook, split: test}`` is in a config. Paths are
-    relative to the current folder.
+    ``builtin:phrasebook,split:test`` means ``{builtin: phrasebook, split: test}`` in a config. Paths are relative to
+    the current folder.
 
     Raises:
-        UserError: naming all that is wrong with it.
+        UserError: naming all problems.
     """
     given = [part.partition(":") for part in text.split(",")]
     values = {key.strip(): value.strip() for key, _, value in given}
     if not all(colon for _, colon, _ in given) or len(values) < len(given):
-        raise UserError(f"{text}: a source is named by its keys, as in tsv:pairs.tsv or builtin:phrasebook,split:test")
+        raise UserError(f"{text}: write a source as key:value, such as tsv:pairs.tsv or builtin:phrasebook,split:test")
     values = fill_in(values, {"{src_lang}": src_lang, "{tgt_lang}": tgt_lang})
     try:
         return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})
@@ -130,7 +131,7 @@ def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, ov
     where = f"--set {override}"
     keys = tuple(dotted.strip().split("."))
     if not equals or not all(keys):
-        yield f"{where}: give it as key=value, such as --set training.max_steps=1000"
+        yield f"{where}: write it as key=value, such as --set training.max_steps=1000"
         return
     try:
         value, problems = _parse_yaml(text, where, {})
@@ -146,18 +147,18 @@ def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, ov
             applied[keys[:depth]] = override
         section = section[parent]
         if not isinstance(section, dict):
-            yield f"{where}: `{parent}` holds no keys"
+            yield f"{where}: `{parent}` has no keys"
             return
     section[last] = value
     for key in [key for key in lines if key[: len(keys)] == keys]:
-        del lines[key]  # what stood in the file is no longer there
+        del lines[key]  # no longer in effect
     applied[keys] = override
 
 
 def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides, root: Key = ()) -> str:
     """Turn one of pydantic's errors into a sentence with file, line, key, what was given and what is allowed.
 
-    ``root`` is where in a config the part of it stands that was read alone.
+    ``root`` is the key of what was read, if it is only a part of a config.
     """
     loc = (*root, *details["loc"])
     key = _without_tags(loc)[len(root) :]
@@ -180,7 +181,7 @@ def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides,
 
 
 def _where(key: Key, name: str, lines: Lines, applied: Overrides) -> str:
-    """Tell where ``key``, or else the nearest that holds it, was given: in a line or in an override."""
+    """Return the line or the override that sets ``key``, or else the nearest section around it."""
     for n in range(len(key), 0, -1):
         if key[:n] in applied:
             return f"--set {applied[key[:n]]}"
@@ -190,13 +191,13 @@ def _where(key: Key, name: str, lines: Lines, applied: Overrides) -> str:
 
 
 def _without_tags(loc: Key) -> Key:
-    """Drop from pydantic's location the tags of unions: a source's follow an index, others are in brackets."""
+    """Drop the tags of unions from pydantic's location: those of sources follow an index, others are in brackets."""
     kept = (part for before, part in itertools.pairwise(loc) if not isinstance(before, int))
     return loc[:1] + tuple(part for part in kept if not str(part).startswith("["))
 
 
 def _allowed(details: ErrorDetails) -> str:
-    """Say in words what a value may be, from the type of the error."""
+    """Describe the values that are allowed, by the type of the error."""
     context = details.get("ctx", {})
     match details["type"]:
         case "int_parsing" | "int_type" | "int_from_float":
@@ -234,7 +235,7 @@ def _allowed(details: ErrorDetails) -> str:
 
 
 def _section_at(loc: Sequence[str | int]) -> type[Section] | None:
-    """Find the section of the schema that pydantic's location ``loc`` leads to."""
+    """Return the section of the schema at pydantic's location ``loc``."""
     section: type[Section] | None = Config
     for part in loc:
         if isinstance(part, str):
@@ -243,7 +244,7 @@ def _section_at(loc: Sequence[str | int]) -> type[Section] | None:
 
 
 def _subsections(section: type[Section]) -> dict[str, type[Section]]:
-    """Return the keys of ``section`` that hold sections of their own."""
+    """Return the keys of ``section`` that are sections themselves."""
     annotations = {name: field.annotation for name, field in section.model_fields.items()}
     return {
         name: annotation
@@ -253,7 +254,7 @@ def _subsections(section: type[Section]) -> dict[str, type[Section]]:
 
 
 def _suggestion(key: str, section: type[Section] | None) -> str:
-    """Name the valid key nearest to ``key``: in its own section, or else in another."""
+    """Suggest the valid key nearest to ``key``, from its own section or else from another."""
     if section is None:
         return ""
     elsewhere = {field: name for name, other in _subsections(Config).items() for field in other.model_fields}

@@ -40,13 +40,13 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     tokenizer = _inherit(config.tokenizer, base, _MAY_DIFFER_IN_TOKENIZER, "tokenizer", problems)
     wanted = config.tokenizer.vocab_size
     if wanted is not None and wanted < vocab_size:
-        problems.append(f"tokenizer.vocab_size = {wanted} is less than {vocab_size}")
+        problems.append(f"tokenizer.vocab_size = {wanted} is less than the {vocab_size} of the bundle")
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
-        raise UserError(f"{config.training.init_from} (training.init_from) is another model: {'; '.join(problems)}")
+        raise UserError(f"{config.training.init_from} (training.init_from) is a different model: {'; '.join(problems)}")
     return Base(model, tokenizer)
 
 
@@ -54,7 +54,9 @@ def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list
     """Return the section ``old`` with what the user has given and may change; note the rest as problems."""
     changed = {key: value for key in given.model_fields_set if (value := getattr(given, key)) != getattr(old, key)}
     problems += [
-        f"{section}.{key} = {value}, there {getattr(old, key)}" for key, value in changed.items() if key not in free
+        f"{section}.{key} = {value}, but the bundle has {getattr(old, key)}"
+        for key, value in changed.items()
+        if key not in free
     ]
     taken = {key: value for key, value in changed.items() if key in free and value is not None}
     return type(old).model_validate(old.model_dump() | taken)

@@ -19,11 +19,11 @@ from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.update import Updater
 
 _LEAST_TOKENS = 64
-_FEWEST_UPDATES = 100  # an epoch has: with larger batches a small corpus would be learned from in too few of them
+_FEWEST_UPDATES = 100  # of an epoch: larger batches would leave too few for learning a small corpus
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the most bytes that this process has used: of the GPU's memory, or of the machine's."""
+    """Return the peak memory of this process in bytes: the GPU's memory for ``cuda``, else the resident set."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -40,10 +40,10 @@ def used_memory(device: torch.device) -> int:
 
 
 def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: Corpus, ranks: Ranks = ALONE) -> int:
-    """Find by trying the largest ``max_tokens`` whose batches fit into the memory of all ranks, to an eighth of it.
+    """Return the largest ``max_tokens`` whose batches fit into the memory of all ranks, found by trial to an eighth.
 
-    Each trial is a batch of the longest pair, over and over: of all batches of a size, attention needs the most there.
-    An epoch keeps at least a hundred updates.
+    Each trial batch repeats the longest pair, since attention needs most memory there. An epoch keeps at least a
+    hundred updates.
 
     Raises:
         MtformerError: not even the smallest fits.
@@ -58,7 +58,7 @@ def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: C
         return make_batch(corpus, [longest] * max(1, max_tokens // length)).to(updater.device)
 
     with _limited_memory(ranks) if updater.device.type == "cpu" else nullcontext():
-        updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # so that the optimizer has what it needs
+        updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # allocates the moments of the optimizer
         found = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
     found = min(ranks.collect([found]))
     if found < _LEAST_TOKENS:
@@ -67,7 +67,7 @@ def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: C
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest number up to ``most`` that fits, to an eighth of it: by doubling, then by halving the gap."""
+    """Return the largest number up to ``most`` that fits, to an eighth, by doubling and then by bisection."""
     low, high = 0, min(1_024, most)
     while fits(high):
         if high == most:
@@ -81,17 +81,17 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 @contextmanager
 def _limited_memory(ranks: Ranks = ALONE) -> Iterator[None]:
-    """Let memory run out, inside, with an error that can be handled: Linux would rather kill the process.
+    """Inside, running out of memory raises an error instead of making Linux kill the process.
 
-    The ranks of a machine divide what is available among them.
+    The ranks of a machine share the available memory.
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # what RLIMIT_DATA counts
     except OSError:
-        raise UserError("training.max_tokens: auto finds out on GPUs and on Linux only: give a number") from None
+        raise UserError("training.max_tokens: auto works on GPUs and on Linux only: set a number") from None
     [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
-    ranks.wait()  # until all have read what is available before any takes of it
+    ranks.wait()  # until all have read what is available, before any allocates
     before = resource.getrlimit(resource.RLIMIT_DATA)
     limit = used + int(0.8 * available / int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     resource.setrlimit(resource.RLIMIT_DATA, (limit if before[1] == -1 else min(limit, before[1]), before[1]))

@@ -225,14 +225,14 @@ def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, r
 
 
 def _describe(config: ResolvedConfig, model: Transformer, ranks: Ranks) -> None:
-    n_parameters = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    n_parameters = f"{sum(parameter.numel() for parameter in model.parameters()):,}"
     n_tokens = f"{config.tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device
     if is_sharded(model):
         where += ", sharded"
     log.info(
-        "%.1f million parameters, vocabulary of %s tokens, %s on %s",
+        "%s parameters, vocabulary of %s tokens, %s on %s",
         n_parameters,
         n_tokens,
         config.training.precision,
