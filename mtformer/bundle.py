@@ -38,6 +38,7 @@ _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
+_MAX_MESSAGE = 200  # characters
 _MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
@@ -254,24 +255,27 @@ def load_bundle(path: str | Path) -> Bundle:
     if not path.is_file():
         raise UserError(f"there is no model at {path}")
     try:
-        _require_small_header(path)
-        with safe_open(path, framework="pt") as file:
-            metadata = dict(file.metadata() or {})
-            header = _read_header(metadata)
-            _require_tensors(file, header)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        return _load(path)
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path}: this is not an intact safetensors file: {_first_line(error)}") from None
+        reason = f"this is not an intact safetensors file: {error}"
     except _InvalidError as error:
-        raise UserError(f"{path}: {error}") from None
-    try:
-        if metadata.pop("digest", None) != digest(metadata, tensors):
-            raise UserError("its contents are not those that were written")
-        tokenizer = _make_tokenizer(tensors, header)
-        model = _make_model(tensors, header)
+        reason = str(error)
     except (ValueError, RuntimeError, UserError) as error:
-        raise UserError(f"{path}: this bundle is damaged: {_first_line(error)}") from None
-    return Bundle(model, tokenizer, header)
+        reason = f"this bundle is damaged: {error}"
+    raise UserError(f"{path}: {_shown(reason)}")
+
+
+def _load(path: Path) -> Bundle:
+    _require_small_header(path)
+    with safe_open(path, framework="pt") as file:
+        metadata = dict(file.metadata() or {})
+        header = _read_header(metadata)
+        _require_tensors(file, header)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    if metadata.pop("digest", None) != digest(metadata, tensors):
+        raise ValueError("its contents are not those that were written")
+    tokenizer = _make_tokenizer(tensors, header)
+    return Bundle(_make_model(tensors, header), tokenizer, header)
 
 
 def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -284,7 +288,7 @@ def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
 
 
 class _InvalidError(Exception):
-    """The reason why a file is not a bundle that can be loaded."""
+    """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
 
 
 def _require_small_header(path: Path) -> None:
@@ -304,7 +308,7 @@ def _read_header(metadata: Mapping[str, str]) -> Header:
     if found != FORMAT:
         raise _InvalidError(f"this bundle has format {found!r}, this version of mtformer reads {FORMAT!r}: upgrade it")
     if "header" not in metadata:
-        raise _InvalidError("this bundle is damaged: it has no header")
+        raise ValueError("it has no header")
     try:
         return Header.model_validate_json(metadata["header"])
     except ValidationError as error:
@@ -318,7 +322,7 @@ def _invalid_header(error: ValidationError) -> str:
         problem = f"{key} is missing"
     else:
         problem = f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
-    return f"this bundle's header is invalid: {problem[:150]}"
+    return f"this bundle's header is invalid: {problem}"
 
 
 def _require_tensors(file: Any, header: Header) -> None:
@@ -330,26 +334,24 @@ def _require_tensors(file: Any, header: Header) -> None:
     slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
     architecture = header.architecture
     if architecture.n_encoder_layers + architecture.n_decoder_layers > len(slices):
-        raise _InvalidError("this bundle is damaged: its header describes more layers than it has weights")
+        raise ValueError("its header describes more layers than it has weights")
     for name in _TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
         if name not in slices:
-            raise _InvalidError(f"this bundle is damaged: it lacks {name}")
+            raise ValueError(f"it lacks {name}")
         tokenizer = slices.pop(name)
         if tokenizer.get_dtype() != "U8" or len(tokenizer.get_shape()) != 1:
-            raise _InvalidError(f"this bundle is damaged: {name} is not a sequence of bytes")
+            raise ValueError(f"{name} is not a sequence of bytes")
     for name, tensor in slices.items():
         if not name.startswith(_WEIGHT):
-            raise _InvalidError(f"this bundle is damaged: it contains {name}, which is no weight of the model")
+            raise ValueError(f"it contains {name}, which is no weight of the model")
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
-            raise _InvalidError(f"this bundle is damaged: {name} is of type {tensor.get_dtype()}, not a float")
+            raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
     try:
         with torch.device("meta"):
             model = architecture.build()
         require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
     except ValidationError as error:
         raise _InvalidError(_invalid_header(error)) from None
-    except (ValueError, RuntimeError) as error:
-        raise _InvalidError(f"this bundle is damaged: {_first_line(error)}") from None
 
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
@@ -384,5 +386,8 @@ def _without_folders(value: Any) -> Any:
     return PurePath(value).name if is_path else value
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _shown(text: str) -> str:
+    """Make a message that may quote a hostile file safe for a terminal: one short line, without control characters."""
+    line = (text.splitlines() or [""])[0]
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= _MAX_MESSAGE else line[:_MAX_MESSAGE] + "…"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.cli.options import BeamOption, Device, DeviceOption, ModelOption
+from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def evaluate(
         output=output,
         device=device,
     )
-    print(_as_json(result) if json else _as_text(result))
+    print_result(_as_json(result) if json else _as_text(result))
 
 
 def _as_json(result: "Evaluation") -> str:
