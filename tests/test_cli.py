@@ -3,12 +3,12 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,16 +231,10 @@ def test_debug_shows_the_traceback(project: Project) -> None:
     assert "Traceback" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments", ["translate --beam-size 1", "data sample src:train.en,tgt:train.de --pair en-de -n 400"]
-)
-def test_a_reader_that_goes_away_does_not_fail_a_script(trained: Project, arguments: str) -> None:
-    command = f"set -o pipefail; {PROGRAM} {arguments} < train.en | true"
-    done = subprocess.run(["bash", "-c", command], cwd=trained.folder, capture_output=True, text=True, timeout=120)
-    assert done.stdout == ""
-    assert "Error" not in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0, done.stderr
+def test_a_reader_that_goes_away_does_not_fail_a_script(project: Project) -> None:
+    command = f"set -o pipefail; {PROGRAM} data sample src:train.en,tgt:train.de --pair en-de -n 400 | true"
+    done = subprocess.run(["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def final_weights(project: Project) -> dict[str, bytes]:
@@ -271,13 +265,6 @@ def test_ctrl_c_saves_and_the_same_command_resumes_to_the_same_weights(
     assert result.status == 0
     assert "resuming from step 11" in result.stderr
     assert final_weights(stopped) == final_weights(straight)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
@@ -317,13 +304,15 @@ def test_a_full_disk_while_saving_keeps_the_last_checkpoint(project: Project) ->
     # A limit on the size of files fails writes as a full disk does; it leaves room for configs, not for weights.
     assert project.mtformer("train", project.config).status == 0
     before = final_weights(project)
-    command = f"ulimit -f 40; exec {sys.executable} -m mtformer train {project.config} --set training.max_steps=40"
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, env=os.environ, timeout=120
-    )
-    assert done.returncode == 1, done.stderr
-    assert "cannot write" in done.stderr
-    assert "Traceback" not in done.stderr
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
+    try:
+        result = project.mtformer("train", project.config, "--set", "training.max_steps=40")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.status == 1
+    assert "cannot write" in result.stderr
+    assert "Traceback" not in result.stderr
     assert final_weights(project) == before
     assert project.mtformer("translate", "a").status == 0
 
@@ -381,10 +370,9 @@ def test_a_file_is_not_translated_into_itself(trained: Project, tmp_path: Path) 
     assert (text.read_text(), bundle.read_bytes()) == (SENTENCE, weights)
 
 
-@pytest.mark.parametrize("redirected", ["--output text <text", "--input text >>text"])
-def test_a_redirected_file_is_not_translated_into_itself(trained: Project, tmp_path: Path, redirected: str) -> None:
+def test_a_redirected_file_is_not_translated_into_itself(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "text").write_text(SENTENCE)
-    command = f"{PROGRAM} translate --model {trained.folder / 'runs/config'} {redirected}"
+    command = f"{PROGRAM} translate --model {trained.folder / 'runs/config'} --output text <text"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, "is both input and output" in done.stderr) == (2, True)
     assert (tmp_path / "text").read_text() == SENTENCE
@@ -412,27 +400,28 @@ def test_a_bad_byte_leaves_what_was_at_the_output(trained: Project, tmp_path: Pa
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_what_was_at_the_output(
-    trained: Project, tmp_path: Path, number: signal.Signals, status: int
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
 ) -> None:
     output = tmp_path / "out.txt"
     output.write_text("precious")
-    command = [*PROGRAM.split(), "translate", "--output", str(output)]
-    with subprocess.Popen(command, cwd=trained.folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin
-        process.stdin.write(f"{SENTENCE}\n".encode() * 1_000)
-        process.stdin.flush()
-        wait_for(lambda: any(path != output and path.stat().st_size for path in tmp_path.iterdir()))  # half written
-        process.send_signal(number)
-        assert process.wait(timeout=60) == status
+
+    def lines(path: Path) -> Iterator[str]:
+        yield from [SENTENCE] * 1_000  # these are translated and written
+        assert any(path != output and path.stat().st_size for path in tmp_path.iterdir())
+        signal.raise_signal(number)
+        yield "not reached"
+
+    monkeypatch.setattr("mtformer.text.lines.read_lines", lines)
+    result = trained.mtformer("translate", "--beam-size", "1", "--output", output)
+    assert result.status == status, result.stderr
     assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])
 
 
-@pytest.mark.parametrize(
-    "arguments", [["translate", SENTENCE], ["data", "sample", "src:test.en,tgt:test.de", "--pair=en-de"]]
-)
-def test_a_full_disk_behind_standard_output_is_reported(trained: Project, arguments: list[str]) -> None:
-    with Path("/dev/full").open("wb") as full:
-        command = [*PROGRAM.split(), *arguments]
-        done = subprocess.run(command, cwd=trained.folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+@pytest.mark.parametrize("arguments", ["--version", "data sample src:test.en,tgt:test.de --pair=en-de"])
+def test_a_full_disk_behind_standard_output_is_reported(project: Project, arguments: str) -> None:
+    command = f"{PROGRAM} {arguments} > /dev/full"
+    done = subprocess.run(["bash", "-c", command], cwd=project.folder, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert done.stderr.endswith("Error: cannot write standard output: No space left on device\n")
+    assert done.stderr.startswith("Error: ")
+    assert "No space left on device" in done.stderr
+    assert "unexpected" not in done.stderr

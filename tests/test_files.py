@@ -235,6 +235,17 @@ def test_an_output_that_is_an_input_is_refused_under_any_name(
             require_distinct(output, [None, missing, text])
 
 
+def test_a_dash_means_the_file_that_the_stream_is_redirected_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "text"
+    text.write_text(OLD)
+    for stream, output, source, name in (("_STDIN", text, "-", text), ("_STDOUT", Path("-"), text, "standard output")):
+        monkeypatch.setattr(f"mtformer.files.{stream}", text)
+        with pytest.raises(UserError, match=f"^{name} is both input and output"):
+            require_distinct(output, [Path(source)])
+
+
 def test_an_output_of_its_own_is_accepted(tmp_path: Path) -> None:
     text, other = tmp_path / "text", tmp_path / "other"
     text.write_text(OLD)

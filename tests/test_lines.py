@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtformer.errors import MtformerError, UserError
+from mtformer.errors import MtformerError, OutputClosed, UserError
 from mtformer.text.lines import is_utf8, open_output, read_lines
 
 ANY_LINES = ["first", "", "zwei\u2028drei", "vier\x85", "\x0cfünf\x1c", " 六。 ", "\ttab\r inside", "last 🙂"]
@@ -206,6 +206,20 @@ def test_an_output_that_is_a_link_is_written_where_it_points(tmp_path: Path) -> 
     with open_output(link) as file:
         file.write("text")
     assert (link.is_symlink(), real.read_text()) == (True, "text")
+
+
+def test_a_full_disk_behind_standard_output_and_a_reader_that_has_gone_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    for descriptor, expected in ((os.open("/dev/full", os.O_WRONLY), MtformerError), (writing, OutputClosed)):
+        with open(descriptor, "w", encoding="ascii") as stdout:  # noqa: PTH123 (a descriptor)
+            monkeypatch.setattr(sys, "stdout", stdout)
+            with pytest.raises(MtformerError) as error, open_output(None) as file:
+                file.write("text")
+            assert error.type is expected
+    assert str(error.value) == "standard output is closed"
 
 
 def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
