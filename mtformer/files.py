@@ -63,8 +63,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` write the file at a temporary path beside ``path``, and rename it to ``path`` once it is on disk.
 
     Raises:
+        UserError: a folder, a device or a pipe is at ``path``.
         MtformerError: it could not be written; what was at ``path`` before is still there.
     """
+    if path.exists() and not path.is_file():
+        raise UserError(f"cannot write {path}: it is not a regular file")
     temporary = _beside(path, "tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What goes to stderr: sentences for a person, or JSON objects for a machine."""
+"""Logging to stderr: sentences for a person, or JSON objects for a machine."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """Makes an object with ``time``, ``level``, ``message`` and, where a record has them, ``metrics``."""
+    """Formats a record as an object with ``time``, ``level``, ``message`` and, if it has them, ``metrics``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the object on one line."""
@@ -24,22 +24,22 @@ class JsonFormatter(logging.Formatter):
 
 
 def finite(values: dict[str, float]) -> dict[str, float | None]:
-    """Replace by None the numbers that JSON does not have."""
+    """Replace infinities and NaN, which JSON lacks, by None."""
     return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
 
 def log_to_stderr() -> None:
-    """Show what happens as sentences; of other packages only warnings."""
+    """Log messages as plain sentences; show only the warnings of other packages."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     logging.getLogger("mtformer").setLevel(logging.INFO)
 
 
 def log_as_json() -> None:
-    """From now on show JSON objects, and no progress bars between them."""
+    """Log JSON objects from now on, without progress bars between them."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter())
 
 
 def is_json() -> bool:
-    """Tell whether JSON objects are shown."""
+    """Tell whether JSON objects are logged."""
     return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, a line every so often elsewhere."""
+"""A progress bar on a terminal, an occasional line elsewhere."""
 
 import logging
 import sys
@@ -21,13 +21,20 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 
 class Progress:
-    """Shows how far a long piece of work is, on stderr.
+    """Shows the progress of long work on stderr.
 
     Use it as a context manager and call :meth:`advance`.
     """
 
     def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
-        """Say ``what`` is done, how many of ``unit`` it has (None: not known) and how many are done already."""
+        """Start at ``initial`` of ``total`` items.
+
+        Args:
+            what: the work, as in "translating".
+            total: the number of items; None if unknown.
+            initial: the number of items that are done already.
+            unit: the plural of an item, as in "lines".
+        """
         self._what, self._unit = what, unit
         self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and not logs.is_json()
         self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
@@ -46,7 +53,7 @@ class Progress:
         self._bar.close()
 
     def advance(self, n: int = 1, note: str = "") -> None:
-        """Count ``n`` more as done, with a short ``note`` to show beside."""
+        """Count ``n`` more items as done, and show a short ``note`` beside the progress."""
         self._done += n
         if note:
             self._bar.set_postfix_str(note, refresh=False)
@@ -64,7 +71,7 @@ class Progress:
 
 
 def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
-    """Yield ``items`` and show how many have been taken."""
+    """Yield ``items`` and show how many have been taken so far."""
     with Progress(what, unit=unit) as progress:
         for item in items:
             yield item
@@ -72,7 +79,7 @@ def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
 
 
 def clock(seconds: float) -> str:
-    """Write a time as minutes and seconds, or hours, minutes and seconds."""
+    """Format a time as ``m:ss``, or as ``h:mm:ss`` from an hour on."""
     if seconds == float("inf"):
         return "?"
     minutes, seconds = divmod(round(seconds), 60)

@@ -80,6 +80,13 @@ def test_the_new_replaces_the_old_and_leaves_nothing_beside_it(target: Target) -
     assert list(target.path.parent.iterdir()) == [target.path]
 
 
+def test_a_device_a_pipe_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
+        with pytest.raises(UserError, match=f"^cannot write {path}: it is not a regular file$"):
+            write_atomically(path, write_half_and_fail(AssertionError("not reached")))
+
+
 def test_missing_parent_folders_are_made(tmp_path: Path) -> None:
     write_atomically(tmp_path / "a" / "b" / "file", lambda path: path.write_text(NEW))
     assert (tmp_path / "a" / "b" / "file").read_text() == NEW

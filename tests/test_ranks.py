@@ -67,7 +67,7 @@ def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "train.de").write_text("zu wenig\n", encoding="utf-8")
     result = project.process("train", project.config, "--nproc", "2")
     assert result.status == 2
-    assert result.stderr.count("they are not translations line by line") == 1
+    assert result.stderr.count("they are not parallel line by line") == 1
     assert "Traceback" not in result.stderr
 
 

@@ -42,7 +42,7 @@ def test_errors_are_json_too(tmp_path: Path) -> None:
     assert result.status == 2
     last = json.loads(result.stderr.splitlines()[-1])
     assert last["level"] == "error"
-    assert "not translations line by line" in last["message"]
+    assert "not parallel line by line" in last["message"]
 
 
 def test_tensorboard_shows_the_curves_of_a_run_that_was_resumed(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of the file at ``path``, without line ends; ``-`` is standard input.
 
-    Only a line feed (or carriage return and line feed) ends a line: U+2028, U+0085 and form feeds stay inside, since
-    a tool that splits there shifts the two sides of a parallel text against each other.
+    Only a line feed, alone or after a carriage return, ends a line. U+2028, U+0085 and form feeds do not: splitting
+    there would misalign the two sides of parallel text.
 
     Raises:
-        UserError: a missing, binary, damaged or wrongly encoded file, naming it and the line.
+        UserError: the file is missing, binary, damaged or not UTF-8; the message names the file and the line.
     """
     name = "standard input" if str(path) == "-" else str(path)
     number = 0
@@ -43,7 +43,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def is_utf8(argument: str) -> bool:
-    """Tell whether an argument of the command line was UTF-8; Python keeps bytes that were not as lone surrogates."""
+    """Tell whether a command-line argument was UTF-8; Python decodes other bytes as lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 

@@ -1,4 +1,4 @@
-"""Sentence pairs from wherever the config says: text files, tsv, jsonl, data sets of the hub, the phrasebook."""
+"""Sentence pairs from the sources of a config: text files, tsv, jsonl, Hugging Face data sets, the phrasebook."""
 
 import hashlib
 import itertools
@@ -25,9 +25,9 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True)
 class ParallelText:
-    """The pairs of several sources in order, as they stand there; read anew, one by one, each time it is iterated.
+    """The unchanged pairs of several sources, in order; each iteration reads the sources again, pair by pair.
 
-    Iterating raises UserError for a source that cannot be read or whose two sides do not have equally many lines.
+    Iterating raises UserError if a source cannot be read or if its two sides differ in their number of lines.
     """
 
     sources: Sequence[Source]
@@ -50,7 +50,7 @@ class ParallelText:
                     yield from _from_phrasebook(source, self.src_lang, self.tgt_lang)
 
     def places(self, numbers: Iterable[int]) -> list[str]:
-        """Say where pairs stand, as file and line; they are numbered from 0 through all sources."""
+        """Return the places (file and line) of pairs, which are numbered from 0 through all sources."""
         wanted = sorted(numbers)
         found: list[str] = []
         first = 0
@@ -79,7 +79,7 @@ def _name(source: Source) -> str:
 
 
 class Fingerprint(NamedTuple):
-    """What tells one text from another.
+    """Identifies a text.
 
     Attributes:
         n_pairs: the number of pairs.
@@ -91,7 +91,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(pairs: Iterable[SentencePair]) -> Fingerprint:
-    """Read ``pairs`` through, count them and take their digest."""
+    """Count ``pairs`` and compute their digest, in one pass."""
     digest = hashlib.sha256()
     n_pairs = 0
     for pair in pairs:
@@ -114,25 +114,25 @@ def _unequal_message(source: TextFiles) -> str:
     tgt_lengths = np.array([len(line) for line in read_lines(source.tgt)], dtype=np.float64)
     message = (
         f"{source.src} has {len(src_lengths):,} lines, {source.tgt} has {len(tgt_lengths):,}: "
-        "they are not translations line by line"
+        "they are not parallel line by line"
     )
     if not len(src_lengths) or not len(tgt_lengths):
         return message
-    return f"{message}; they seem to shift against each other near line {_shift_point(src_lengths, tgt_lengths):,}"
+    return f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}"
 
 
 def _shift_point(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> int:
     """Guess from line lengths the line (from 1) after which the longer text has its surplus lines.
 
-    Lines that translate each other have lengths of similar ratio. With the surplus lines taken out at line k, the lines
-    before k are compared as they stand and those after it shifted; the k where this fits best is where they stand.
+    Lines that translate each other have a similar ratio of lengths. For each line k, compare the lines before k as they
+    are and those after it shifted by the surplus; return the k that fits best.
     """
     longer, shorter = sorted((np.log1p(src_lengths), np.log1p(tgt_lengths)), key=len, reverse=True)
     surplus, n = len(longer) - len(shorter), len(shorter)
     longer, shorter = longer - np.median(longer), shorter - np.median(shorter)
     unshifted = np.abs(longer[:n] - shorter)
     shifted = np.abs(longer[surplus:] - shorter)
-    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of shifting after k lines, less a constant
+    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of a shift after k lines, up to a constant
     return int(np.argmin(cost)) + 1
 
 
@@ -140,7 +140,7 @@ def _from_tsv(path: Path) -> Iterator[SentencePair]:
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
         if len(columns) < 2:
-            raise UserError(f"{path}:{number}: there is no tab in this line: {line[:80]!r}")
+            raise UserError(f"{path}:{number}: this line has no tab: {line[:80]!r}")
         yield SentencePair(columns[0], columns[1])
 
 
@@ -154,11 +154,11 @@ def _from_jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[SentencePair
 
 
 def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
-    import datasets  # imported here: it takes seconds, and most runs read files
+    import datasets  # here: importing it takes seconds, and most runs read files
 
     try:
         rows = datasets.load_dataset(source.hf, source.config, split=source.split)
-    except Exception as error:  # the library raises many kinds, and all mean that this source cannot be had
+    except Exception as error:  # of many kinds, all of which mean that the source cannot be loaded
         causes = [error, error.__cause__] if error.__cause__ else [error]  # the cause names the line of a bad file
         reason = ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes)
         raise UserError(f"cannot load the data set {source.hf} (split {source.split}): {reason}") from error
@@ -176,7 +176,7 @@ def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Itera
 
 
 def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePair:
-    """Take a pair from a row, in which it may stand below ``translation`` as in the hub's data sets for translation."""
+    """Extract a pair from a row, where it may be under ``translation``, as in translation data sets of the hub."""
     if isinstance(row, dict) and isinstance(row.get("translation"), dict):
         row = row["translation"]
     if not isinstance(row, dict):
@@ -186,7 +186,7 @@ def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePa
             found = ", ".join(map(str, row)) or "none"
             raise UserError(f"{where}: there is no text under {key!r}; the keys are: {found}")
         if not is_utf8(row[key]):
-            raise UserError(f"{where}: the text under {key!r} holds half a character (a lone surrogate)")
+            raise UserError(f"{where}: the text under {key!r} contains half a character (a lone surrogate)")
     return SentencePair(_one_line(row[src_key]), _one_line(row[tgt_key]))
 
 
