@@ -91,7 +91,7 @@ class RunFolder:
         path = self.path / "lock"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+", encoding="utf-8")
+            file = path.open("a+b", buffering=0)
         except OSError as error:
             raise MtformerError(f"cannot write {path}: {error.strerror}") from error
         with file:
@@ -99,7 +99,7 @@ class RunFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
-                holder = file.read().strip() or "another process"
+                holder = file.read().decode(errors="replace").strip() or "another process"
                 raise UserError(
                     f"{self.path}: {holder} is training in this folder. Wait for it, stop it, or give this run another "
                     "name (--set run.name=…)"
@@ -108,9 +108,11 @@ class RunFolder:
                 if error.errno not in _CANNOT_LOCK:
                     raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
                 log.warning("this file system cannot lock %s: make sure that nothing else trains there", path)
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
+            try:
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            except OSError as error:
+                raise MtformerError(f"cannot write {path}: {error.strerror}") from error
             yield
 
 
@@ -135,7 +137,10 @@ class Journal:
     def sync(self) -> None:
         """Wait until all lines are on disk."""
         if self.path.is_file():
-            sync(self.path)
+            try:
+                sync(self.path)
+            except OSError as error:
+                raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 
     def has_validations(self) -> bool:
         """Tell whether a line contains validation scores."""
