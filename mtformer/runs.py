@@ -143,7 +143,7 @@ class Journal:
                 raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 
     def has_validations(self) -> bool:
-        """Tell whether a line contains validation scores."""
+        """Return whether a line contains validation scores."""
         return self.path.is_file() and b'"valid_loss"' in self.path.read_bytes()
 
     def cut(self, last_step: int) -> None:

@@ -1,4 +1,4 @@
-"""One model from several: the mean of the weights of checkpoints or of bundles."""
+"""Average the weights of checkpoints or of bundles into one model."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -17,16 +17,16 @@ log = logging.getLogger(__name__)
 
 
 def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int | None) -> None:
-    """Write a bundle whose weights are the mean of those of a run's checkpoints (Popel and Bojar 2018).
+    """Write a bundle with the mean of the weights of a run's checkpoints (Popel and Bojar 2018).
 
     Args:
         run: the folder of the run.
         output: the bundle to write.
-        last: take so many of the newest checkpoints; all there are, when neither is given.
-        best: take those of so many of the best validations.
+        last: average this many of the newest checkpoints; if ``best`` is not given either, all of them.
+        best: average the checkpoints of this many of the best validations.
 
     Raises:
-        UserError: there are not as many.
+        UserError: there are fewer, or one cannot be loaded.
     """
     folder = RunFolder(run).checkpoints
     found = list_checkpoints(folder) if best is None else best_checkpoints(folder)
@@ -34,7 +34,7 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
     if not found or len(found) < wanted:
         key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
         raise UserError(
-            f"{run} has {len(found)} checkpoints{meant}, not {wanted}; training.{key} says how many are kept"
+            f"{run} has {len(found)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"
         )
     chosen = found[:wanted]
     log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
@@ -43,10 +43,10 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
 
 
 def average_bundles(paths: Sequence[Path], output: Path) -> None:
-    """Write a bundle whose weights are the mean of those of the given ones.
+    """Write a bundle with the mean of the weights of the given ones.
 
     Raises:
-        UserError: one of them has other pieces or other sizes.
+        UserError: their tokenizers or sizes differ.
     """
     first = load_bundle(paths[0])
     bundles = map(load_bundle, paths)
@@ -54,27 +54,27 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
     def weights_of(path: Path, bundle: Bundle) -> dict[str, Tensor]:
         ours, theirs = bundle.tokenizer, first.tokenizer
         if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
-            raise UserError(f"{path} has another tokenizer than {paths[0]}: their weights have no common meaning")
+            raise UserError(f"{path} and {paths[0]} have different tokenizers: their weights cannot be averaged")
         if _shape(bundle) != _shape(first):
-            raise UserError(f"{path} is another kind of model, or of other sizes, than {paths[0]}")
+            raise UserError(f"{path} and {paths[0]} are models of different architecture or size")
         return weights(bundle.model)
 
     _save_mean(first, map(weights_of, paths, bundles), len(paths), output)
 
 
 def _shape(bundle: Bundle) -> dict[str, object]:
-    """Return the settings of a model that its weights have their meaning by."""
+    """Return the settings of a model that determine the meaning of its weights."""
     architecture = bundle.header.architecture
     free = {"dropout", "layer_drop"} | (set() if architecture.positions == "learned" else {"max_length"})
     return architecture.model_dump(exclude=free)
 
 
 def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, output: Path) -> None:
-    """Write ``bundle`` with the mean of the weights of ``n`` models, which are read one after the other."""
+    """Write ``bundle`` with the mean weights of ``n`` models, which are read one at a time."""
     total: dict[str, Tensor] = {}
     for model in models:
         for name, tensor in model.items():
             total[name] = total.get(name, 0) + tensor.double() / n
     load_weights(bundle.model, {name: tensor.float() for name, tensor in total.items()})
-    header = bundle.header.model_copy(update={"scores": {}})  # those of the bundle are of other weights
+    header = bundle.header.model_copy(update={"scores": {}})  # the bundle's scores are of other weights
     save_bundle(output, replace(bundle, header=header))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM turned into a wish that the loop grants when the step is done."""
+"""Turn Ctrl-C and SIGTERM into a request that the training loop meets at the end of a step."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 
 class Interrupt:
-    """While it is entered, the first Ctrl-C or SIGTERM sets :attr:`requested`; a second one interrupts at once."""
+    """Inside, the first Ctrl-C or SIGTERM sets :attr:`requested`; the second one raises KeyboardInterrupt at once."""
 
     _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -50,7 +50,7 @@ def without_nproc(arguments: list[str]) -> list[str]:
 
 
 def is_first_rank() -> bool:
-    """Tell whether this process is the only one, or of several the one that prints."""
+    """Return whether this process is the only one, or of several the one that prints."""
     return os.environ.get("RANK", "0") == "0"
 
 
@@ -67,6 +67,6 @@ def end_at_once() -> None:
 
 
 def is_restart() -> bool:
-    """Tell whether torchrun or Slurm has restarted this process after a failure: it must resume, even with --fresh."""
+    """Return whether torchrun or Slurm has restarted this process after a failure: it must resume, even with --fresh."""
     counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
     return any(count != "0" for count in counts)

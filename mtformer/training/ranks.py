@@ -1,4 +1,4 @@
-"""Data-parallel training: several processes, started by torchrun, that share every batch and stay alike.
+"""Data-parallel training: several processes, started by torchrun, share every batch and keep the same weights.
 
 Each rank computes the gradients of its rows of a batch; they are summed over all ranks before the update. The sums are
 those of the whole batch, so a config means the same for any number of ranks; only dropout draws other masks.
@@ -26,11 +26,11 @@ Item = TypeVar("Item")
 
 
 class Ranks:
-    """The processes that train together, seen from one of them.
+    """One of the processes that train together.
 
     Attributes:
         rank: the number of this process, from 0.
-        size: how many there are; alone, all methods return what they were given.
+        size: how many there are; with one, all methods return their arguments.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -38,20 +38,20 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that writes files and speaks to the user."""
+        """Whether this process is the one that writes files and prints."""
         return self.rank == 0
 
     def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Return this rank's share, every ``size``-th item; of few items some ranks get none."""
+        """Return this rank's share, every ``size``-th item; some ranks get none if there are few."""
         return items[self.rank :: self.size]
 
     def unshare(self, items: Sequence[Item]) -> list[Item]:
-        """Undo :meth:`share`: bring the shares of all ranks together, in order."""
+        """Undo :meth:`share`: gather the shares of all ranks, in order."""
         shares = self._gather(items)
         return [shares[i % self.size][i // self.size] for i in range(sum(map(len, shares)))]
 
     def collect(self, items: Sequence[Item]) -> list[Item]:
-        """Bring together what each rank has found, however much that is; what several have found comes once."""
+        """Gather the items of all ranks, however many each has, without duplicates."""
         return list(dict.fromkeys(item for found in self._gather(items) for item in found))
 
     def _gather(self, items: Sequence[Item]) -> list[Sequence[Item]]:
@@ -62,7 +62,7 @@ class Ranks:
         return gathered
 
     def sum(self, *numbers: float) -> list[float]:
-        """Add up numbers over all ranks."""
+        """Sum numbers over all ranks."""
         if self.size == 1:
             return list(numbers)
         total = torch.tensor(numbers, dtype=torch.float64)
@@ -70,11 +70,11 @@ class Ranks:
         return total.tolist()
 
     def wait(self) -> None:
-        """Go on when all ranks have come here."""
+        """Wait until all ranks have called this."""
         self.sum(0.0)
 
     def sum_in_place(self, tensors: Sequence[Tensor]) -> None:
-        """Add up tensors over all ranks, in one message."""
+        """Sum tensors over all ranks, in one message."""
         if self.size == 1:
             return
         message = torch.cat([tensor.flatten() for tensor in tensors])
@@ -83,7 +83,7 @@ class Ranks:
             tensor.copy_(part.view_as(tensor))
 
     def by_first(self, work: Callable[[], Item]) -> Item:
-        """Let the first rank alone do some work, and give its result to all; when it fails, the others end silently."""
+        """Let the first rank alone do some work and return its result to all; if it fails, the others exit silently."""
         if self.size == 1:
             return work()
         outcome: list[Any] = [None, None]
@@ -105,10 +105,10 @@ ALONE = Ranks()
 
 @contextmanager
 def joined_ranks(device: torch.device) -> Iterator[Ranks]:
-    """Join the other processes that torchrun has started; alone if it has not.
+    """Join the other processes that torchrun has started, if any.
 
     Raises:
-        MtformerError: another rank was lost under way.
+        MtformerError: contact to another rank was lost.
     """
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield ALONE
@@ -174,5 +174,5 @@ def _lacking_gpus(n_processes: int) -> list[str]:
 
 
 def _is_lost_contact(error: RuntimeError) -> bool:
-    """Tell whether a collective operation has failed; gloo has no exception of its own for that."""
+    """Return whether a collective operation has failed; gloo has no exception class for that."""
     return isinstance(error, dist.DistError) or "gloo" in str(error).lower() or "onnection" in str(error)

@@ -4,11 +4,14 @@ import importlib.util
 import logging
 import os
 import secrets
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from mtformer import logs
 from mtformer.config import Config
 from mtformer.errors import UserError
+from mtformer.files import write_atomically
 from mtformer.runs import RunFolder
 
 log = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class WandbWriter:
 
         file = folder.wandb_id
         if not file.is_file():
-            file.write_text(secrets.token_hex(4), encoding="utf-8")
+            write_atomically(file, partial(Path.write_text, data=secrets.token_hex(4), encoding="utf-8"))
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "mtformer"),
             name=config.run.name,
