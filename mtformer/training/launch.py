@@ -67,6 +67,6 @@ def end_at_once() -> None:
 
 
 def is_restart() -> bool:
-    """Return whether torchrun or Slurm has restarted this process after a failure: it must resume, even with --fresh."""
+    """Return whether torchrun or Slurm has restarted this process: it must resume then, even with --fresh."""
     counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
     return any(count != "0" for count in counts)

@@ -66,8 +66,9 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     """
     folder = RunFolder.of(config)
     with joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
+        device = local_device(pick_device(config.training.device), ranks)
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
-        trainer = _prepare(config, ranks, fresh)
+        trainer = _prepare(config, device, ranks, fresh)
         if fresh:
             ranks.by_first(lambda: _clear(folder))
         if trainer.resume():
@@ -88,13 +89,12 @@ def dry_run(config: Config, *, fresh: bool = False) -> str:
     Raises:
         UserError: as :func:`train` would.
     """
-    trainer = _prepare(config, ALONE, fresh)
+    trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
     return forecast(trainer)
 
 
-def _prepare(config: Config, ranks: Ranks, fresh: bool) -> Trainer:
+def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool) -> Trainer:
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
-    device = local_device(pick_device(config.training.device), ranks)
     require_packages(config)
     data = config.data
     train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
