@@ -137,4 +137,4 @@ def test_bundles_with_other_pieces_have_no_average(run: Project, trained: Projec
     bundles[1] = tmp_path / "runs/config/model.safetensors"
     result = run.mtformer("average", *bundles, "--output", tmp_path / "x.safetensors")
     assert result.status == 2
-    assert "has another tokenizer" in result.stderr
+    assert "have different tokenizers" in result.stderr
