@@ -55,7 +55,7 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 def keep_freed_memory() -> None:
     """Let the C library keep what tensors have freed for the next ones, where it is glibc.
 
-    By its rules it gives large pieces back to the system at once, whose return costs a training step on a CPU one part
+    By its rules it gives large blocks back to the system at once, whose return costs a training step on a CPU one part
     in twenty (docs/performance.md). It then never gives back more than the most that was needed at one time.
     """
     trim_threshold, mmap_threshold = -1, -3  # mallopt(3)

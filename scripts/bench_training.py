@@ -1,6 +1,6 @@
 """Train mtformer and its peers in turn on the same text and tell how fast each is.
 
-All train 3+3 layers, d_model 256, 4 heads, d_ff 1024, dropout 0.1 and label smoothing 0.1 on the same 8,000 pieces,
+All train 3+3 layers, d_model 256, 4 heads, d_ff 1024, dropout 0.1 and label smoothing 0.1 on the same 8,000 tokens,
 tied three ways, with about 4,096 target tokens a batch. The systems take turns, and medians are told, because machines
 drift. MFU is the share of the machine's rate of matrix products, measured before every turn and in the type that a
 system computes in, that the arithmetic of its steps reaches; padding and dropout are no arithmetic.

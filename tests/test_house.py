@@ -1,6 +1,7 @@
 """The rooms of the house and the direction of imports between them."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import mtformer
 
 PACKAGE = Path(mtformer.__file__).parent
+ROOT = PACKAGE.parent
 
 # Left to right; a room imports only from rooms to its left, or from itself.
 ROOMS = (
@@ -88,3 +90,12 @@ def test_imports_point_to_the_left() -> None:
 def test_nothing_unpickles() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
     assert [path.name for path, text in sources.items() if "torch.load" in text or "import pickle" in text] == []
+
+
+def test_users_read_of_tokens_and_not_of_pieces() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    texts = {path: [path.read_text(encoding="utf-8")] for path in pages}
+    for path in PACKAGE.rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        texts[path] = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert [path.name for path, found in texts.items() if re.search(r"\bpieces?\b", "\n".join(found))] == []

@@ -363,7 +363,7 @@ class SearchOptions(Section):
     length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
     """The exponent alpha of Wu et al. 2016; larger means longer translations."""
     max_length_factor: float = Field(default=2.0, gt=0, le=100)
-    """A translation is ended after this many pieces per source piece …"""
+    """A translation is ended after this many tokens per source token …"""
     max_length_offset: int = Field(default=20, ge=1, le=10_000)
     """… plus this many."""
     batch_tokens: int = Field(default=4096, ge=1, le=2**20)

@@ -48,11 +48,11 @@ def smoothed_cross_entropy(
 ) -> Losses:
     """Return the summed losses of the logits hidden·Wᵀ, which never exist all at once.
 
-    Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V pieces. With logits z that
+    Label smoothing (Szegedy et al. 2016) gives the target 1 - ε and spreads ε over the V tokens. With logits z that
     loss is logsumexp(z) - (1 - ε)·z[y] - ε·mean(z): the plain cross entropy and ε·(z[y] - mean(z)).
 
     R-Drop (Liang et al. 2021, equation 4) has two predictions p1 and p2 of each target. Its loss, halved to be one of a
-    piece as well, is the mean of both cross entropies and α/4 · (KL(p1 ‖ p2) + KL(p2 ‖ p1)).
+    token as well, is the mean of both cross entropies and α/4 · (KL(p1 ‖ p2) + KL(p2 ‖ p1)).
 
     The products are in autocast's type or else in that of ``hidden``, the sums in the weights' own.
 
@@ -113,7 +113,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             if with_gradient:
                 d_hidden[:, rows] = (p @ w).unflatten(0, (k, -1))
                 d_weight += p.t() @ h_rows
-        # What is alike for all rows or all pieces, and the targets, need no pass over the logits.
+        # What is alike for all rows or all tokens, and the targets, need no pass over the logits.
         target = target.repeat(k)
         w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (K·N, D), (D,)
         penalty += label_smoothing * (hidden * (w_target - w_mean)).sum()

@@ -43,7 +43,7 @@ class Update:
 
     @property
     def mean_loss(self) -> float:
-        """The loss per target piece."""
+        """The loss per target token."""
         return self.loss / self.n_tokens
 
 
@@ -68,10 +68,10 @@ class Updater:
         """Do one update on the batches together; or find a fault, and leave the weights as they are.
 
         Args:
-            batches: this rank's share of them; the summed losses are divided by the target pieces of all batches.
+            batches: this rank's share of them; the summed losses are divided by the target tokens of all batches.
             step: the number of the update.
             rate: the learning rate.
-            usual_loss: of a target piece in the updates before; ``spike_factor`` times as much is a fault.
+            usual_loss: per target token in earlier updates; ``spike_factor`` times as much is a fault.
 
         Raises:
             MtformerError: a single sentence pair does not fit into memory.
@@ -104,7 +104,7 @@ class Updater:
         return [i for is_finite, i in everywhere if not is_finite] or [i for _, i in everywhere]
 
     def fits(self, batch: Batch) -> bool:
-        """Tell whether there is memory for the gradients of ``batch`` in one piece; nothing else changes."""
+        """Tell whether there is memory for the gradients of all of ``batch`` at once; nothing else changes."""
         try:
             self._gradients([batch], 1, batch.n_tokens)
         except (RuntimeError, MemoryError) as error:
