@@ -22,8 +22,8 @@ def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Return a copy of each parameter once, under its first name, however many places share it."""
-    # Copies, for numpy(), which a digest needs, would keep the storage of a sharded model's weights from being let go.
+    """Return a copy of each parameter on the CPU; a shared one appears once, under its first name."""
+    # Copies: numpy(), which a digest needs, would keep the storage of a sharded model's weights from being freed.
     return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
 
 
