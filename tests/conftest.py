@@ -19,6 +19,7 @@ import yaml
 from filelock import FileLock
 
 from mtformer.cli import main
+from mtformer.config import ResolvedTraining
 
 ENGLISH = ["the red house", "a small dog", "my old friend", "this green car", "every good book", "her new garden"]
 GERMAN = [
@@ -113,6 +114,18 @@ class Result:
     status: int
     stdout: str
     stderr: str
+
+
+def training_settings(**given: object) -> ResolvedTraining:
+    """Return settings of training with ``given`` ones among them."""
+    settings = {
+        "max_tokens": 64,
+        "learning_rate": 0.001,
+        "warmup_steps": 0,
+        "precision": "fp32",
+        "early_stopping_patience": None,
+    }
+    return ResolvedTraining.model_validate(settings | given)
 
 
 def sentence_pairs(n: int, seed: int = 1) -> list[tuple[str, str]]:

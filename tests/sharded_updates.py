@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from conftest import training_settings
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from mtformer.config.schema import ModelConfig, TrainingConfig
+from mtformer.config.schema import ModelConfig
 from mtformer.data.batches import Batch, pad
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
@@ -43,8 +44,8 @@ def make_model(frozen: Sequence[str], **sizes: Any) -> Transformer:
 
 
 def make_updater(model: Transformer, ranks: Ranks, **settings: Any) -> Updater:
-    training = {"max_grad_norm": 1e3, "ema_decay": 0.9, "precision": "fp32"} | settings
-    updater = Updater(model, TrainingConfig.model_validate(training), ranks)
+    training = {"max_grad_norm": 1e3, "ema_decay": 0.9} | settings
+    updater = Updater(model, training_settings(**training), ranks)
     if "optimizer" not in settings:  # which shows any difference in the gradients, unlike AdamW
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         updater.optimizers = [torch.optim.SGD(trained, lr=0.0)]
@@ -109,7 +110,7 @@ def starve(ranks: Ranks) -> str:
     model = make_model(())
     shard(model, torch.device("cpu"))
     try:
-        Starved(model, TrainingConfig(), ranks).update([make_batch([0, 1])], 1, 0.1)
+        Starved(model, training_settings(), ranks).update([make_batch([0, 1])], 1, 0.1)
     except MtformerError as error:
         return str(error)
     return ""

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import training_settings
 from faults import UNREADABLE, PowerCut, power_cut_before, unreadable
 from safetensors import safe_open
 from torch import Tensor
 
-from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
@@ -40,7 +41,7 @@ class Training:
             d_model=8, n_heads=2, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers, dropout=0.3
         )
         self.model = Transformer(config, src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16)
-        self.updater = Updater(self.model, TrainingConfig.model_validate({"precision": "fp32", **settings}))
+        self.updater = Updater(self.model, training_settings(**settings))
         self.step = 0
 
     def update(self, n_times: int = 1) -> None:

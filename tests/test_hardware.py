@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_memory import SETTINGS
+from conftest import training_settings
 from test_update import CORPUS, make_updater
 
 from mtformer.config import Precision
@@ -60,7 +60,9 @@ def test_the_fastest_of_several_updates_counts_and_the_first_does_not(monkeypatc
 
     monkeypatch.setattr(Updater, "update", take_time)
     monkeypatch.setattr("mtformer.training.timing.time.perf_counter", lambda: now)
+    precisions: tuple[Precision, ...] = ("bf16", "fp32")
+    trials = {precision: training_settings(precision=precision) for precision in precisions}
     updater = make_updater()
     before = [parameter.detach().clone() for parameter in updater.model.parameters()]
-    assert seconds_per_update(updater.model, SETTINGS, CORPUS) == pytest.approx({"bf16": 2, "fp32": 4})
+    assert seconds_per_update(updater.model, trials, CORPUS) == pytest.approx({"bf16": 2, "fp32": 4})
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))

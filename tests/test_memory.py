@@ -7,18 +7,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 import yaml
-from conftest import make_project
+from conftest import make_project, training_settings
 from test_update import CORPUS, make_updater
 
-from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.training.memory import _largest, _limited_memory, largest_max_tokens, peak_memory
 from mtformer.training.update import Updater, is_out_of_memory
 
-SETTINGS = ResolvedTraining(
-    max_tokens=64, learning_rate=0.001, warmup_steps=0, precision="fp32", early_stopping_patience=None
-)
+SETTINGS = training_settings()
 
 
 @pytest.mark.parametrize("limit", [1, 64, 700, 1_023, 1_024, 1_500, 5_000, 123_456])

@@ -4,10 +4,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import training_settings
 from torch import Tensor
 from torch.testing import assert_close
 
-from mtformer.config import ModelConfig, TrainingConfig
+from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.errors import MtformerError
@@ -31,7 +32,7 @@ def make_updater(*, dropout: float = 0.0, **settings: Any) -> Updater:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=dropout)
     torch.manual_seed(1)
     model = Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=16)
-    return Updater(model, TrainingConfig.model_validate({"precision": "fp32", **settings}))
+    return Updater(model, training_settings(**settings))
 
 
 def with_sgd(**settings: Any) -> Updater:

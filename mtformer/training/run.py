@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -208,20 +208,21 @@ def _build(
 def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, ranks: Ranks) -> Facts:
     """Add the facts that ``auto`` leaves to this model on this machine."""
     device = next(model.parameters()).device
-    trial = resolve(config, facts).training
 
-    def measure() -> dict[Precision, float]:
-        return (
-            {} if is_sharded(model) else seconds_per_update(model, trial, corpus)
-        )  # one rank alone has no whole model
+    def measure() -> Mapping[Precision, float]:
+        if is_sharded(model):  # one rank alone has no whole model
+            return {}
+        precisions: tuple[Precision, ...] = ("bf16", "fp32")
+        trials = {p: resolve(config, replace(facts, precision=p)).training for p in precisions}
+        return seconds_per_update(model, trials, corpus)
 
     precision = ranks.by_first(lambda: pick_precision(config.training.precision, device, measure))
-    facts = replace(facts, precision=precision)
+    measured = replace(facts, precision=precision)
     if config.training.max_tokens == "auto":
-        max_tokens = largest_max_tokens(model, resolve(config, facts).training, corpus, ranks)
+        max_tokens = largest_max_tokens(model, resolve(config, measured).training, corpus, ranks)
         log.info("batches of up to %s tokens", f"{max_tokens:,}")
-        facts = replace(facts, max_tokens=max_tokens)
-    return facts
+        measured = replace(measured, max_tokens=max_tokens)
+    return measured
 
 
 def _describe(config: ResolvedConfig, model: Transformer, ranks: Ranks) -> None:

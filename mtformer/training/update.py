@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mtformer.config import TrainingConfig
+from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.hardware import autocast
@@ -54,7 +54,7 @@ class Updater:
         n_parts: of each batch, taken one after the other; more when memory has run out.
     """
 
-    def __init__(self, model: Transformer, settings: TrainingConfig, ranks: Ranks = ALONE) -> None:
+    def __init__(self, model: Transformer, settings: ResolvedTraining, ranks: Ranks = ALONE) -> None:
         """Set up the optimizers, and the average of the weights, that ``settings`` ask for."""
         self.model = model
         self.settings = settings
