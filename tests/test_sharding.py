@@ -114,7 +114,7 @@ def config_of(training: dict[str, Any], **model: Any) -> Config:
 def test_what_cannot_be_sharded_is_told() -> None:
     with pytest.raises(ValidationError, match="max_tokens = auto tries a whole model on each device"):
         config_of({"shard": True, "max_tokens": "auto"})
-    with pytest.raises(ValidationError, match=r"model.layer_drop = 0\.1: each rank would leave out other layers"):
+    with pytest.raises(ValidationError, match=r"model.layer_drop = 0\.1: each rank would skip other layers"):
         config_of({"shard": True}, layer_drop=0.1)
     tokenizer = cast(Any, SimpleNamespace(joint=True, src_vocab_size=300, tgt_vocab_size=300))
     config = resolve(config_of({}, layer_drop=0.1), Facts(n_pairs=1))
