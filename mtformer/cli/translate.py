@@ -50,15 +50,16 @@ def translate(
     source = input or Path("-")
     bundle = find_model(model)
     require_distinct(output or Path("-"), [bundle, *([source] if text is None else [])])
-    typed = text is None and str(source) == "-" and sys.stdin.isatty()  # who types a line waits for its translation
+    typed = text is None and str(source) == "-" and sys.stdin.isatty()
+    at_once = 1 if typed else 1_000  # who types a line waits for its translation
     with open_output(output) as file:  # opened first: a wrong path must not cost the work
         translator = Translator.load(bundle, device, beam_size=beam_size, length_penalty=length_penalty, n_best=n_best)
         texts, lines = tee(text.split("\n") if text is not None else read_lines(source))
         with Progress("translating", unit="lines") as progress:
-            found = translator.stream(lines, at_once=1 if typed else 1_000, on_progress=progress.advance)
+            found = translator.stream(lines, at_once=at_once, on_progress=progress.advance)
             for number, (line, translations) in enumerate(zip(texts, found, strict=True), 1):
                 file.write(_format(number, line, translations, format))
-                if typed:
+                if number % at_once == 0:
                     file.flush()
 
 
