@@ -104,13 +104,12 @@ class _Finished:
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
         scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
         ended = (candidates.tokens == EOS_ID) & (scores > self.threshold[sentences, None])  # (n, 2K)
-        for row, column in ended.nonzero().tolist():
-            sentence, beam = int(sentences[row]), int(candidates.beams[row, column])
-            token_log_probs = [
-                *beams.token_log_probs[row, beam].tolist(),
-                float(candidates.token_log_probs[row, column]),
-            ]
-            hypothesis = Hypothesis(ids[row, beam, 1:].tolist(), token_log_probs)
+        rows, columns = ended.nonzero(as_tuple=True)
+        parents = candidates.beams[rows, columns]
+        last = candidates.token_log_probs[rows, columns]
+        token_log_probs = torch.cat([beams.token_log_probs[rows, parents], last[:, None]], dim=1)
+        found = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist())
+        for sentence, hypothesis in zip(sentences[rows].tolist(), found, strict=True):
             best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._alpha)[: self._n_best]
             if len(best) == self._n_best:
                 self.threshold[sentence] = best[-1].score(self._alpha)
@@ -119,7 +118,7 @@ class _Finished:
         """Return what has been found for each sentence.
 
         Raises:
-            MtformerError: nothing, because every continuation has probability 0.
+            MtformerError: a sentence has none, since every continuation has probability 0.
         """
         if not all(self._best):
             raise MtformerError("the search found no translation: the model gives every possible one probability 0")
