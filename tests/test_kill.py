@@ -65,7 +65,8 @@ def end_of(folder: RunFolder) -> Checkpoint:
 
 def curves(folder: RunFolder) -> list[dict[str, float]]:
     lines = map(json.loads, folder.metrics.read_text(encoding="utf-8").splitlines())
-    return [{k: v for k, v in line.items() if k not in ("seconds", "tokens_per_second")} for line in lines]
+    kept = ("step", "epoch", "lr", "train_loss", "train_loss_smoothed", "valid_loss", "valid_bleu")
+    return [{key: line[key] for key in kept if key in line} for line in lines]
 
 
 def assert_same(killed: RunFolder, whole: RunFolder) -> None:

@@ -220,7 +220,7 @@ class Trainer:
                     running = RunningLoss()
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
-                if self.state.validation_due and not interrupted:  # who interrupts does not wait for a validation
+                if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     self._validate()
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
@@ -228,25 +228,25 @@ class Trainer:
                 if interrupted or reason or self._is_due(self.checkpoint_every, update) or self._is_among_best():
                     self._save()
                 if interrupted:
-                    self.ranks.wait()  # torchrun ends all when one has ended
+                    self.ranks.wait()  # torchrun stops all ranks as soon as one ends
                     raise KeyboardInterrupt
                 if reason:
                     return reason
         raise AssertionError("the epochs do not end by themselves")
 
     def _note(self, running: RunningLoss) -> str:
-        """Return what the progress bar shows; the time left, too, where the bar cannot know it from the steps."""
+        """Return the text beside the progress bar; the time left as well, if the bar cannot tell it from the steps."""
         note = f"{running.note()}, {peak_memory(self.device) / 2**30:.1f} GiB"
         limit = self.settings.max_minutes
         return f"{note}, at most {clock(max(0.0, 60 * limit - self.state.seconds))} left" if limit else note
 
     def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
-        """Take the first rank's clock as everybody's, and tell whether any rank is to be interrupted."""
+        """Set all ranks to the first one's clock, and return whether an interrupt was requested on any rank."""
         n_requests, self.state.seconds = self.ranks.sum(interrupt.requested, seconds if self.ranks.is_first else 0.0)
         return n_requests > 0
 
     def _steps(self) -> Iterator[list[Batch]]:
-        """Yield the batches of each update, from where the state stands and over all epochs to come."""
+        """Yield the batches of each update, from the current state on and over all epochs to come."""
         settings = self.settings
         while True:
             self.data.begin(self.state.epoch)
@@ -262,7 +262,7 @@ class Trainer:
                 yield batches
 
     def _share_of(self, planned: PlannedBatch) -> Batch | None:
-        """Return this rank's rows of a batch; of few rows some ranks get none, or one without targets if sharded."""
+        """Return this rank's rows of a batch; if there are few, some get none, or one without targets if sharded."""
         indices, src_length, tgt_length = planned
         share = self.ranks.share(indices)
         if share:
@@ -296,7 +296,7 @@ class Trainer:
         return not update.fault and self.state.step % every == 0
 
     def _update(self, batches: Sequence[Batch], rate: float) -> Update:
-        """Do one update on the batches together; a faulty one ends the run or is left out, as configured."""
+        """Do one update on the batches together; a faulty one ends the run or is skipped, as configured."""
         state = self.state
         update = self.updater.update(batches, state.step + 1, rate, state.usual_loss)
         if update.fault:
@@ -311,7 +311,7 @@ class Trainer:
         return update
 
     def _refuse(self, update: Update) -> None:
-        """Tell of a faulty update, of which the weights know nothing; end the run if that is asked for."""
+        """Report a faulty update, which has not reached the weights; end the run if so configured."""
         places = self.data.places(update.suspects) if self.ranks.is_first else []
         shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
         message = f"step {self.state.step + 1}: {update.fault}; the weights are left as they are. It came from {shown}"
