@@ -1,6 +1,6 @@
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import sacrebleu
@@ -123,3 +123,21 @@ def test_validating_in_the_middle_of_training_switches_dropout_off_and_draws_no_
     found = Validator(config, learned.tokenizer, PAIRS).validate(model.train())
     assert torch.equal(torch.get_rng_state(), before)
     assert found == validate(learned, PAIRS)
+
+
+def test_on_a_cpu_the_search_is_in_float32_as_in_translate(learned: Learned, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_bf16: dict[str, bool] = {}
+    loss, translate = Validator._loss, Validator._translate
+
+    def observe_loss(*arguments: Any) -> float:
+        in_bf16["loss"] = torch.is_autocast_enabled("cpu")
+        return loss(*arguments)
+
+    def observe_search(*arguments: Any) -> list[str]:
+        in_bf16["search"] = torch.is_autocast_enabled("cpu")
+        return translate(*arguments)
+
+    monkeypatch.setattr(Validator, "_loss", observe_loss)
+    monkeypatch.setattr(Validator, "_translate", observe_search)
+    validate(learned, PAIRS, training={"precision": "bf16"})
+    assert in_bf16 == {"loss": True, "search": False}

@@ -75,8 +75,11 @@ class Validator:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
         device = next(model.parameters()).device
-        with autocast(device, self._config.training.precision):
+        precision = self._config.training.precision
+        with autocast(device, precision):
             loss = self._loss(model, ranks)
+        # The rows of a search change at every step, and oneDNN would generate bfloat16 kernels for each number of them.
+        with autocast(device, "fp32" if device.type == "cpu" else precision):
             hypotheses = ranks.unshare(self._translate(model, ranks.share(self._pairs)))
         references = [pair.tgt for pair in self._pairs]
         samples = [(self._pairs[i].src, references[i], hypotheses[i]) for i in self._sample_places]
