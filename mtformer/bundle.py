@@ -362,6 +362,11 @@ def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
             f"its tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} tokens, "
             f"its embeddings have {sizes[0]} and {sizes[1]}"
         )
+    try:
+        tokenizer.src_pieces(range(sizes[0]))
+        tokenizer.tgt_pieces(range(sizes[1]))
+    except UnicodeDecodeError:
+        raise ValueError("its tokenizer has a token that is not UTF-8") from None
     return tokenizer
 
 

@@ -15,7 +15,7 @@ import torch
 from conftest import make_project, sentence_pairs
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from sentencepiece import SentencePieceTrainer
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mtformer.bundle import Bundle, Header, digest, load_bundle, save_bundle
@@ -294,6 +294,20 @@ def append_token(token: str) -> Callable[[Path], None]:
     return rewrite(change)
 
 
+def spoil_token(path: Path) -> None:
+    """Replace the first byte of a token by one that starts no character."""
+
+    def change(tensors: Tensors, metadata: dict[str, str]) -> None:
+        model = tensors["tokenizer.src"].numpy().tobytes()
+        tokenizer = SentencePieceProcessor(model_proto=model)
+        token = tokenizer.id_to_piece(next(i for i in range(260, 300) if len(tokenizer.id_to_piece(i)) > 4)).encode()
+        tensors["tokenizer.src"] = torch.frombuffer(
+            bytearray(model.replace(token, b"\x81" + token[1:])), dtype=torch.uint8
+        )
+
+    rewrite(change)(path)
+
+
 NO_FILE = "there is no model at"
 NOT_INTACT = "this is not an intact safetensors file"
 NOT_OURS = "this safetensors file is not a model bundle of mtformer"
@@ -339,6 +353,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "other special tokens": (retokenize(unk_id=0, pad_id=1), "other special tokens"),
     "special tokens of other names": (retokenize(unk_piece="unk"), "other special tokens"),
+    "a token that is no text": (spoil_token, "its tokenizer has a token that is not UTF-8"),
     "an endless token": (append_token("x" * 5_000_000), "this is not a SentencePiece model"),
     "a larger tokenizer": (retokenize(vocab_size=301), "its tokenizer has 301 and 301 tokens, its embeddings have"),
     "too few weights": (drop_tensor("model.tgt_embedding.weight"), "the weights lack tgt_embedding.weight"),
