@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mtformer.config import ModelConfig, TextFiles, TokenizerConfig, TrainingConfig
+from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, fill_batches, make_batch
 from mtformer.data.corpus import Corpus, encode_corpus
 from mtformer.hardware import keep_freed_memory
@@ -70,7 +70,13 @@ def train(corpus: Corpus, model_name: str, precision: str, arm: str, n_steps: in
     torch.manual_seed(1)
     config = ModelConfig.model_validate(MODELS[model_name] | {"dropout": 0.1})
     model = Transformer(config, src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, joint=True, max_length=256)
-    updater = Updater(model, TrainingConfig.model_validate({"precision": precision}))
+    open_settings = {
+        "max_tokens": MAX_TOKENS,
+        "learning_rate": 1e-4,
+        "warmup_steps": 0,
+        "early_stopping_patience": None,
+    }
+    updater = Updater(model, ResolvedTraining.model_validate({"precision": precision, **open_settings}))
     n_tokens, started = 0, time.process_time()
     for step, planned in zip(range(1, n_steps + 1), plans(corpus, arm), strict=False):
         n_tokens += updater.update([make_batch(corpus, *planned)], step, 1e-4).n_tokens
