@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import BeamOption, Device, DeviceOption, ModelOption
+from mtformer.cli.options import BeamOption, Device, DeviceOption, LengthPenaltyOption, ModelOption
 from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: ModelOption = None,
-    src: Annotated[Path | None, typer.Option(help="Source text; without it, the test set of the model's run.")] = None,
-    ref: Annotated[Path | None, typer.Option(help="Its reference translation.")] = None,
+    src: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Source text; without it, the test set of the model's run.")
+    ] = None,
+    ref: Annotated[Path | None, typer.Option(metavar="FILE", help="Its reference translation.")] = None,
     data: Annotated[
         str | None,
         typer.Option(metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv."),
     ] = None,
     beam_size: BeamOption = None,
-    length_penalty: Annotated[float | None, typer.Option(min=0, help="Larger means longer translations.")] = None,
+    length_penalty: LengthPenaltyOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    output: Annotated[Path | None, typer.Option(help="Write the translations there, one a line.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the translations, one a line.")
+    ] = None,
     device: DeviceOption = Device.auto,
 ) -> None:
     """Score a model on a test set: BLEU, chrF and TER, with sacreBLEU's signatures."""

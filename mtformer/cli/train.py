@@ -60,7 +60,7 @@ def train(
 
 
 def average(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL...", help="A run's folder, or several bundles.")],
+    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="A run's folder, or several bundles.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
     last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints.")] = None,
     best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,

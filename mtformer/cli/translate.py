@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 def translate(
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="The text; without it, --input or standard input is read.")
+        str | None, typer.Argument(metavar="TEXT", help="The text; without it, --input or standard input is read.")
     ] = None,
     model: ModelOption = None,
     input: Annotated[
@@ -39,7 +39,6 @@ def translate(
     from mtformer.progress import Progress
     from mtformer.runs import find_model
     from mtformer.text.lines import is_utf8, open_output, read_lines
-    from mtformer.translator import Translator
 
     if text is not None and input is not None:
         raise UserError("give a text or --input, not both")
@@ -50,6 +49,9 @@ def translate(
     source = input or Path("-")
     bundle = find_model(model)
     require_distinct(output or Path("-"), [bundle, *([source] if text is None else [])])
+
+    from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
+
     typed = text is None and str(source) == "-" and sys.stdin.isatty()
     at_once = 1 if typed else 1_000  # who types a line waits for its translation
     with open_output(output) as file:  # opened first: a wrong path must not cost the work
