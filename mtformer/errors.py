@@ -5,7 +5,7 @@ The command line prints the message of an error without a traceback and turns it
 
 
 class MtformerError(Exception):
-    """The work failed while it was under way (exit status 1): a full disk, a loss that is not finite."""
+    """The work failed (exit status 1): a full disk, a non-finite loss."""
 
 
 class UserError(MtformerError):

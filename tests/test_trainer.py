@@ -139,7 +139,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> No
     with pytest.raises(MtformerError) as caught:
         trainer.fit()
     [(weights, indices)] = spoiled
-    assert "step 4: the loss is not a finite number; the weights are left as they are" in str(caught.value)
+    assert "step 4: the loss is not a finite number; the weights were not changed" in str(caught.value)
     lines = ", ".join(f"{tmp_path / 'train.tsv'}:{index + 1}" for index in indices)
     assert f"It came from {lines}." in str(caught.value)
     assert not isinstance(caught.value, UserError)
@@ -181,7 +181,7 @@ def test_a_faulty_update_is_left_out_and_counted_if_that_is_configured(
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [warning.partition(";")[0] for warning in warnings] == ["step 3: the gradient is not a finite number"] * 2
     assert "train.tsv:" in warnings[0]
-    assert warnings[1].endswith("(left out: 2)")
+    assert warnings[1].endswith("(2 updates skipped)")
 
 
 def test_when_every_update_is_faulty_the_run_ends(tmp_path: Path) -> None:

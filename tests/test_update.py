@@ -117,7 +117,7 @@ def test_when_memory_runs_out_the_parts_get_smaller_and_the_update_stays_the_sam
         assert other.n_tokens == update.n_tokens
     assert_close(weights(hungry) - before, weights(fed) - before, rtol=1e-3, atol=1e-6)
     warnings = [record.getMessage() for record in caplog.records]
-    assert [warning.partition("taken in ")[2][:7] for warning in warnings] == ["2 parts", "4 parts"]
+    assert [warning.partition("split into ")[2][:7] for warning in warnings] == ["2 parts", "4 parts"]
 
 
 def test_a_pair_that_does_not_fit_into_memory_alone_is_told() -> None:

@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, its errors, its exit status. Heavy imports happen inside the commands."""
+"""The command line: its commands, errors and exit status. Heavy imports happen inside the commands."""
 
 import logging
 import os

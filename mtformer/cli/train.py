@@ -32,7 +32,7 @@ def train(
     if json_logs:
         log_as_json()
     if dry_run and nproc > 1:
-        raise UserError("--dry-run measures one process: leave out --nproc")
+        raise UserError("--dry-run measures one process: remove --nproc")
     from mtformer.config import load_config
 
     loaded = load_config(config, overrides or [])

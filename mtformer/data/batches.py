@@ -97,7 +97,7 @@ class PlannedBatch(NamedTuple):
 def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int) -> list[PlannedBatch]:
     """Divide all pairs into batches of at most ``max_tokens``: rows times the longer side.
 
-    Each epoch mixes pairs of similar length anew and shuffles the batches, but the shapes of the batches depend on the
+    Each epoch regroups pairs of similar length and shuffles the batches, but the shapes of the batches depend on the
     lengths alone. The result depends on the arguments alone, so (epoch, batch number) is a position in the data. A
     pair longer than the budget is a batch of its own.
     """

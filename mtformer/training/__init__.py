@@ -1,1 +1,1 @@
-"""From a config to a trained model: loss, schedule, checkpoints, the loop, and the run that holds it all."""
+"""From a config to a trained model: loss, optimizer, schedule, checkpoints, and the training loop."""

@@ -13,7 +13,7 @@ _N_WARMUP, _N_MEASURED = 2, 8
 
 
 def forecast(trainer: Trainer) -> str:
-    """Describe the run of ``trainer``, which is left as it is: a few updates are measured on a copy of its model."""
+    """Describe the run of ``trainer``, which does not change: a few updates are measured on a copy of its model."""
     settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
     plan = trainer.plan(0)
     n_src, n_tgt = int(corpus.src.lengths.sum()), int(corpus.tgt.lengths.sum())

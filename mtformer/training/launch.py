@@ -18,7 +18,7 @@ def launch(n_processes: int, device: str) -> NoReturn:
         UserError: torchrun has started this process already, or ``device`` is ``cuda`` and there are too few GPUs.
     """
     if "WORLD_SIZE" in os.environ:
-        raise UserError("torchrun has started this process already: leave out --nproc")
+        raise UserError("torchrun already started this process: remove --nproc")
     require_gpus(pick_device(device), n_processes)
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

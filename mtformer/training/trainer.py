@@ -314,12 +314,12 @@ class Trainer:
         """Report a faulty update, which has not reached the weights; end the run if so configured."""
         places = self.data.places(update.suspects) if self.ranks.is_first else []
         shown = ", ".join(places[:6]) + (f" and {len(places) - 6} more" if len(places) > 6 else "")
-        message = f"step {self.state.step + 1}: {update.fault}; the weights are left as they are. It came from {shown}"
+        message = f"step {self.state.step + 1}: {update.fault}; the weights were not changed. It came from {shown}"
         if self.settings.on_fault == "stop":
             raise MtformerError(f"{message}. {_ADVICE}")
         if self.state.skipped_in_a_row == _MOST_SKIPPED_IN_A_ROW:
             raise MtformerError(f"{message}. So did {_MOST_SKIPPED_IN_A_ROW} steps before. {_ADVICE}")
-        log.warning("%s (left out: %d)", message, self.state.skipped + 1)
+        log.warning("%s (%d updates skipped)", message, self.state.skipped + 1)
 
     def _learning_rate(self) -> float:
         settings = self.settings

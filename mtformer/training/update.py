@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Update:
-    """What became of an update.
+    """The outcome of an update.
 
     Attributes:
         loss: as minimized, summed over the target tokens, in nats; label smoothing and R-Drop included.
         cross_entropy: the same without label smoothing and R-Drop.
         n_tokens: target tokens, padding not counted.
-        fault: why the weights were left as they were; empty if they were not.
-        suspects: with a fault, the pairs among which the reason is.
+        fault: why the weights were not changed; empty if they were.
+        suspects: after a fault, the pairs that may have caused it.
     """
 
     loss: float
@@ -48,14 +48,14 @@ class Update:
 
 
 class Updater:
-    """Updates a model. What is random in an update depends on the seed and its number alone, not on those before it.
+    """Updates a model. Randomness in an update depends on the seed and its number alone, not on earlier updates.
 
     Attributes:
-        n_parts: of each batch, taken one after the other; more when memory has run out.
+        n_parts: the parts that each batch is split into; doubled whenever memory runs out.
     """
 
     def __init__(self, model: Transformer, settings: ResolvedTraining, ranks: Ranks = ALONE) -> None:
-        """Set up the optimizers, and the average of the weights, that ``settings`` ask for."""
+        """Set up the optimizers and the weight average that ``settings`` name."""
         self.model = model
         self.settings = settings
         self.ranks = ranks
@@ -65,22 +65,24 @@ class Updater:
         self.n_parts = 1
 
     def update(self, batches: Sequence[Batch], step: int, rate: float, usual_loss: float | None = None) -> Update:
-        """Do one update on the batches together; or find a fault, and leave the weights as they are.
+        """Update the weights once on all the batches, or report a fault and do not change them.
 
         Args:
-            batches: this rank's share of them; the summed losses are divided by the target tokens of all batches.
+            batches: this rank's share; the summed losses are divided by the target tokens of all ranks.
             step: the number of the update.
             rate: the learning rate.
             usual_loss: per target token in earlier updates; ``spike_factor`` times as much is a fault.
 
         Raises:
-            MtformerError: a single sentence pair does not fit into memory.
+            MtformerError: a single sentence pair does not fit in memory.
         """
         [n_tokens] = self.ranks.sum(sum(batch.n_tokens for batch in batches))
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
         norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
-        *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()  # one wait for a GPU, not one for each
+        *sums, grad_norm = torch.cat(
+            [*losses, norm.view(1)]
+        ).tolist()  # one synchronization with a GPU instead of several
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
         loss, cross_entropy = self.ranks.sum(sum(own_losses), sum(own_cross_entropies))
         fault = self._fault(loss / n_tokens, grad_norm, usual_loss)
@@ -98,13 +100,13 @@ class Updater:
         return Update(loss, cross_entropy, int(n_tokens), fault, suspects)
 
     def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:
-        """Return the pairs, of all ranks, of the parts whose losses are not finite; of all parts if there are none."""
+        """Return the pairs of all ranks in parts with a non-finite loss, or all pairs if there is none."""
         found = [(math.isfinite(loss), i) for part, loss in zip(parts, losses, strict=True) for i in part.indices]
         everywhere = self.ranks.collect(found)
         return [i for is_finite, i in everywhere if not is_finite] or [i for _, i in everywhere]
 
     def fits(self, batch: Batch) -> bool:
-        """Tell whether there is memory for the gradients of all of ``batch`` at once; nothing else changes."""
+        """Return whether the gradients of ``batch`` fit in memory at once, without changing anything."""
         try:
             self._gradients([batch], 1, batch.n_tokens)
         except (RuntimeError, MemoryError) as error:
@@ -118,12 +120,12 @@ class Updater:
     def _add_up_gradients(
         self, batches: Sequence[Batch], step: int, n_tokens: float
     ) -> tuple[Sequence[Batch], Sequence[Tensor]]:
-        """Compute the gradients; when memory runs out, in smaller parts from now on.
+        """Compute the gradients; if memory runs out, split batches into smaller parts from now on.
 
-        The sums stay the same but for dropout, which draws other masks for other parts.
+        The sums stay the same except for dropout, whose masks depend on the parts.
 
         Returns:
-            the parts that the batches were taken in, and of each the summed loss and cross entropy, (2,).
+            The parts of the batches, and for each its summed loss and cross entropy, (2,).
         """
         while True:
             parts = [part for batch in batches for part in batch.parts(self.n_parts)]
@@ -134,21 +136,21 @@ class Updater:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if is_sharded(self.model):  # the other ranks are waiting for this one's layers, not to be asked
+                if is_sharded(self.model):  # the other ranks are waiting inside a layer and cannot be asked to split
                     raise MtformerError(
-                        "out of memory: with training.shard, batches are not taken in parts by themselves; set a "
-                        "smaller training.max_tokens, and more training.grad_accum_steps instead"
+                        "out of memory: training.shard cannot split batches; set a smaller training.max_tokens and "
+                        "more training.grad_accum_steps"
                     ) from error
                 ran_out = True
-            # Outside the handler, whose exception would hold the tensors of what has failed.
+            # Outside the handler, whose exception would keep the tensors of the failed attempt alive.
             n_ran_out, n_divisible = self.ranks.sum(ran_out, any(len(part.indices) > 1 for part in parts))
             if not n_ran_out:
                 return parts, losses
             self.model.zero_grad(set_to_none=True)
             if not n_divisible:
-                raise MtformerError("out of memory: not even a single sentence pair fits beside this model")
+                raise MtformerError("out of memory: not even a single sentence pair fits in memory with this model")
             self.n_parts *= 2
-            log.warning("out of memory: from now on a batch is taken in %d parts", self.n_parts)
+            log.warning("out of memory: batches are split into %d parts from now on", self.n_parts)
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
         self.model.train()
@@ -171,7 +173,7 @@ class Updater:
             self.ranks.sum_in_place([parameter.grad for parameter in trained if parameter.grad is not None])
 
     def _fault(self, mean_loss: float, grad_norm: float, usual_loss: float | None) -> str:
-        """Return what is wrong with the update; nothing if it is sound."""
+        """Return the fault of an update, or an empty string."""
         if not math.isfinite(mean_loss):
             return "the loss is not a finite number"
         if not math.isfinite(grad_norm):
@@ -183,7 +185,7 @@ class Updater:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether torch or NumPy has failed to get memory; on a CPU torch has no exception for that."""
+    """Return whether torch or NumPy ran out of memory; torch has no exception for that on a CPU."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return any(sign in str(error) for sign in ("DefaultCPUAllocator: can't allocate memory", "bad_alloc"))
