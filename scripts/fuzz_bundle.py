@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -122,7 +123,7 @@ def spoil_file_header(rng: random.Random, path: Path) -> None:
             entry = header[name]
             action = rng.randrange(6)
             if action == 0 or not isinstance(entry, dict):
-                header[rng.choice([*header, "new", "model.x"])] = rng.choice([*JUNK, entry])
+                header[rng.choice([*header, "new", "model.x"])] = deepcopy(rng.choice([*JUNK, entry]))
             elif action == 1:
                 entry["dtype"] = rng.choice(DTYPES)
             elif action == 2:
@@ -172,7 +173,7 @@ def spoil_json(rng: random.Random, value: Any) -> None:
         elif isinstance(value[key], int) and rng.random() < 0.5:
             value[key] = value[key] * 2 + rng.randrange(-2, 3)
         else:
-            value[key] = rng.choice(JUNK)
+            value[key] = deepcopy(rng.choice(JUNK))  # a later change must not reach into JUNK
         return
 
 
