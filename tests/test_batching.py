@@ -154,22 +154,37 @@ def test_little_of_a_batch_is_padding_and_batches_are_full(seed: int) -> None:
     assert n_used / (len(batches) * MAX_TOKENS) > 0.9
 
 
-def test_all_epochs_have_the_same_few_shapes(corpus: Corpus) -> None:
-    first, other = (shapes(epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=seed)) for seed in (1, 2))
-    assert sorted(first) == sorted(other)
-    assert len(first) > 100
-    assert len(set(first)) <= 60
+def padding(corpus: Corpus, batches: list[PlannedBatch]) -> float:
+    n_places = sum(n_rows * (src_length + tgt_length) for n_rows, src_length, tgt_length in shapes(batches))
+    return 1 - float(corpus.src.lengths.sum() + corpus.tgt.lengths.sum()) / n_places
+
+
+def test_all_epochs_have_the_same_shapes_and_captions_have_few() -> None:
+    random = np.random.default_rng(1)
+    src_lengths = np.clip(random.lognormal(2.75, 0.25, 10_000), 5, 60).astype(int)  # as in Multi30k
+    tgt_lengths = np.clip(src_lengths * random.normal(1.03, 0.15, 10_000), 5, 60).astype(int)
+    corpus = corpus_of([(row_of(s), row_of(t)) for s, t in zip(src_lengths, tgt_lengths, strict=True)])
+    first, other = (epoch_batches(corpus, MAX_TOKENS, seed=seed, epoch=seed) for seed in (1, 2))
+    assert sorted(shapes(first)) == sorted(shapes(other))
+    assert len(first) > 150
+    assert len(set(shapes(first))) <= 75
+    assert padding(corpus, first) < 0.07
+
+
+def test_where_few_shapes_would_take_much_padding_there_are_more() -> None:
+    corpus = random_corpus(20_000)
+    batches = epoch_batches(corpus, 4 * MAX_TOKENS, seed=1, epoch=0)
+    assert padding(corpus, batches) < 0.07
 
 
 def test_pairs_left_over_join_slightly_longer_ones_but_not_much_longer_ones() -> None:
-    lengths = [(10, 10)] * 5 + [(11, 10)] * 3 + [(60, 60)]
+    lengths = [(20, 20)] * 5 + [(24, 20)] * 3 + [(60, 60)]
     corpus = corpus_of([(row_of(s), row_of(t)) for s, t in lengths])
-    batches = epoch_batches(corpus, 40, seed=1, epoch=0)
-    assert sorted(shapes(batches)) == [(1, 11, 10), (1, 60, 60), (3, 11, 10), (4, 10, 10)]
+    batches = epoch_batches(corpus, 80, seed=1, epoch=0)
+    assert sorted(shapes(batches)) == [(1, 24, 20), (1, 60, 60), (3, 24, 20), (4, 20, 20)]
 
 
 def test_buckets_are_never_longer_than_the_longest_pair() -> None:
     corpus = corpus_of([(row_of(s), row_of(t)) for s in range(2, 100) for t in range(s, min(2 * s, 123))])
     batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
     assert (max(b.src_length for b in batches), max(b.tgt_length for b in batches)) == (99, 122)
-    assert len(set(shapes(batches))) <= 60

@@ -15,7 +15,9 @@ from torch import Tensor
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 
-_N_BUCKETS = 48  # more save padding, fewer save kernels
+_PADDING_FOR_FEW_BUCKETS = 0.04  # the share of padding that buckets may add …
+_FEW_BUCKETS = 64  # … if no more than these are left, whose kernels about fit oneDNN's cache of 1,024 …
+_PADDING_FOR_MANY_BUCKETS = 0.02  # … or else: kernels are generated again and again in any case
 _MOST_GROWTH = 1.25  # of the lengths, where pairs move to a larger bucket; beyond it they make a smaller batch
 
 
@@ -114,7 +116,9 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
     """
     lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)[order]  # (N, 2)
     cells, cell_of, counts = np.unique(_rounded(lengths), axis=0, return_inverse=True, return_counts=True)
-    buckets = _buckets(cells, counts)
+    buckets = _buckets(cells, counts, _PADDING_FOR_FEW_BUCKETS)
+    if len(buckets) > _FEW_BUCKETS:
+        buckets = _buckets(cells, counts, _PADDING_FOR_MANY_BUCKETS)
     # They are sorted by size, so the first bucket that a pair fits in is the smallest.
     bucket_of = np.array([_first_containing(buckets, cell) for cell in cells])[cell_of.reshape(-1)]
     waiting = [order[bucket_of == i] for i in range(len(buckets))]
@@ -132,19 +136,20 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
 
 
 def _rounded(lengths: np.ndarray) -> np.ndarray:
-    """Round lengths (N, 2) up to one of 8 to 16 an octave, which keeps the distinct pairs few; not above the longest."""
-    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - 4, 0)
+    """Round lengths (N, 2) up to one of 16 to 32 an octave, to limit their distinct pairs; not above the longest."""
+    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - 5, 0)
     return np.minimum(-(-lengths // step) * step, lengths.max(axis=0, initial=1))
 
 
-def _buckets(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Choose at most ``_N_BUCKETS`` pairs of lengths (K, 2), sorted by size, that contain all ``cells``.
+def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.ndarray:
+    """Choose few pairs of lengths (K, 2), sorted by size, that contain all ``cells`` with little padding.
 
-    Greedy clustering: merge the two buckets that need the least additional padding until few enough are left.
+    Greedy clustering: merge the two buckets that need the least additional padding.
 
     Args:
         cells: (N, 2) the distinct pairs of lengths.
         counts: (N,) the number of sentence pairs of each.
+        most_padding: the share of the tokens that all merging may add.
     """
     buckets, counts = cells.copy(), counts.copy()
 
@@ -154,15 +159,23 @@ def _buckets(cells: np.ndarray, counts: np.ndarray) -> np.ndarray:
         added = counts[i] * (merged - buckets[i].sum()) + counts * (merged - buckets.sum(axis=1))
         return np.where(counts > 0, added, np.inf)
 
+    budget = most_padding * (counts @ cells).sum()
     cost = np.array([padding(i) for i in range(len(buckets))])
     np.fill_diagonal(cost, np.inf)
-    for _ in range(len(buckets) - _N_BUCKETS):
-        i, j = divmod(int(cost.argmin()), len(buckets))
+    nearest, least = cost.argmin(axis=1), cost.min(axis=1)  # (N,) of each bucket, kept up to date
+    while least.min() <= budget:
+        i = int(least.argmin())
+        j = int(nearest[i])
+        budget -= cost[i, j]
         buckets[i] = np.maximum(buckets[i], buckets[j])
         counts[i], counts[j] = counts[i] + counts[j], 0
         cost[j, :] = cost[:, j] = np.inf
         cost[i, :] = cost[:, i] = padding(i)
         cost[i, i] = np.inf
+        changed = (nearest == i) | (nearest == j) | (cost[i] < least)
+        changed[[i, j]] = True
+        nearest[changed] = cost[changed].argmin(axis=1)
+        least[changed] = cost[changed].min(axis=1)
     buckets = np.unique(buckets[counts > 0], axis=0)
     return buckets[np.argsort(buckets.sum(axis=1), kind="stable")]
 
