@@ -207,7 +207,7 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["translate", "a", "--device", "abacus"], "abacus"),
         (["translate", "a", "--beam-size", "0"], "--beam-size"),
         (["translate", "a", "--n-best", "300"], "beam_size = 300"),
-        (["translate", "a", "--length-penalty", "nan"], "--length-penalty"),
+        (["translate", "a", "--length-penalty", "nan"], "penalty"),
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
         (["eval", "--output", "-"], "--output -"),
         (["translate", b"\xff".decode(errors="surrogateescape")], "not UTF-8"),

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -18,7 +18,7 @@ _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of the file at ``path``, without line ends; ``-`` is standard input.
 
     Only a line feed, alone or after a carriage return, ends a line. U+2028, U+0085 and form feeds do not: splitting

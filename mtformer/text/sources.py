@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,11 +103,11 @@ def fingerprint(pairs: Iterable[SentencePair]) -> Fingerprint:
 
 def _from_text_files(source: TextFiles) -> Iterator[SentencePair]:
     missing = object()
-    lines = itertools.zip_longest(read_lines(source.src), read_lines(source.tgt), fillvalue=missing)
-    for src, tgt in lines:
-        if src is missing or tgt is missing:
-            raise UserError(_unequal_message(source))
-        yield SentencePair(str(src), str(tgt))
+    with closing(read_lines(source.src)) as src_lines, closing(read_lines(source.tgt)) as tgt_lines:
+        for src, tgt in itertools.zip_longest(src_lines, tgt_lines, fillvalue=missing):
+            if src is missing or tgt is missing:
+                raise UserError(_unequal_message(source))
+            yield SentencePair(str(src), str(tgt))
 
 
 def _unequal_message(source: TextFiles) -> str:
