@@ -15,9 +15,7 @@ from torch import Tensor
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 
-_PADDING_FOR_FEW_BUCKETS = 0.04  # the share of padding that buckets may add …
-_FEW_BUCKETS = 64  # … if no more than these are left, whose kernels about fit oneDNN's cache of 1,024 …
-_PADDING_FOR_MANY_BUCKETS = 0.02  # … or else: kernels are generated again and again in any case
+_MOST_BUCKETS = 64  # the kernels of more than these do not fit oneDNN's cache of 1,024 anyway: then save padding
 _MOST_GROWTH = 1.25  # of the lengths, where pairs move to a larger bucket; beyond it they make a smaller batch
 
 
@@ -115,10 +113,11 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
     memory. All batches of a bucket have the same shape; the pairs left over move to the next larger bucket.
     """
     lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)[order]  # (N, 2)
-    cells, cell_of, counts = np.unique(_rounded(lengths), axis=0, return_inverse=True, return_counts=True)
-    buckets = _buckets(cells, counts, _PADDING_FOR_FEW_BUCKETS)
-    if len(buckets) > _FEW_BUCKETS:
-        buckets = _buckets(cells, counts, _PADDING_FOR_MANY_BUCKETS)
+    for n_bits, most_padding in ((4, 0.03), (5, 0.02)):  # rounder lengths give fewer distinct products of rows × length
+        cells, cell_of, counts = np.unique(_rounded(lengths, n_bits), axis=0, return_inverse=True, return_counts=True)
+        buckets = _buckets(cells, counts, most_padding)
+        if len(buckets) <= _MOST_BUCKETS:
+            break
     # They are sorted by size, so the first bucket that a pair fits in is the smallest.
     bucket_of = np.array([_first_containing(buckets, cell) for cell in cells])[cell_of.reshape(-1)]
     waiting = [order[bucket_of == i] for i in range(len(buckets))]
@@ -135,9 +134,9 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
     return batches
 
 
-def _rounded(lengths: np.ndarray) -> np.ndarray:
-    """Round lengths (N, 2) up to one of 16 to 32 an octave, to limit their distinct pairs; not above the longest."""
-    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - 5, 0)
+def _rounded(lengths: np.ndarray, n_bits: int) -> np.ndarray:
+    """Round lengths (N, 2) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest."""
+    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - n_bits, 0)
     return np.minimum(-(-lengths // step) * step, lengths.max(axis=0, initial=1))
 
 
