@@ -402,3 +402,11 @@ def test_the_engine_reports_every_source_once_longest_first() -> None:
     texts, seen = [[4] * length + [EOS] for length in (2, 9, 5, 1)], list[int]()
     TorchEngine(make_model(1)).translate(texts, SearchOptions(batch_tokens=12), [3] * 4, on_batch=seen.extend)
     assert seen == [1, 2, 0, 3]
+
+
+def test_greedy_search_ends_where_every_token_has_probability_0() -> None:
+    # At its limit, a sentence may only choose EOS; as at any other place, the model may rule that out.
+    tables: list[Table] = [{(): {A: 1.0}, (A,): {B: 1.0}}, {(): {A: 0.0, EOS: 0.0}}]
+    for table in tables:
+        with pytest.raises(MtformerError, match="the search found no translation"):
+            greedy(TableDecoder(GARDEN_PATH, table), [1, 1])

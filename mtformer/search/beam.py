@@ -10,7 +10,7 @@ from torch import Tensor
 from mtformer.config import SearchOptions
 from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
@@ -121,7 +121,7 @@ class _Finished:
             MtformerError: a sentence has none, since every continuation has probability 0.
         """
         if not all(self._best):
-            raise MtformerError("the search found no translation: the model gives every possible one probability 0")
+            raise MtformerError(NO_HYPOTHESIS)
         return self._best
 
 

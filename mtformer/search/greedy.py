@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
+from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
@@ -22,7 +23,7 @@ def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Proce
         One hypothesis for each sentence.
 
     Raises:
-        MtformerError: the model predicts NaN.
+        MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
     found: list[Hypothesis] = [Hypothesis([], [])] * n_sentences
     sentences = torch.arange(n_sentences, device=decoder.device)  # (n,)
@@ -34,7 +35,10 @@ def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Proce
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
         token_log_probs = torch.cat([token_log_probs, best], dim=1)
         is_eos = tokens[:, 0] == EOS_ID
-        if is_eos.any():
+        is_impossible = best[:, 0] == float("-inf")  # of a token that is not EOS, it would never end
+        if (is_eos | is_impossible).any():
+            if is_impossible.any():
+                raise MtformerError(NO_HYPOTHESIS)
             ended = is_eos.nonzero()[:, 0]
             rows = zip(
                 sentences[ended].tolist(), ids[ended, 0, 1:-1].tolist(), token_log_probs[ended].tolist(), strict=True

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+NO_HYPOTHESIS = "the search found no translation: the model gives every possible one probability 0"
+
 
 class Hypothesis(NamedTuple):
     """A finished translation.
