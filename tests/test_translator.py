@@ -157,7 +157,7 @@ def test_a_text_too_long_is_split_at_sentence_ends_and_its_parts_joined(
 ) -> None:
     sentences = ["the red house sees her new garden.", "a small dog likes my old friend.", "every good book needs it."]
     lengths = [len(ids) for ids in tokenizer.encode_src(sentences)]
-    # Room for any sentence with its EOS and a few pieces of the next, but not for two.
+    # Room for any sentence with its EOS and a few tokens of the next, but not for two.
     translator = make_translator(model, tokenizer, n_best=3, tgt_lang=tgt_lang, max_length=max(lengths) + 4)
     parts = translator.translate(sentences)
     assert warnings_of(caplog) == []

@@ -1,0 +1,63 @@
+"""Compare beam search with greedy search on a trained model.
+
+Prints BLEU and time of both and how often the score of the beam's translation is below that of the greedy one, which
+should be never; exits with status 1 otherwise.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.errors import UserError
+from mtformer.evaluate.evaluation import EvalSet, read_eval_set
+from mtformer.evaluate.metrics import bleu, bleu_tokenize
+from mtformer.runs import find_model
+from mtformer.translator import Translation, Translator
+
+_TOLERANCE = 1e-4  # of scores: batches of other shapes are rounded otherwise
+
+
+def main() -> None:
+    """Translate a test set twice and print what differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
+    parser.add_argument(
+        "--data", metavar="SOURCE", help="the text, as for mtformer eval; the run's test set without it"
+    )
+    parser.add_argument("-n", type=int, default=1_000, help="sentences to translate")
+    parser.add_argument("--beam-size", type=int, default=4, help="hypotheses kept at each step")
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"], help="where to compute")
+    arguments = parser.parse_args()
+    try:
+        path = find_model(arguments.run)
+        bundle = load_bundle(path)
+        texts = read_eval_set(path, bundle.header, data=arguments.data)
+        greedy, greedy_time = _translate(bundle, texts, arguments.n, arguments.device, 1)
+        beam, beam_time = _translate(bundle, texts, arguments.n, arguments.device, arguments.beam_size)
+    except UserError as error:
+        sys.exit(f"check_search: {error}")
+    print(f"beam search takes {beam_time / greedy_time:.2f} times as long as greedy search")
+    differing = [(one, other) for one, other in zip(greedy, beam, strict=True) if one.text != other.text]
+    worse = [(one, other) for one, other in differing if other.score < one.score - _TOLERANCE]
+    print(f"{len(differing)} of {len(greedy)} translations differ; {len(worse)} of the beam's score worse")
+    for one, other in worse[:10]:
+        print(f"  {one.score:.4f}  {one.text}\n  {other.score:.4f}  {other.text}")
+    sys.exit(1 if worse else 0)
+
+
+def _translate(bundle: Bundle, texts: EvalSet, n: int, device: str, beam_size: int) -> tuple[list[Translation], float]:
+    """Translate the first ``n`` sources, print the score, and return the translations and the seconds they took."""
+    translator = Translator.from_bundle(bundle, device, beam_size=beam_size)
+    start = time.perf_counter()
+    found = [best for best, *_ in translator.translate(texts.sources[:n])]
+    seconds = time.perf_counter() - start
+    tokenize = bleu_tokenize(bundle.header.bleu_tokenize, bundle.header.tgt_lang)
+    score = bleu([translation.text for translation in found], texts.references[:n], tokenize)
+    print(f"beam size {beam_size}: {score.value:6.2f} BLEU in {seconds:.1f} s  {score.signature}")
+    return found, seconds
+
+
+if __name__ == "__main__":
+    main()
