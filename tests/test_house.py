@@ -1,4 +1,4 @@
-"""The rooms of the house and the direction of imports between them."""
+"""The packages and the direction of imports between them."""
 
 import ast
 import re
@@ -11,8 +11,8 @@ import mtformer
 PACKAGE = Path(mtformer.__file__).parent
 ROOT = PACKAGE.parent
 
-# Left to right; a room imports only from rooms to its left, or from itself.
-ROOMS = (
+# Left to right; a package imports only from packages to its left, or from itself.
+PACKAGES = (
     "errors",
     "versions",
     "logs",
@@ -35,12 +35,12 @@ ROOMS = (
 )
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(source: str) -> set[str]:
-    rooms = set()
+def imported_packages(source: str) -> set[str]:
+    packages = set()
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -48,12 +48,12 @@ def imported_rooms(source: str) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("mtformer.")} - {"__version__"}
-    return rooms
+        packages |= {name.split(".")[1] for name in names if name.startswith("mtformer.")} - {"__version__"}
+    return packages
 
 
 @pytest.mark.parametrize(
-    ("source", "rooms"),
+    ("source", "packages"),
     [
         ("from mtformer import cli", {"cli"}),
         ("from mtformer import cli as c, text", {"cli", "text"}),
@@ -66,24 +66,24 @@ def imported_rooms(source: str) -> set[str]:
         ("from mtformer import __version__\nimport mtformer, torch", set()),
     ],
 )
-def test_every_way_of_importing_is_seen(source: str, rooms: set[str]) -> None:
-    assert imported_rooms(source) == rooms
+def test_every_way_of_importing_is_seen(source: str, packages: set[str]) -> None:
+    assert imported_packages(source) == packages
 
 
 def test_a_relative_import_is_refused() -> None:
     with pytest.raises(AssertionError, match="relative imports"):
-        imported_rooms("from . import cli")
+        imported_packages("from . import cli")
 
 
 def test_imports_point_to_the_left() -> None:
     wrong = []
     for path in PACKAGE.rglob("*.py"):
-        room = room_of(path)
-        if room in ("__init__", "__main__"):
+        package = package_of(path)
+        if package in ("__init__", "__main__"):
             continue
-        allowed = set(ROOMS[: ROOMS.index(room) + 1])
-        imported = imported_rooms(path.read_text(encoding="utf-8"))
-        wrong += [f"{path.name} in {room} imports from {other}" for other in imported - allowed]
+        allowed = set(PACKAGES[: PACKAGES.index(package) + 1])
+        imported = imported_packages(path.read_text(encoding="utf-8"))
+        wrong += [f"{path.name} in {package} imports from {other}" for other in imported - allowed]
     assert wrong == []
 
 
