@@ -222,6 +222,16 @@ def test_a_full_disk_behind_standard_output_and_a_reader_that_has_gone_are_told_
     assert str(error.value) == "standard output is closed"
 
 
+def test_an_error_is_not_hidden_by_a_reader_that_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="ascii") as stdout:  # noqa: PTH123 (a descriptor)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        with pytest.raises(UserError, match="line 7"), open_output(None) as file:
+            file.write("text")
+            raise UserError("line 7 is not UTF-8")
+
+
 def test_devices_and_pipes_are_written_directly(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -62,6 +62,7 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
     is_stdout = path is None or str(path) in _STANDARD_OUTPUT
     name = "standard output" if is_stdout else str(path)
     is_open = False
+    failure: BaseException | None = None  # of the block; an error on closing must not hide it
     try:
         with ExitStack() as stack:
             raw: BinaryIO | gzip.GzipFile
@@ -69,8 +70,15 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
             is_open = True
             if name.endswith(".gz"):
                 raw = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-            yield stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
+            file = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
+            try:
+                yield file
+            except BaseException as error:
+                failure = error
+                raise
     except OSError as error:
+        if failure is not None and not isinstance(failure, OSError):
+            raise failure from failure.__cause__
         if is_stdout and isinstance(error, BrokenPipeError):
             raise OutputClosed("standard output is closed") from None
         if isinstance(error, IsADirectoryError):
