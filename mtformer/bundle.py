@@ -363,8 +363,8 @@ def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
             f"its embeddings have {sizes[0]} and {sizes[1]}"
         )
     try:
-        tokenizer.src_pieces(range(sizes[0]))
-        tokenizer.tgt_pieces(range(sizes[1]))
+        tokenizer.src_tokens(range(sizes[0]))
+        tokenizer.tgt_tokens(range(sizes[1]))
     except UnicodeDecodeError:
         raise ValueError("its tokenizer has a token that is not UTF-8") from None
     return tokenizer

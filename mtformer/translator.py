@@ -163,7 +163,7 @@ class Translator:
 
     def _best_cut(self, ids: list[int]) -> int:
         """Return how many of ``ids`` make the first part: up to the last end of a sentence, a word or a character."""
-        tokens = self.tokenizer.src_pieces(ids)
+        tokens = self.tokenizer.src_tokens(ids)
         places = range(len(tokens) - 1, len(tokens) // 2, -1)
         word_starts = [i for i in places if tokens[i].startswith("▁") or tokens[i - 1].endswith(_FULL_WIDTH_ENDS)]
         sentence_end = next((i for i in word_starts if tokens[i - 1].endswith(_SENTENCE_ENDS)), None)
@@ -185,7 +185,7 @@ class Translator:
             text=self._joiner.join(text for text in texts if text),
             score=sum(part.score(self.options.length_penalty) for part in parts),
             log_prob=sum(part.log_prob for part in parts),
-            tokens=tuple(self.tokenizer.tgt_pieces(ids)),
+            tokens=tuple(self.tokenizer.tgt_tokens(ids)),
             token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
             notes=notes,
         )

@@ -94,7 +94,7 @@ def prepare(multi30k: Path, folder: Path, n_steps: int) -> tuple[float, float]:
     tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=VOCAB_SIZE), "en", "de", seed=1)
     sides = {"en": [pair.src for pair in pairs], "de": [pair.tgt for pair in pairs]}
     ids = {lang: tokenizer.encode_src(texts) for lang, texts in sides.items()}
-    pieces = {lang: [tokenizer.src_pieces(row[:-1]) for row in rows] for lang, rows in ids.items()}
+    pieces = {lang: [tokenizer.src_tokens(row[:-1]) for row in rows] for lang, rows in ids.items()}
     for lang, rows in pieces.items():
         lines = [" ".join(row) + "\n" for row in rows]
         (folder / f"train.pieces.{lang}").write_text("".join(lines), encoding="utf-8")
@@ -123,7 +123,7 @@ def _head(sides: dict[str, list[str]], folder: Path) -> dict[str, str]:
 
 def _write_vocabularies(folder: Path, tokenizer: Tokenizer, pieces: dict[str, list[list[str]]]) -> None:
     """Write the same pieces as JoeyNMT, OpenNMT-py and Marian want them."""
-    all_pieces = tokenizer.src_pieces(range(VOCAB_SIZE))
+    all_pieces = tokenizer.src_tokens(range(VOCAB_SIZE))
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in all_pieces), encoding="utf-8")
     counts = Counter(piece for rows in pieces.values() for row in rows for piece in row)
     ordinary = sorted(all_pieces[4:], key=lambda piece: -counts[piece])

@@ -96,5 +96,5 @@ def test_a_text_of_any_size_is_encoded_whole(tokenizer: Tokenizer, n: int) -> No
     assert not corpus.dropped
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in range(n)]
     assert texts == [pair.tgt for pair in numbers]
-    digits = ["".join(tokenizer.src_pieces(corpus.src[i].tolist())) for i in range(n)]
-    assert digits == ["".join(tokenizer.src_pieces(row)) for row in tokenizer.encode_src([p.src for p in numbers])]
+    digits = ["".join(tokenizer.src_tokens(corpus.src[i].tolist())) for i in range(n)]
+    assert digits == ["".join(tokenizer.src_tokens(row)) for row in tokenizer.encode_src([p.src for p in numbers])]

@@ -98,13 +98,13 @@ def test_added_pieces_come_after_the_old_ones_and_spell_the_new_text_shorter(kin
     assert new.joint == joint
     assert (new.src_vocab_size, new.tgt_vocab_size) == (larger.vocab_size, larger.vocab_size)
     ids = range(old.src_vocab_size)
-    assert new.src_pieces(ids) == old.src_pieces(ids)
-    assert new.tgt_pieces(range(old.tgt_vocab_size)) == old.tgt_pieces(range(old.tgt_vocab_size))
+    assert new.src_tokens(ids) == old.src_tokens(ids)
+    assert new.tgt_tokens(range(old.tgt_vocab_size)) == old.tgt_tokens(range(old.tgt_vocab_size))
     texts = [pair.tgt for pair in new_text[::7]]
     before, after = old.encode_tgt(texts), new.encode_tgt(texts)
     assert sum(map(len, after)) < 0.97 * sum(map(len, before))
     assert [new.decode(row) for row in after] == texts
-    assert "☃" in new.tgt_pieces(range(old.tgt_vocab_size, new.tgt_vocab_size))
+    assert "☃" in new.tgt_tokens(range(old.tgt_vocab_size, new.tgt_vocab_size))
 
 
 def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them_before(trained: Project, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them_before(trained:
     assert n_old < after.tokenizer.src_vocab_size == 345
     embedding = after.model.tgt_embedding.weight
     assert torch.allclose(embedding[:n_old], before.model.tgt_embedding.weight, atol=1e-6)
-    for number, piece in enumerate(after.tokenizer.tgt_pieces(range(n_old, 345)), n_old):
+    for number, piece in enumerate(after.tokenizer.tgt_tokens(range(n_old, 345)), n_old):
         [ids] = before.tokenizer.encode_tgt([piece.replace("▁", " ")])
         expected = before.model.tgt_embedding.weight[ids[:-1]].mean(dim=0)
         assert torch.allclose(embedding[number], expected, atol=1e-6), piece

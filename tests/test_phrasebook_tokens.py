@@ -50,22 +50,22 @@ def tokenizer(request: pytest.FixtureRequest) -> tuple[str, Tokenizer]:
 
 def test_english_words_are_tokens(tokenizer: tuple[str, Tokenizer]) -> None:
     _, english = tokenizer
-    tokens = [" ".join(english.src_pieces(ids[:-1])) for ids in english.encode_src(list(DEMO))]
+    tokens = [" ".join(english.src_tokens(ids[:-1])) for ids in english.encode_src(list(DEMO))]
     assert tokens == list(DEMO.values())
 
 
 def test_words_of_the_translations_are_tokens(tokenizer: tuple[str, Tokenizer]) -> None:
     language, target = tokenizer
     if language == "de":
-        tokens = [" ".join(target.tgt_pieces(ids[:-1])) for ids in target.encode_tgt(list(GERMAN))]
+        tokens = [" ".join(target.tgt_tokens(ids[:-1])) for ids in target.encode_tgt(list(GERMAN))]
         assert tokens == list(GERMAN.values())
     for sentence, words in CHINESE.items() if language == "zh" else ():
         (ids,) = target.encode_tgt([sentence])
-        assert set(words.split()) <= {piece.removeprefix("▁") for piece in target.tgt_pieces(ids)}
+        assert set(words.split()) <= {piece.removeprefix("▁") for piece in target.tgt_tokens(ids)}
 
 
 def test_no_chinese_token_has_more_than_three_characters(tokenizer: tuple[str, Tokenizer]) -> None:
     language, target = tokenizer
-    pieces = target.tgt_pieces(range(260, target.tgt_vocab_size))  # special tokens and bytes come first
+    pieces = target.tgt_tokens(range(260, target.tgt_vocab_size))  # special tokens and bytes come first
     if language == "zh":
         assert max(len(piece.removeprefix("▁")) for piece in pieces) == 3

@@ -97,16 +97,16 @@ def test_a_saved_tokenizer_works_as_before(tokenizer: Tokenizer) -> None:
 
 def test_each_side_is_encoded_by_its_own_model(tokenizer: Tokenizer) -> None:
     (english,), (german,) = tokenizer.encode_src([TEXTS[0]]), tokenizer.encode_src(["grüne"])
-    assert "".join(tokenizer.src_pieces(english)) == f"\u2581{TEXTS[0]}</s>".replace(" ", "\u2581")
+    assert "".join(tokenizer.src_tokens(english)) == f"\u2581{TEXTS[0]}</s>".replace(" ", "\u2581")
     # Only a tokenizer that has seen German has a piece for "ü".
     spelled = "ü" if tokenizer.joint else "<0xC3><0xBC>"
-    assert "".join(tokenizer.src_pieces(german)) == f"\u2581gr{spelled}ne</s>"
+    assert "".join(tokenizer.src_tokens(german)) == f"\u2581gr{spelled}ne</s>"
     assert (tokenizer.encode_src(TEXTS[:2]) == tokenizer.encode_tgt(TEXTS[:2])) is tokenizer.joint
 
 
 def test_texts_end_in_eos_and_hold_no_other_special_id(tokenizer: Tokenizer) -> None:
     assert (PAD_ID, UNK_ID, BOS_ID, EOS_ID) == (0, 1, 2, 3)
-    assert tokenizer.src_pieces(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.src_tokens(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
     for rows in (tokenizer.encode_src(TEXTS), tokenizer.encode_tgt(TEXTS)):
         assert [row[-1] for row in rows] == [EOS_ID] * len(TEXTS)
         assert min(id for row in rows for id in row[:-1]) > EOS_ID
@@ -123,7 +123,7 @@ def test_special_ids_leave_no_trace_in_the_output(tokenizer: Tokenizer, special:
 
 def test_no_bytes_that_a_model_may_choose_break_the_output_line() -> None:
     tokenizer = train(PAIRS)
-    pieces = tokenizer.src_pieces(range(tokenizer.tgt_vocab_size))
+    pieces = tokenizer.src_tokens(range(tokenizer.tgt_vocab_size))
     ids_of_bytes = [pieces.index(f"<0x{byte:02X}>") for byte in range(256)]
     (house,) = tokenizer.encode_tgt(["house"])
     breaks = ["\n", "\r\n", "\t", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\0", "\x85", "\u2028", "\u2029"]
@@ -210,7 +210,7 @@ def test_a_rare_character_is_spelled_in_bytes_where_the_languages_have_many(
 ) -> None:
     config = TokenizerConfig(vocab_size=310, character_coverage=coverage, joint=True)
     tokenizer = train_tokenizer([*PAIRS, SentencePair("魑", "a")], config, src_lang, tgt_lang)
-    assert ("魑" in tokenizer.src_pieces(range(310))) is has_piece
+    assert ("魑" in tokenizer.src_tokens(range(310))) is has_piece
     assert round_trip(tokenizer, "魑") == "魑"
 
 
@@ -218,7 +218,7 @@ def test_separate_tokenizers_have_the_coverage_of_their_own_language() -> None:
     pairs = [*PAIRS, SentencePair("ł", "魑")]
     tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=300, joint=False), "en", "zh")
     (rare_src,), (rare_tgt,) = tokenizer.encode_src(["ł"]), tokenizer.encode_tgt(["魑"])
-    assert "ł" in "".join(tokenizer.src_pieces(rare_src))
+    assert "ł" in "".join(tokenizer.src_tokens(rare_src))
     assert len(rare_tgt) >= 4  # three bytes and EOS
 
 
@@ -237,14 +237,14 @@ def test_languages_with_and_without_spaces_share_no_vocabulary(src_lang: str, tg
 def test_a_long_line_is_learned_from(type: Type) -> None:
     text = "zebra " * 5_000  # 30,000 bytes
     tokenizer = train([*PAIRS, SentencePair(text, "")], type)
-    assert "▁zebra" in tokenizer.src_pieces(range(300))
+    assert "▁zebra" in tokenizer.src_tokens(range(300))
 
 
 def test_a_line_without_spaces_may_be_longer_than_sentencepiece_can_count() -> None:
     text = "天地" * 35_000  # SentencePiece's BPE counts the characters of a word in 16 bits
     config = TokenizerConfig(type="bpe", vocab_size=330, joint=False)
     tokenizer = train_tokenizer([*PAIRS, SentencePair("a", text)], config, "en", "zh", adjust=True)
-    assert "天地" in tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size))
+    assert "天地" in tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
 
 
 @pytest.mark.parametrize("type", ["unigram", "bpe"])
@@ -253,11 +253,11 @@ def test_no_chinese_token_is_long_or_merges_a_particle_with_a_word(type: Type) -
     pairs = [SentencePair("a word", line) for line in text]
     config = TokenizerConfig(type=type, vocab_size=300)
     tokenizer = train_tokenizer(pairs, config, "en", "zh-Hans", adjust=True)
-    pieces = tokenizer.tgt_pieces(range(EOS_ID + 257, tokenizer.tgt_vocab_size))
+    pieces = tokenizer.tgt_tokens(range(EOS_ID + 257, tokenizer.tgt_vocab_size))
     words = [piece.removeprefix("▁") for piece in pieces]
     assert max(map(len, words)) <= 3
     assert [word for word in words if len(word) > 1 and set(word) & set("的了它太很吗")] == []
-    assert "".join(tokenizer.tgt_pieces(tokenizer.encode_tgt(["因为它太累了"])[0])) == "▁因为它太累了</s>"
+    assert "".join(tokenizer.tgt_tokens(tokenizer.encode_tgt(["因为它太累了"])[0])) == "▁因为它太累了</s>"
 
 
 SPECIAL = ["<s>", "</s>", "<unk>", "<pad>", "<0x41>"]

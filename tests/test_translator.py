@@ -230,7 +230,7 @@ def test_a_translation_carries_its_tokens_with_their_log_probabilities(
     translator = make_translator(model, tokenizer, n_best=3)
     [source] = tokenizer.encode_src([TEXTS[0]])
     [found] = translator.translate([TEXTS[0]])
-    targets = [[tokenizer.tgt_pieces(range(320)).index(token) for token in t.tokens[:-1]] for t in found]
+    targets = [[tokenizer.tgt_tokens(range(320)).index(token) for token in t.tokens[:-1]] for t in found]
     for translation, ids in zip(found, targets, strict=True):
         [expected] = translator.engine.score([source], [ids])
         assert translation.tokens[-1] == "</s>"

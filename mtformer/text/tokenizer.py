@@ -87,11 +87,11 @@ class Tokenizer:
         """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
         return _encode(self._tgt, texts, sampling)
 
-    def src_pieces(self, ids: Sequence[int]) -> list[str]:
+    def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""
         return [self._src.id_to_piece(i) for i in ids]
 
-    def tgt_pieces(self, ids: Sequence[int]) -> list[str]:
+    def tgt_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that target ids stand for."""
         return [self._tgt.id_to_piece(i) for i in ids]
 
