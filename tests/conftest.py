@@ -116,6 +116,14 @@ class Result:
     stderr: str
 
 
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Handle SIGINT as in the foreground: in the background of a shell, tests and their processes would ignore it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 def training_settings(**given: object) -> ResolvedTraining:
     """Return settings of training with ``given`` ones among them."""
     settings = {
