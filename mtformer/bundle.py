@@ -130,12 +130,11 @@ class Architecture(_Part):
 class SearchDefaults(_Part):
     """How to search unless the user says otherwise; the keys mean what those of the config's ``search`` mean."""
 
-    beam_size: int = Field(ge=1, le=256)
+    beam_size: int = Field(ge=1, le=64)
     length_penalty: float = Field(ge=0, le=10)
     max_length_factor: float = Field(gt=0, le=100)
     max_length_offset: int = Field(ge=1, le=10_000)
-    batch_tokens: int = Field(ge=1, le=2**20)
-    n_best: int = Field(default=1, ge=1, le=256)
+    batch_tokens: int = Field(ge=1, le=2**16)
 
 
 class Header(_Part):
@@ -199,7 +198,6 @@ class Header(_Part):
             max_length_factor=config.search.max_length_factor,
             max_length_offset=config.search.max_length_offset,
             batch_tokens=config.search.batch_tokens,
-            n_best=config.search.n_best,
         )
         return cls(
             src_lang=data.src_lang,

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from mtformer.bundle import Bundle, load_bundle
+from mtformer.config import SearchConfig
 from mtformer.hardware import pick_device
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, SearchOptions, TorchEngine, ranked
@@ -94,7 +95,7 @@ class Translator:
         return cls(
             TorchEngine(bundle.model.to(pick_device(device))),
             bundle.tokenizer,
-            SearchOptions().updated(**header.search.model_dump()).updated(**options),
+            SearchConfig(**header.search.model_dump()).updated(**options),
             tgt_lang=header.tgt_lang,
             max_length=header.architecture.max_length,
         )

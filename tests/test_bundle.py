@@ -124,7 +124,7 @@ def test_weights_in_half_precision_are_converted(dtype: torch.dtype, original: B
 
 def test_keys_of_a_later_version_are_ignored(original: Bundle, saved: Path) -> None:
     edit_header(
-        notes="new", architecture__n_experts=1, search__diversity=0.5, special_ids__mask=4, provenance__config="renamed"
+        notes="new", architecture__n_experts=1, search__n_best=9, special_ids__mask=4, provenance__config="renamed"
     )(saved)
     header = load_bundle(saved).header
     assert header.architecture == original.header.architecture
@@ -387,6 +387,8 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "unknown activation": (edit_header(architecture__activation="tanh"), INVALID + "architecture.activation: Input"),
     "other special ids": (edit_header(special_ids__eos=0), INVALID + "special_ids: they are"),
     "endless translations": (edit_header(search__max_length_factor=1e9), INVALID + "search.max_length_factor: Input"),
+    "a search of gigabytes": (edit_header(search__batch_tokens=2**20), INVALID + "search.batch_tokens: Input"),
+    "endless beams": (edit_header(search__beam_size=256), INVALID + "search.beam_size: Input"),
     "a path as language": (edit_header(tgt_lang="../../etc"), INVALID + "tgt_lang: String should match pattern"),
     "no real scores": (edit_header(scores={"bleu": "high"}), INVALID + "scores.bleu: Input should be a valid number"),
 }

@@ -206,7 +206,7 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["translate", "a", "--device", "cuda"], "no GPU"),
         (["translate", "a", "--device", "abacus"], "abacus"),
         (["translate", "a", "--beam-size", "0"], "--beam-size"),
-        (["translate", "a", "--n-best", "300"], "beam_size = 300"),
+        (["translate", "a", "--n-best", "300"], "n_best = 300"),
         (["translate", "a", "--length-penalty", "nan"], "penalty"),
         (["eval", "--output", "no/such/folder"], "no/such/folder"),
         (["eval", "--output", "-"], "--output -"),
@@ -271,9 +271,10 @@ def test_a_finished_run_says_so_and_fresh_starts_over(project: Project) -> None:
     assert project.mtformer("train", project.config).status == 0
     again = project.mtformer("train", project.config)
     assert again.status == 0
+    assert "resuming from step 20" in again.stderr
     assert "training.max_steps = 20" in again.stderr
     fresh = project.mtformer("train", project.config, "--fresh")
-    assert "going on" not in fresh.stderr
+    assert "resuming" not in fresh.stderr
     assert fresh.status == 0
 
 

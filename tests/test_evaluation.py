@@ -10,6 +10,7 @@ from conftest import Project
 from mtformer.bundle import load_bundle
 from mtformer.errors import UserError
 from mtformer.evaluate.evaluation import evaluate_model, read_eval_set
+from mtformer.text.sources import SentencePair
 
 
 @pytest.fixture
@@ -66,6 +67,8 @@ def test_a_config_beside_it_that_is_none_is_refused_but_not_needed(trained: Proj
         (["--data", "tsv:both.tsv"], "both.tsv"),
         (["--data", "tsv:both.tsv"], "model.safetensors"),
         ([], "ref.de"),
+        ([], "config.yaml"),
+        (["--data", "tsv:both.tsv"], "config.yaml"),
     ],
 )
 def test_no_input_is_overwritten(
@@ -87,6 +90,17 @@ def test_no_input_is_overwritten(
         assert result.status == 2, result.stderr
         assert f"{name} is both input and output" in result.stderr
     assert (folder / output).read_bytes() == before
+
+
+def test_the_files_of_a_local_data_set_are_inputs(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tmp_path / "data" / "test.jsonl"
+    rows.parent.mkdir()
+    rows.touch()
+    monkeypatch.setattr("mtformer.text.sources._from_hub", lambda *_: iter([SentencePair("a house", "ein Haus")]))
+    with pytest.raises(UserError, match="is both input and output"):
+        evaluate_model(bundle, data=f"hf:{rows.parent},split:test", output=rows)
 
 
 def test_json_says_what_was_scored(trained: Project, bundle: Path) -> None:

@@ -404,6 +404,16 @@ def test_the_engine_reports_every_source_once_longest_first() -> None:
     assert seen == [1, 2, 0, 3]
 
 
+@pytest.mark.parametrize(("beam_size", "sizes"), [(1, [8, 8]), (4, [8, 8]), (8, [4] * 4), (64, [1] * 16)])
+def test_beams_count_in_the_budget_of_a_batch(beam_size: int, sizes: list[int]) -> None:
+    seen = list[int]()
+    options = SearchOptions(batch_tokens=24, beam_size=beam_size)
+    TorchEngine(make_model(1)).translate(
+        [[4, 5, EOS]] * 16, options, [2] * 16, on_batch=lambda batch: seen.append(len(batch))
+    )
+    assert seen == sizes
+
+
 def test_greedy_search_ends_where_every_token_has_probability_0() -> None:
     # At its limit, a sentence may only choose EOS; as at any other place, the model may rule that out.
     tables: list[Table] = [{(): {A: 1.0}, (A,): {B: 1.0}}, {(): {A: 0.0, EOS: 0.0}}]

@@ -17,8 +17,9 @@ from torch import Tensor
 
 import mtformer
 from mtformer.bundle import load_bundle
-from mtformer.config import ModelConfig, TokenizerConfig
+from mtformer.config import ModelConfig, SearchConfig, TokenizerConfig
 from mtformer.errors import MtformerError, UserError
+from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
 from mtformer.search import SearchOptions, TorchEngine
 from mtformer.text.sources import SentencePair
@@ -127,6 +128,7 @@ def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> 
     assert options.updated(beam_size=None, n_best=None) == options
     assert options.updated(n_best=3) == SearchOptions(beam_size=3, length_penalty=0.2, n_best=3)
     assert options.updated(n_best=7).beam_size == 7
+    assert SearchConfig(beam_size=3).updated(n_best=2) == SearchOptions(beam_size=3, n_best=2)
     assert options.updated(n_best=2, beam_size=9, length_penalty=0).model_dump(exclude_defaults=True) == {
         "beam_size": 9,
         "length_penalty": 0.0,
@@ -139,12 +141,13 @@ def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> 
     [
         ({"n_best": 4, "beam_size": 3}, "n_best = 4 is more than beam_size = 3"),
         ({"beam_size": 0}, "beam_size = 0: "),
-        ({"n_best": 300}, "beam_size = 300: "),
+        ({"n_best": 300}, "n_best = 300: "),
+        ({"n_best": "many"}, "n_best = many: "),
         ({"length_penalty": math.nan}, "length_penalty = nan: "),
         ({"beam_sice": 3}, "beam_sice = 3: "),
     ],
 )
-def test_options_that_are_not_allowed_are_named(changes: dict[str, float], problem: str) -> None:
+def test_options_that_are_not_allowed_are_named(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(UserError, match=problem):
         SearchOptions().updated(**changes)
 
@@ -274,8 +277,9 @@ def test_a_model_that_yields_nan_ends_with_an_error_in_place_of_translations(
 
 
 def test_threads_share_a_translator(model: Transformer, tokenizer: Tokenizer) -> None:
-    # The sinusoid table starts with 512 positions and grows while the threads translate.
-    translator = make_translator(deepcopy(model), tokenizer, max_length=400, max_length_offset=300, beam_size=2)
+    shared = deepcopy(model)
+    shared.src_positions.table = sinusoidal_table(4, 16)  # it grows while the threads translate
+    translator = make_translator(shared, tokenizer, max_length=400, max_length_offset=300, beam_size=2)
     texts = [f"{TEXTS[i % len(TEXTS)]} {'red house ' * (i * 7)}" for i in range(12)]
     expected = [
         make_translator(model, tokenizer, max_length=400, max_length_offset=300, beam_size=2).translate([text])[0]
@@ -286,6 +290,7 @@ def test_threads_share_a_translator(model: Transformer, tokenizer: Tokenizer) ->
             threads.map(lambda text: translator.translate([text])[0], texts), expected, strict=True
         ):
             assert_same(translations, other)
+    assert len(shared.src_positions.table) > 4
 
 
 def test_the_public_api_loads_a_bundle_or_the_folder_of_its_run(trained: Project) -> None:

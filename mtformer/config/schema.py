@@ -47,6 +47,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+_MAX_BEAM_SIZE = 64
+
 
 def _resolve(path: Path, info: ValidationInfo) -> Path:
     """Make ``path`` absolute, from the folder of the config file that is being read, and require the file."""
@@ -355,30 +357,22 @@ class TrainingConfig(Section):
         return self
 
 
-class SearchOptions(Section):
+class SearchConfig(Section):
     """How translations are searched for."""
 
-    beam_size: int = Field(default=4, ge=1, le=256)
+    beam_size: int = Field(default=4, ge=1, le=_MAX_BEAM_SIZE)
     """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
     """The exponent alpha of Wu et al. 2016; larger means longer translations."""
     max_length_factor: float = Field(default=2.0, gt=0, le=100)
-    """A translation is ended after this many tokens per source token …"""
+    """A translation may have this many tokens for each source token, plus `max_length_offset`."""
     max_length_offset: int = Field(default=20, ge=1, le=10_000)
-    """… plus this many."""
-    batch_tokens: int = Field(default=4096, ge=1, le=2**20)
-    """The token budget of a batch of sentences."""
-    n_best: PositiveInt = 1
-    """Translations returned for each line, at most `beam_size`."""
-
-    @model_validator(mode="after")
-    def _beam_holds_the_best(self) -> "SearchOptions":
-        if self.n_best > self.beam_size:
-            raise ValueError(f"n_best = {self.n_best} is more than beam_size = {self.beam_size}")
-        return self
+    """Tokens that a translation may have beyond `max_length_factor` times those of the source."""
+    batch_tokens: int = Field(default=4096, ge=1, le=2**16)
+    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller."""
 
     def updated(self, **changes: float | None) -> "SearchOptions":
-        """Return a validated copy with ``changes``, of which those that are None count as not given.
+        """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 
         If ``n_best`` is given without ``beam_size`` and exceeds it, the beam widens to ``n_best``.
 
@@ -386,16 +380,29 @@ class SearchOptions(Section):
             UserError: an option does not exist or its value is not allowed.
         """
         given = {key: value for key, value in changes.items() if value is not None}
-        if "beam_size" not in given:
-            given["beam_size"] = max(self.beam_size, given.get("n_best", 1))
+        widest = {} if "beam_size" in given else {"beam_size": _MAX_BEAM_SIZE}
         try:
-            return SearchOptions.model_validate(self.model_dump() | given)
+            options = SearchOptions.model_validate(self.model_dump() | widest | given)
         except ValidationError as error:
             problems = []
             for details in error.errors():
                 option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
                 problems.append(option + details["msg"].removeprefix("Value error, "))
             raise UserError("search options: " + "; ".join(problems)) from None
+        return options.model_copy(update={"beam_size": max(self.beam_size, options.n_best)}) if widest else options
+
+
+class SearchOptions(SearchConfig):
+    """How to search in one call: the settings of the config, and what only a call may ask for."""
+
+    n_best: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
+    """Translations returned for each line, at most `beam_size`."""
+
+    @model_validator(mode="after")
+    def _beam_holds_the_best(self) -> "SearchOptions":
+        if self.n_best > self.beam_size:
+            raise ValueError(f"n_best = {self.n_best} is more than beam_size = {self.beam_size}")
+        return self
 
 
 class EvalConfig(Section):
@@ -452,7 +459,7 @@ class Config(Section):
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
-    search: SearchOptions = SearchOptions()
+    search: SearchConfig = SearchConfig()
     eval: EvalConfig = EvalConfig()
     run: RunConfig = RunConfig()
     provenance: Provenance = Provenance()

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from mtformer.bundle import Header, load_bundle
-from mtformer.config import Config, Source, parse_source
+from mtformer.config import Config, HubDataset, Source, parse_source
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import Score, all_scores
 from mtformer.files import require_distinct
@@ -69,12 +69,13 @@ def evaluate_model(
         device: where to compute.
 
     Raises:
-        UserError: the bundle or the test set cannot be used, or ``output`` is one of the input files.
+        UserError: the bundle or the test set cannot be used, or ``output`` is one of the input files or the
+            config of the bundle's run.
     """
     bundle = load_bundle(path)
     header = bundle.header
     eval_set = read_eval_set(path, header, src=src, ref=ref, data=data)
-    require_distinct(output, [path, *eval_set.files])
+    require_distinct(output, [path, RunFolder(path.parent).config, *eval_set.files])
     translator = Translator.from_bundle(bundle, device, **(search or {}))
     with open_output(output) if output else nullcontext() as file:  # opened first: a wrong path must not cost the work
         with Progress("translating", len(eval_set.sources), unit="lines") as progress:
@@ -114,7 +115,7 @@ def read_eval_set(
             if data is not None:
                 raise
             raise UserError(f"the test set of this run: {error}; or give --data, or --src and --ref") from None
-        files = [value for source in chosen for _, value in source if isinstance(value, Path)]
+        files = [file for source in chosen for file in _files_of(source)]
     if not sources:
         raise UserError("the test set is empty")
     return EvalSet(sources, references, files)
@@ -133,6 +134,13 @@ def _test_set_of_run(bundle: Path) -> Sequence[Source]:
     if not config.data.test:
         raise UserError(f"{path} names no test set (data.test): {options}")
     return config.data.test
+
+
+def _files_of(source: Source) -> list[Path]:
+    """List the files that ``source`` is read from; a data set of the hub may be a local folder."""
+    if isinstance(source, HubDataset):
+        return list(Path(source.hf).rglob("*"))
+    return [value for _, value in source if isinstance(value, Path)]
 
 
 def _sides(pairs: Iterable[SentencePair]) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, 
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _SCORING_TOKENS = 4096  # the token budget of a batch
+_BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
 
 
 class Engine(Protocol):
@@ -77,7 +78,8 @@ class TorchEngine:
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        for batch in fill_batches(order, lengths, options.batch_tokens):
+        budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.beam_size)
+        for batch in fill_batches(order, lengths, budget):
             forced = [prefixes[i] for i in batch] if prefixes is not None else None
             results = self._search([sources[i] for i in batch], options, [limits[i] for i in batch], forced)
             for place, hypotheses in zip(batch, results, strict=True):

@@ -59,7 +59,7 @@ class Validator:
             UserError: all pairs are like that.
         """
         self._config = config
-        self._search = config.search.updated(beam_size=1, n_best=1)
+        self._search = config.search.updated(beam_size=1)
         self._tokenizer = tokenizer
         self._pairs = pairs
         self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
