@@ -80,6 +80,11 @@ class RunFolder:
         """The run's id at Weights & Biases."""
         return self.path / "wandb.id"
 
+    @property
+    def cleared(self) -> Path:
+        """The id of the launch by torchrun or Slurm that started the run from scratch: its restarts resume."""
+        return self.path / "cleared"
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for one process that trains; the kernel releases it when the process ends, however it ends.

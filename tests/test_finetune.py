@@ -72,7 +72,7 @@ def test_a_resumed_run_keeps_the_model_that_it_started_from_wherever_its_file_is
     settings = ("--set", "training.max_steps=2", "--set")
     again = project.mtformer("train", project.config, *settings, f"training.init_from={moved}")
     assert again.status == 0, again.stderr
-    other = project.folder / "runs/config/model.safetensors"
+    other = shutil.copy(project.folder / "runs/config/model.safetensors", tmp_path / "other.safetensors")
     refused = project.mtformer("train", project.config, *settings, f"training.init_from={other}")
     assert refused.status == 2
     assert "the model of training.init_from has changed" in refused.stderr

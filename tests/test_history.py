@@ -10,13 +10,14 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
 from mtformer.bundle import load_bundle
-from mtformer.config import Change, Facts, Provenance, ResolvedConfig, load_config, resolve
+from mtformer.config import Change, Facts, Provenance, ResolvedConfig, dump_config, load_config, resolve
 from mtformer.errors import UserError
 from mtformer.model.weights import weights
 from mtformer.runs import RunFolder
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
-from mtformer.training.history import SavedRun, history, require_same_run
+from mtformer.training.checkpoint import Checkpoint
+from mtformer.training.history import SavedRun, history, load_saved_run, require_same_run
 
 FOLDER = RunFolder(Path("runs/x"))
 PROVENANCE = Provenance(
@@ -62,7 +63,7 @@ def saved(project_of_module: Project, tokenizer: Tokenizer) -> SavedRun:
         ("training.grad_accum_steps=3", 1, 3),
         ("training.validate_every=9", None, 9),
         ("training.precision=bf16", "fp32", "bf16"),
-        ("search.beam_size=7", 4, 7),
+        ("search.max_length_factor=3", 2.0, 3.0),
     ],
 )
 def test_a_changed_setting_is_recorded_with_its_step_after_the_earlier_ones(
@@ -86,7 +87,9 @@ def test_other_versions_and_hardware_are_recorded(project_of_module: Project, sa
 def test_what_does_not_influence_the_model_is_not_recorded(project_of_module: Project, saved: SavedRun) -> None:
     training = {"log_every": 7, "checkpoint_every": 7, "keep_last": 7, "keep_best": 7, "log_to": "[tensorboard]"}
     overrides = [f"training.{key}={value}" for key, value in training.items()]
-    now = config_of(project_of_module, *overrides, "eval.n_samples=1", "run.name=y", "data.test=[]")
+    now = config_of(
+        project_of_module, *overrides, "eval.n_samples=1", "search.beam_size=7", "run.name=y", "data.test=[]"
+    )
     require_same_run(FOLDER, saved, now)
     assert history(saved, now) == saved.config.provenance.changes
 
@@ -203,3 +206,16 @@ def test_the_config_of_a_run_gives_the_same_weights_again(tmp_path: Path) -> Non
     assert ours.header.scores == theirs.header.scores
     for name, weight in weights(ours.model).items():
         assert torch.equal(weight, weights(theirs.model)[name])
+
+
+def test_a_checkpoint_of_another_version_is_reported(
+    saved: SavedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(dump_config(saved.config), encoding="utf-8")
+    assert saved.tokenizer.src_model
+    folder.joint_tokenizer.write_bytes(saved.tokenizer.src_model)
+    without_epoch = Checkpoint(folder.checkpoints / "step-000001", {"step": 1}, {})
+    monkeypatch.setattr("mtformer.training.history.newest_checkpoint", lambda folder: without_epoch)
+    with pytest.raises(UserError, match="another version of mtformer"):
+        load_saved_run(folder)

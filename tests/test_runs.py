@@ -66,6 +66,33 @@ def test_starting_from_scratch_keeps_the_lock(project: Project) -> None:
     assert lock.stat().st_ino == before
 
 
+def test_a_run_does_not_replace_the_model_that_it_starts_from(project: Project) -> None:
+    bundle = project.folder / "runs" / "config" / "model.safetensors"
+    bundle.parent.mkdir(parents=True)
+    bundle.write_bytes(b"precious")
+    result = project.mtformer("train", project.config, "--fresh", "--set", f"training.init_from={bundle}")
+    assert result.status == 2
+    assert "is both input and output" in result.stderr
+    assert bundle.read_bytes() == b"precious"
+
+
+def test_fresh_ends_if_it_cannot_remove_the_earlier_run(project: Project) -> None:
+    checkpoints = project.folder / "runs" / "config" / "checkpoints"
+    checkpoints.parent.mkdir(parents=True)
+    checkpoints.write_text("not a folder")
+    result = project.mtformer("train", project.config, "--fresh", "--set", "training.max_steps=1")
+    assert result.status == 1
+    assert "cannot remove runs/config/checkpoints" in result.stderr.replace(f"{project.folder}/", "")
+
+
+def test_a_restart_starts_from_scratch_unless_its_launch_has_done_so(project: Project) -> None:
+    train = ("train", project.config, "--fresh", "--set", "training.max_steps=1")
+    for job, count, is_resumed in [(1, 0, False), (2, 1, False), (2, 2, True), (2, 0, False)]:
+        result = project.mtformer(*train, env={"SLURM_JOB_ID": str(job), "SLURM_RESTART_COUNT": str(count)})
+        assert result.status == 0, result.stderr
+        assert ("resuming from step 1" in result.stderr) is is_resumed, (job, count)
+
+
 def test_a_dry_run_needs_no_lock_and_makes_none(project: Project) -> None:
     result = project.mtformer("train", project.config, "--dry-run")
     assert result.status == 0, result.stderr

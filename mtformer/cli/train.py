@@ -43,13 +43,13 @@ def train(
 
     from mtformer.runs import RunFolder
     from mtformer.training import run
-    from mtformer.training.launch import end_at_once, is_first_rank, is_restart
+    from mtformer.training.launch import end_at_once, is_first_rank
 
     if dry_run:
         print_result(run.dry_run(loaded, fresh=fresh))
         return
     try:
-        bundle = run.train(loaded, fresh=fresh and not is_restart())
+        bundle = run.train(loaded, fresh=fresh)
     except KeyboardInterrupt:
         if run.has_checkpoint(loaded):
             log.warning("stopped; rerun the same command to resume %s", RunFolder.of(loaded).path)

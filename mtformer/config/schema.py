@@ -211,7 +211,8 @@ class TokenizerConfig(Section):
     type: Literal["unigram", "bpe"] = "unigram"
     """The algorithm; with small vocabularies, BPE leaves more words whole."""
     vocab_size: int | None = Field(default=None, ge=260, le=256_000)
-    """The number of tokens of each tokenizer. Default: by the size of the data."""
+    """The number of tokens. Separate tokenizers have fewer where a side of the text does not support as many. Default:
+    by the size of the data."""
     joint: bool | None = None
     """One tokenizer for both languages, or one for each. Default: joint, unless only one of the two languages separates
     words by spaces."""

@@ -167,6 +167,8 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` tokens.
 
+    Of separate tokenizers, each has as many of them as its side of the text supports.
+
     Args:
         pairs: the text, iterated more than once; of more than two million texts, a random sample is used.
         config: the algorithm and the sizes.
@@ -244,8 +246,10 @@ def _train(texts: list[_Texts], config: TokenizerConfig, *, adjust: bool) -> lis
                 raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
             if nearest is None:
                 raise
-            if adjust:
+            if limit[0] and (adjust or len(texts) > 1):
                 models.append(_train_model(side, config, nearest))
+            elif adjust:  # all sides again, so that this size, given, would train the same
+                return _train(texts, config.model_copy(update={"vocab_size": nearest}), adjust=True)
             elif limit[0]:
                 most.append(limit[0])
             else:

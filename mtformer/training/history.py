@@ -19,6 +19,7 @@ _FREE = (
     *("data.train", "data.valid", "data.test", "model.preset", "training.init_from", "training.device"),
     *("training.log_every", "training.log_to", "training.checkpoint_every", "training.keep_last"),
     *("training.keep_best", "eval.n_samples"),
+    *("search.beam_size", "search.length_penalty"),  # validation searches greedily
 )
 # With these changed, weights, moments and scores of before and after would not belong together.
 _FIXED_SECTIONS = ("data.", "tokenizer.", "model.", "fingerprints.")
@@ -70,7 +71,12 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
     newest = newest_checkpoint(folder.checkpoints)
-    step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
+    try:
+        step, epoch, batch = (newest.state[key] for key in ("step", "epoch", "batch")) if newest else (0, 0, 0)
+    except KeyError:
+        raise UserError(
+            f"{folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
+        ) from None
     return SavedRun(config, tokenizer, step, epoch, batch)
 
 

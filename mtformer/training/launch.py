@@ -67,6 +67,11 @@ def end_at_once() -> None:
 
 
 def is_restart() -> bool:
-    """Return whether torchrun or Slurm has restarted this process: it must resume then, even with --fresh."""
+    """Return whether torchrun or Slurm has restarted this process."""
     counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
     return any(count != "0" for count in counts)
+
+
+def launch_id() -> str:
+    """Return what this process shares with its restarts: the id of Slurm's job or torchrun's; empty without them."""
+    return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID", "")

@@ -15,8 +15,8 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config, Facts, Precision, Provenance, ResolvedConfig, dump_config, resolve
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
-from mtformer.errors import UserError
-from mtformer.files import write_atomically
+from mtformer.errors import MtformerError, UserError
+from mtformer.files import require_distinct, write_atomically
 from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
@@ -35,6 +35,7 @@ from mtformer.training.history import (
     warn_of_changes,
     warn_of_foreign_provenance,
 )
+from mtformer.training.launch import is_restart, launch_id
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
@@ -58,20 +59,23 @@ def train(config: Config, *, fresh: bool = False) -> Path:
     Args:
         config: as loaded; :func:`mtformer.config.resolve` fills in what it leaves open.
         fresh: start from scratch. What an earlier run left behind is removed once all that the config names has been
-            read.
+            read. After that, a restart by torchrun or Slurm resumes.
 
     Raises:
-        UserError: the data cannot be used, or the run was started with settings that do not agree with these.
-        MtformerError: training failed; the checkpoints stay.
+        UserError: the data cannot be used, the run was started with settings that do not agree with these, or its model
+            is the one that training starts from.
+        MtformerError: training failed, and the checkpoints stay; or an earlier run cannot be removed.
     """
     folder = RunFolder.of(config)
     with joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
         device = local_device(pick_device(config.training.device), ranks)
+        ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
+        fresh = fresh and not ranks.by_first(lambda: _is_cleared(folder))
         trainer = _prepare(config, device, ranks, fresh)
         if fresh:
             ranks.by_first(lambda: _clear(folder))
-        if trainer.resume():
+        elif trainer.resume():
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
         with ExitStack() as writers:
@@ -111,7 +115,7 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool) ->
     if not is_resumed:
         facts = _measure(config, facts, model, training_data.corpus, ranks)
     resolved = resolve(config, facts)
-    _describe(resolved, model, ranks)
+    _describe(resolved, model, tokenizer, ranks)
     validator = Validator(resolved, tokenizer, valid_pairs)
     return Trainer(resolved, model, tokenizer, training_data, validator, RunFolder.of(config), ranks)
 
@@ -225,9 +229,9 @@ def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, r
     return measured
 
 
-def _describe(config: ResolvedConfig, model: Transformer, ranks: Ranks) -> None:
+def _describe(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, ranks: Ranks) -> None:
     n_parameters = f"{sum(parameter.numel() for parameter in model.parameters()):,}"
-    n_tokens = f"{config.tokenizer.vocab_size:,}"
+    n_tokens = f"{_vocab_size(tokenizer):,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device
     if is_sharded(model):
@@ -266,10 +270,29 @@ def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Token
     write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
 
 
+def _is_cleared(folder: RunFolder) -> bool:
+    """Tell whether this process is a restart and its launch has already cleared the folder."""
+    if not is_restart():
+        folder.cleared.unlink(missing_ok=True)  # by an earlier launch, perhaps with the same id
+    return folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
+
+
 def _clear(folder: RunFolder) -> None:
-    """Remove what a run leaves behind, and nothing else."""
-    for path in (folder.checkpoints, folder.tensorboard):
-        shutil.rmtree(path, ignore_errors=True)
+    """Remove what a run leaves behind, and nothing else; note the launch, whose restarts are to resume.
+
+    Raises:
+        MtformerError: something cannot be removed.
+    """
     tokenizers = (folder.joint_tokenizer, *folder.separate_tokenizers)
-    for path in (folder.config, folder.metrics, folder.bundle, folder.wandb_id, *tokenizers):
-        path.unlink(missing_ok=True)
+    try:
+        for path in (folder.checkpoints, folder.tensorboard):
+            if path.exists():
+                shutil.rmtree(path)
+        for path in (folder.config, folder.metrics, folder.bundle, folder.wandb_id, *tokenizers):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise MtformerError(
+            f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
+        ) from error
+    if launch_id():
+        write_atomically(folder.cleared, partial(Path.write_text, data=launch_id(), encoding="utf-8"))
