@@ -1,9 +1,11 @@
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from mtformer.data import batches as batching
 from mtformer.data.batches import PlannedBatch, epoch_batches, fill_batches, make_batch, pad
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
@@ -188,3 +190,26 @@ def test_buckets_are_never_longer_than_the_longest_pair() -> None:
     corpus = corpus_of([(row_of(s), row_of(t)) for s in range(2, 100) for t in range(s, min(2 * s, 123))])
     batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
     assert (max(b.src_length for b in batches), max(b.tgt_length for b in batches)) == (99, 122)
+
+
+def test_buckets_are_computed_once_for_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = random_corpus(500)
+    first = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
+    monkeypatch.setattr(batching, "_buckets", None)
+    assert epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0) == first
+
+
+def test_many_distinct_lengths_are_rounded_more_coarsely_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_cells: list[int] = []
+    cluster = batching._buckets
+
+    def count(cells: np.ndarray, *arguments: Any) -> np.ndarray:
+        n_cells.append(len(cells))
+        return cluster(cells, *arguments)
+
+    monkeypatch.setattr(batching, "_buckets", count)
+    monkeypatch.setattr(batching, "_MOST_CELLS", 100)
+    corpus = random_corpus()
+    batches = epoch_batches(corpus, MAX_TOKENS, seed=1, epoch=0)
+    assert 0 < max(n_cells) <= 100
+    assert sorted(chain.from_iterable(batch.indices for batch in batches)) == list(range(len(corpus)))

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,8 +16,11 @@ from torch import Tensor
 from mtformer.data.corpus import Corpus
 from mtformer.text.tokenizer import BOS_ID, PAD_ID
 
-_MOST_BUCKETS = 64  # the kernels of more than these do not fit oneDNN's cache of 1,024 anyway: then save padding
-_MOST_GROWTH = 1.25  # of the lengths, where pairs move to a larger bucket; beyond it they make a smaller batch
+_MOST_BUCKETS = 64  # oneDNN caches 1,024 kernels; more buckets overflow the cache, so that only padding can be saved
+_MOST_GROWTH = 1.25  # leftover pairs move to a bucket at most this much longer; otherwise they form a smaller batch
+_MOST_CELLS = 5_000  # clustering takes 4 bytes for each pair of cells: 100 MB
+
+_buckets_of: "WeakKeyDictionary[Corpus, tuple[np.ndarray, np.ndarray]]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -112,15 +116,8 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
     oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
     memory. All batches of a bucket have the same shape; the pairs left over move to the next larger bucket.
     """
-    lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)[order]  # (N, 2)
-    for n_bits, most_padding in ((4, 0.03), (5, 0.02)):  # rounder lengths give fewer distinct products of rows × length
-        cells, cell_of, counts = np.unique(_rounded(lengths, n_bits), axis=0, return_inverse=True, return_counts=True)
-        buckets = _buckets(cells, counts, most_padding)
-        if len(buckets) <= _MOST_BUCKETS:
-            break
-    # They are sorted by size, so the first bucket that a pair fits in is the smallest.
-    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells])[cell_of.reshape(-1)]
-    waiting = [order[bucket_of == i] for i in range(len(buckets))]
+    buckets, bucket_of = _assign_buckets(corpus)
+    waiting = [order[bucket_of[order] == i] for i in range(len(buckets))]
     batches = []
     for i, bucket in enumerate(buckets):
         n_rows = max(1, max_tokens // int(bucket.max()))
@@ -132,6 +129,38 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
         if moves_on:
             waiting[following] = np.concatenate([waiting[i][n_taken:], waiting[following]])
     return batches
+
+
+def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+    """Return the buckets (K, 2) of a corpus, sorted by size, and the number of each pair's bucket, (N,).
+
+    They depend on the lengths alone and take a while, so they are computed once for each corpus.
+    """
+    known = _buckets_of.get(corpus)
+    if known and len(known[1]) == len(corpus):
+        return known
+    lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)  # (N, 2)
+    for n_bits, most_padding in ((4, 0.03), (5, 0.02)):  # rounder lengths give fewer distinct products of rows × length
+        cells, cell_of, counts = _cells(lengths, n_bits)
+        buckets = _buckets(cells, counts, most_padding)
+        if len(buckets) <= _MOST_BUCKETS:
+            break
+    # They are sorted by size, so the first bucket that a pair fits in is the smallest.
+    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells], dtype=np.int32)[cell_of]
+    _buckets_of[corpus] = buckets, bucket_of
+    return buckets, bucket_of
+
+
+def _cells(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Round lengths (N, 2); more coarsely if there would be too many distinct pairs of them.
+
+    Returns:
+        The distinct pairs (C, 2), which of them each row is (N,), and how often each occurs (C,).
+    """
+    cells, cell_of, counts = np.unique(_rounded(lengths, n_bits), axis=0, return_inverse=True, return_counts=True)
+    if len(cells) > _MOST_CELLS and n_bits > 1:
+        return _cells(lengths, n_bits - 1)
+    return cells, cell_of.reshape(-1), counts
 
 
 def _rounded(lengths: np.ndarray, n_bits: int) -> np.ndarray:
@@ -159,7 +188,9 @@ def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.n
         return np.where(counts > 0, added, np.inf)
 
     budget = most_padding * (counts @ cells).sum()
-    cost = np.array([padding(i) for i in range(len(buckets))])
+    cost = np.empty((len(buckets), len(buckets)), dtype=np.float32)
+    for i in range(len(buckets)):
+        cost[i] = padding(i)
     np.fill_diagonal(cost, np.inf)
     nearest, least = cost.argmin(axis=1), cost.min(axis=1)  # (N,) of each bucket, kept up to date
     while least.min() <= budget:
