@@ -224,12 +224,23 @@ def test_more_processes_than_gpus_are_refused_before_they_start() -> None:
 def test_a_rank_of_a_machine_with_enough_gpus_hears_of_one_without() -> None:
     class OtherLacks(Ranks):
         def _gather(self, items: Sequence[Any]) -> list[Sequence[Any]]:
-            return [items, ["elsewhere has 1 GPU for 2 processes"]]
+            return [items, [("elsewhere", "cuda", "elsewhere has 1 GPU for 2 processes")]]
 
     with pytest.raises(UserError, match="elsewhere has 1 GPU for 2 processes"):
         local_device(torch.device("cuda"), OtherLacks(0, 2))
     assert local_device(torch.device("cuda")) == torch.device("cuda", 0)
-    assert local_device(torch.device("cpu"), OtherLacks(0, 2)) == torch.device("cpu")
+    assert local_device(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.parametrize(("own", "other"), [("cuda", "cpu"), ("cpu", "cuda")])
+def test_ranks_on_different_types_of_device_are_an_error_of_every_rank(own: str, other: str) -> None:
+    class OtherDiffers(Ranks):
+        def _gather(self, items: Sequence[Any]) -> list[Sequence[Any]]:
+            return [items, [("elsewhere", other, "")]]
+
+    with pytest.raises(UserError, match=f"the same type of device, but found .*{other} on elsewhere"):
+        local_device(torch.device(own), OtherDiffers(0, 2))
 
 
 def test_torchrun_is_not_told_to_start_torchrun() -> None:

@@ -138,17 +138,24 @@ def joined_ranks(device: torch.device) -> Iterator[Ranks]:
 
 
 def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:
-    """Return the GPU of this rank among those of its machine.
+    """Return the device of this rank: the CPU, or its GPU among those of its machine.
 
     Raises:
-        UserError: a machine has fewer GPUs than ranks; all ranks of all machines raise it.
+        UserError: some ranks have a GPU and others do not, or a machine has fewer GPUs than ranks; all ranks of all
+            machines raise it.
     """
-    if device.type != "cuda":
-        return device
-    lacking = ranks.collect(_lacking_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    if lacking:
-        raise UserError("; ".join(lacking))
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    lacking = _lacking_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if device.type == "cuda" else []
+    # Ranks without a GPU take part as well: the others would wait for them forever.
+    found = ranks.collect([(socket.gethostname(), device.type, message) for message in lacking or [""]])
+    if len({device_type for _, device_type, _ in found}) > 1:
+        places = ", ".join(sorted({f"{device_type} on {host}" for host, device_type, _ in found}))
+        raise UserError(
+            f"all ranks must train on the same type of device, but found {places}: make a GPU visible to every rank, "
+            "or train on the CPU (training.device=cpu)"
+        )
+    if messages := [message for _, _, message in found if message]:
+        raise UserError("; ".join(messages))
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
 
 
 def require_gpus(device: torch.device, n_processes: int) -> None:
