@@ -1,11 +1,14 @@
 """Which precision a run computes in."""
 
+from typing import Any
+
 import pytest
 import torch
 from conftest import training_settings
-from test_update import CORPUS, make_updater
+from test_update import make_corpus, make_updater
 
 from mtformer.config import Precision
+from mtformer.data.batches import Batch
 from mtformer.hardware import pick_precision
 from mtformer.training.timing import seconds_per_update
 from mtformer.training.update import Updater
@@ -49,14 +52,19 @@ def test_a_precision_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [pick_precision(choice, CPU, never) for choice in ("fp32", "bf16")] == ["fp32", "bf16"]
 
 
-def test_the_fastest_of_several_updates_counts_and_the_first_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mean_over_differently_shaped_batches_counts_with_the_creation_of_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now, update = 0.0, Updater.update
-    seconds = {"bf16": iter([0.1, 3.0, 2.0, 9.0]), "fp32": iter([0.1, 4.0, 5.0, 4.5])}
+    warm_up, reuse = [100.0], [1.0, 1.0, 1.0]
+    seconds = {"bf16": iter([*warm_up, 7.0, 8.0, 9.0, *reuse]), "fp32": iter([*warm_up, 2.0, 2.0, 2.0, *reuse])}
+    shapes: list[tuple[int, ...]] = []
 
-    def take_time(updater: Updater, *arguments: object) -> object:
+    def take_time(updater: Updater, batches: list[Batch], *arguments: Any) -> object:
         nonlocal now
         now += next(seconds[updater.settings.precision])
-        return update(updater, *arguments)  # type: ignore[arg-type]
+        shapes.extend((batch.src.shape[1], batch.tgt_in.shape[1]) for batch in batches)
+        return update(updater, batches, *arguments)
 
     monkeypatch.setattr(Updater, "update", take_time)
     monkeypatch.setattr("mtformer.training.timing.time.perf_counter", lambda: now)
@@ -64,5 +72,10 @@ def test_the_fastest_of_several_updates_counts_and_the_first_does_not(monkeypatc
     trials = {precision: training_settings(precision=precision) for precision in precisions}
     updater = make_updater()
     before = [parameter.detach().clone() for parameter in updater.model.parameters()]
-    assert seconds_per_update(updater.model, trials, CORPUS) == pytest.approx({"bf16": 2, "fp32": 4})
+    corpus = make_corpus(1000)
+    assert seconds_per_update(updater.model, trials, corpus) == pytest.approx({"bf16": 4.5, "fp32": 1.5})
+    measured = shapes[2:]
+    assert len(set(measured)) == 3
+    assert measured[::2] == measured[1::2]
+    assert measured[:6] == measured[6:]
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))

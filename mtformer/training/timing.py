@@ -6,33 +6,49 @@ import time
 from collections.abc import Mapping
 
 from mtformer.config import Precision, ResolvedTraining
-from mtformer.data.batches import epoch_batches, make_batch
+from mtformer.data.batches import Batch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.model.transformer import Transformer
 from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
 
-_MAX_TOKENS = 1_024  # as many tell the faster precision, and take a second or two even in a larger model
-_N_MEASURED = 3  # the fastest counts: whatever else the machine does only adds to the time
+_MAX_TOKENS = 1_024  # enough to find the faster precision, and quick even for a larger model
+_N_BATCHES = 3
+_N_PASSES = 2
 
 
 def seconds_per_update(
     model: Transformer, trials: Mapping[Precision, ResolvedTraining], corpus: Corpus
 ) -> dict[Precision, float]:
-    """Measure updates of a copy of ``model`` on a typical batch, with the settings of each trial in turn."""
-    plan = epoch_batches(corpus, _MAX_TOKENS, seed=0, epoch=0)
-    typical = sorted(plan, key=lambda batch: (len(batch.indices), batch.indices))[len(plan) // 2]
+    """Return the mean time of an update of a copy of ``model`` with the settings of each trial.
+
+    The trials take turns in two passes over a short, a medium and a long batch. In bfloat16, the first pass creates
+    oneDNN's kernels for these shapes and the second reuses them. Both count: training reuses kernels while those of an
+    epoch fit in oneDNN's cache, and creates them again and again where they do not, as with a wide model.
+    """
     copied = copy.deepcopy(model)
     updaters = {precision: Updater(copied, settings) for precision, settings in trials.items()}
-    batch = make_batch(corpus, *typical).to(next(model.parameters()).device)
-    seconds: dict[Precision, list[float]] = {precision: [] for precision in trials}
-    for step in range(1 + _N_MEASURED):
+    device = next(model.parameters()).device
+    batches = [batch.to(device) for batch in _short_to_long(corpus)]
+    for updater in updaters.values():  # the optimizer's state is allocated only once
+        updater.update([make_batch(corpus, [0]).to(device)], 1, 0.0)
+    seconds = dict.fromkeys(trials, 0.0)
+    for step, batch in enumerate(batches * _N_PASSES, 2):
         for precision, updater in updaters.items():
             started = time.perf_counter()
-            updater.update([batch], step + 1, 0.0)
-            seconds[precision].append(time.perf_counter() - started)
-    fastest = {precision: min(times[1:]) for precision, times in seconds.items()}  # the first generates kernels
-    shown = " and ".join(f"{time:.3f} s in {precision}" for precision, time in fastest.items())
-    log.info("an update of %d tokens takes %s", batch.n_tokens, shown)
-    return fastest
+            updater.update([batch], step, 0.0)
+            seconds[precision] += time.perf_counter() - started
+    means = {precision: total / (_N_PASSES * _N_BATCHES) for precision, total in seconds.items()}
+    n_tokens = sum(batch.n_tokens for batch in batches) / _N_BATCHES
+    shown = " and ".join(f"{mean:.3f} s in {precision}" for precision, mean in means.items())
+    log.info("an update of %.0f tokens takes %s", n_tokens, shown)
+    return means
+
+
+def _short_to_long(corpus: Corpus) -> list[Batch]:
+    """Return batches from the middle of each third of an epoch, sorted by length."""
+    plan = epoch_batches(corpus, _MAX_TOKENS, seed=0, epoch=0)
+    plan.sort(key=lambda batch: (batch.src_length + batch.tgt_length, batch.indices))
+    chosen = [plan[(2 * i + 1) * len(plan) // (2 * _N_BATCHES)] for i in range(_N_BATCHES)]
+    return [make_batch(corpus, *planned) for planned in chosen]
