@@ -53,10 +53,10 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what tensors have freed for the next ones, where it is glibc.
+    """Make glibc keep the memory of freed tensors for later ones; other C libraries are left as they are.
 
-    By its rules it gives large blocks back to the system at once, whose return costs a training step on a CPU one part
-    in twenty (docs/performance.md). It then never gives back more than the most that was needed at one time.
+    By default, glibc returns large blocks to the system at once. Getting them back takes 5 % of a training step on a
+    CPU (docs/performance.md). In exchange, the process holds its peak memory until it ends.
     """
     trim_threshold, mmap_threshold = -1, -3  # mallopt(3)
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system

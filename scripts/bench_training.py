@@ -1,11 +1,11 @@
-"""Train mtformer and its peers in turn on the same text and tell how fast each is.
+"""Compare the training speed of mtformer and other toolkits on the same text.
 
-All train 3+3 layers, d_model 256, 4 heads, d_ff 1024, dropout 0.1 and label smoothing 0.1 on the same 8,000 tokens,
-tied three ways, with about 4,096 target tokens a batch. The systems take turns, and medians are told, because machines
-drift. MFU is the share of the machine's rate of matrix products, measured before every turn and in the type that a
-system computes in, that the arithmetic of its steps reaches; padding and dropout are no arithmetic.
+All train 3+3 layers, d_model 256, 4 heads, d_ff 1024, dropout 0.1 and label smoothing 0.1 with the same vocabulary of
+8,000 tokens, tied three ways, and about 4,096 target tokens a batch. The speed of a machine drifts, so the systems take
+turns and the table shows medians. MFU divides the arithmetic of a step per second, without padding and dropout, by the
+rate at which the machine multiplies matrices of the same type, which is measured before every turn.
 
-Peers are trained if scripts/peers/install has put them into WORK; scripts/get_multi30k brings the text.
+Only the toolkits that scripts/peers/install has installed in WORK are trained. scripts/get_multi30k downloads the text.
 """
 
 import argparse
@@ -33,21 +33,21 @@ from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 SCRIPTS = Path(__file__).parent
 VOCAB_SIZE = 8_000
 D_MODEL, D_FF, N_LAYERS = 256, 1024, 3
-N_WARM = 4  # steps that do not count: the first are slow
+N_WARM = 4  # the first steps are slow and do not count
 
 
 @dataclass
 class System:
-    """Something that trains.
+    """A toolkit and the precision it trains in.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         precision: the type of its matrix products.
-        command: what trains it for some steps, run in the folder of the text.
-        speed: finds the target tokens per second of a step in what it prints.
-        speeds: tokens per second, a median for each turn.
-        rates: of matrix products in its type, in operations per second, before each turn.
-        peak_mib: the most memory that it held, over all turns.
+        command: trains it for some steps; run in the folder of the text.
+        speed: a regular expression that finds the target tokens per second of each step in its log.
+        speeds: the median tokens per second of each turn.
+        rates: the machine's rate of matrix products in its type before each turn, in operations per second.
+        peak_mib: its peak memory over all turns.
     """
 
     name: str
@@ -60,7 +60,7 @@ class System:
 
 
 def systems(work: Path, n_steps: int) -> list[System]:
-    """Return ours in float32 and in what ``auto`` takes, and the peers that are installed."""
+    """Return mtformer in float32 and in the precision that ``auto`` chooses, and the other toolkits installed."""
     found = []
     for precision in dict.fromkeys([pick_precision("auto", torch.device("cpu"), dict), "fp32"]):
         name = f"mtformer {precision}"
@@ -122,7 +122,7 @@ def _head(sides: dict[str, list[str]], folder: Path) -> dict[str, str]:
 
 
 def _write_vocabularies(folder: Path, tokenizer: Tokenizer, pieces: dict[str, list[list[str]]]) -> None:
-    """Write the same pieces as JoeyNMT, OpenNMT-py and Marian want them."""
+    """Write the same vocabulary in the formats of JoeyNMT, OpenNMT-py and Marian."""
     all_pieces = tokenizer.src_tokens(range(VOCAB_SIZE))
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in all_pieces), encoding="utf-8")
     counts = Counter(piece for rows in pieces.values() for row in rows for piece in row)
@@ -134,9 +134,9 @@ def _write_vocabularies(folder: Path, tokenizer: Tokenizer, pieces: dict[str, li
 
 
 def flop_per_tgt_token(src_length: float, tgt_length: float) -> float:
-    """Return the floating-point operations of training per target token: forward, and twice that backward.
+    """Return the floating-point operations of training per target token.
 
-    A product of (n, a) with (a, b) takes 2·n·a·b.
+    The backward pass takes twice as many as the forward pass. A product of (n, a) with (a, b) takes 2·n·a·b.
     """
     attention, feed_forward = 4 * D_MODEL**2, 2 * D_MODEL * D_FF
     per_src = N_LAYERS * (attention + feed_forward) + N_LAYERS * 2 * D_MODEL**2  # encoder; the memory's keys and values
@@ -160,9 +160,9 @@ def matmul_rates() -> dict[str, float]:
 
 
 def measure(system: System, folder: Path) -> None:
-    """Train ``system`` once and add what was seen to it."""
+    """Train ``system`` once and add the measurements to it."""
     rates = matmul_rates()
-    for left_behind in folder.glob("*_run"):  # Marian would go on with it
+    for left_behind in folder.glob("*_run"):  # Marian would resume from it
         shutil.rmtree(left_behind)
     log = folder / f"{system.name.replace(' ', '.')}.log"
     with log.open("wb") as output:
@@ -174,7 +174,7 @@ def measure(system: System, folder: Path) -> None:
     text = (metrics if system.name.startswith("mtformer") else log).read_text(encoding="utf-8", errors="replace")
     speeds = [float(number) for number in re.findall(system.speed, text)][N_WARM:]
     if not speeds:
-        sys.exit(f"{system.name} tells no speed; see {log}")
+        sys.exit(f"{system.name} logged no speed; see {log}")
     speed = statistics.median(speeds)
     system.speeds.append(speed)
     system.rates.append(rates[system.precision])
@@ -188,10 +188,10 @@ def measure(system: System, folder: Path) -> None:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path, metavar="WORK", help="a folder to work in, where the peers are installed")
-    parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="where Multi30k is")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each system")
-    parser.add_argument("--steps", type=int, default=20, help=f"updates a turn, {N_WARM} of which do not count")
+    parser.add_argument("work", type=Path, metavar="WORK", help="working folder, with the toolkits to compare")
+    parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of Multi30k")
+    parser.add_argument("--rounds", type=int, default=3, help="turns per system")
+    parser.add_argument("--steps", type=int, default=20, help=f"updates per turn; the first {N_WARM} do not count")
     arguments = parser.parse_args()
     folder = arguments.work / "text"
     flop = flop_per_tgt_token(*prepare(arguments.data, folder, arguments.steps))

@@ -1,7 +1,7 @@
-"""Say what a model trained on the phrasebook has learned.
+"""Evaluate a model trained on the phrasebook.
 
-BLEU on new sentences and on combinations that training never showed; and from English, how often the model finds the
-meaning of a word and the noun that *it* stands for.
+Prints BLEU on unseen sentences and on unseen combinations of words. From English, it also prints how often the model
+translates an ambiguous word in the right sense and *it* with the right gender.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from mtformer.translator import Translator
 
 
 def main() -> None:
-    """Translate four splits and print a line for each."""
+    """Translate the test splits and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
     try:
@@ -34,7 +34,7 @@ def main() -> None:
         bleu, *_ = all_scores(hypotheses, references, header.tgt_lang, header.bleu_tokenize)
         same = sum(map(str.__eq__, hypotheses, references)) / len(references)
         print(f"{split:<14} {bleu.value:6.2f} BLEU  {same:6.1%} word for word  {bleu.signature}")
-    if header.src_lang != "en":  # the words that only their neighbours decide are English
+    if header.src_lang != "en":  # the challenge sets are in English
         return
     for name, questions in (
         ("ambiguous", challenges.ambiguous_words(header.tgt_lang)),
