@@ -259,12 +259,12 @@ def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
 # When it stops, and what it leaves behind
 
 
-@pytest.mark.parametrize("grad_accum_steps", [1, 3])
+@pytest.mark.parametrize("grad_accum_steps", [1, 4])
 def test_epochs_show_every_pair_once_each(grad_accum_steps: int, tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=None, max_epochs=2, grad_accum_steps=grad_accum_steps)
     assert trainer.fit() == "training.max_epochs = 2"
     assert trainer.seen == dict.fromkeys(range(len(PAIRS)), 2)
-    assert n_batches(trainer) % 3  # the last update of an epoch has fewer batches than the others
+    assert n_batches(trainer) % 4  # the last update of an epoch has fewer batches than the others
     assert trainer.state.step == 2 * math.ceil(n_batches(trainer) / grad_accum_steps)
 
 
@@ -385,10 +385,10 @@ def interrupt_in_step(trainer: ObservedTrainer, step: int, *signals: signal.Sign
 def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     step: int, number: signal.Signals, tmp_path: Path
 ) -> None:
-    settings: dict[str, Any] = {"max_steps": 14, "validate_every": 4, "log_every": 2, "grad_accum_steps": 2}
+    settings: dict[str, Any] = {"max_steps": 18, "validate_every": 4, "log_every": 2, "grad_accum_steps": 2}
     overrides = ["model.dropout=0.2"]
     whole = make_trainer(tmp_path / "whole", overrides=overrides, **settings)
-    assert whole.fit() == "training.max_steps = 14"
+    assert whole.fit() == "training.max_steps = 18"
     assert whole.state.epoch > 1
 
     interrupted = make_trainer(tmp_path / "parts", overrides=overrides, **settings)
@@ -402,7 +402,7 @@ def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     resumed = make_trainer(tmp_path / "parts", overrides=overrides, init_seed=99, **settings)
     assert resumed.resume()
     assert resumed.state == interrupted.state
-    assert resumed.fit() == "training.max_steps = 14"
+    assert resumed.fit() == "training.max_steps = 18"
     assert all_equal(resumed.weights(), whole.weights())
     assert interrupted.seen + resumed.seen == whole.seen
     kept = ("step", "epoch", "lr", "valid_loss", "valid_bleu")
