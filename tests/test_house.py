@@ -28,8 +28,11 @@ PACKAGES = (
     "model",
     "bundle",
     "search",
+    "page",
+    "explain",
     "translator",
     "evaluate",
+    "report",
     "training",
     "cli",
 )

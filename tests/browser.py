@@ -1,0 +1,51 @@
+"""A headless browser for pages: Debian's Chromium, driven by Playwright. Where there is none, its tests are skipped."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, Request, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)")
+
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextmanager
+def opened(path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
+    """Open the page at ``path``; at the end, fail if it has logged an error or asked for anything but itself."""
+    problems: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            problems.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")) or request.url.endswith(".js"):
+            problems.append(f"request: {request.url}")
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        try:
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+            )
+            page.on("console", on_console)
+            page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+            page.on("request", on_request)
+            page.goto(path.resolve().as_uri())
+            yield page
+        finally:
+            browser.close()
+    assert not problems, problems

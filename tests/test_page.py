@@ -1,0 +1,47 @@
+"""Self-contained pages."""
+
+from pathlib import Path
+
+import pytest
+from browser import needs_browser, opened
+
+from mtformer.page import assemble
+from mtformer.page.html import to_script
+
+HOSTILE = "</script><script>alert(1)</script> \u2028 & <!-- é 它"
+
+
+def test_a_number_that_json_lacks_is_refused() -> None:
+    with pytest.raises(ValueError, match="Out of range float"):
+        to_script([float("nan")])
+
+
+def test_the_title_is_text() -> None:
+    assert "<title>a &lt;b&gt; &amp; c</title>" in assemble("a <b> & c", "")
+
+
+@needs_browser
+def test_data_reaches_scripts_unchanged_whatever_text_it_contains(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(assemble("title", "<h1>Hello</h1>", data={"text": HOSTILE}), encoding="utf-8")
+    with opened(path) as page:
+        assert page.evaluate("pageData.text") == HOSTILE
+        assert page.locator("h1").inner_text() == "Hello"
+
+
+@needs_browser
+def test_a_request_or_an_error_of_a_page_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(assemble("title", '<img src="http://127.0.0.1:9/x.png"><script>throw Error("x")</script>'))
+    with pytest.raises(AssertionError, match="error: x"), opened(path):
+        pass
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_follow_the_color_scheme(tmp_path: Path, dark: bool) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(assemble("title", ""))
+    with opened(path, dark=dark) as page:
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(23, 24, 27)" if dark else "rgb(253, 253, 252)")
