@@ -61,6 +61,10 @@ def be(subject: NounPhrase, adjective: str, degree: str = "", **more: object) ->
     return Clause(subject, quality=Quality(ADJECTIVES[adjective], degree), **more)  # type: ignore[arg-type]
 
 
+def is_a(subject: NounPhrase, profession: str, **more: object) -> Clause:
+    return Clause(subject, profession=NOUNS[profession], **more)  # type: ignore[arg-type]
+
+
 def at(name: str, *, goal: bool = False) -> Place:
     return Place(VENUES[name], goal=goal)
 
@@ -588,7 +592,38 @@ IT = [
     ),
 ]
 
+PROFESSIONS = [
+    (is_a(ME, "student"), "I am a student.", "Ich bin Student.", "我是学生。"),
+    (is_a(SHE, "actress"), "She is an actress.", "Sie ist Schauspielerin.", "她是女演员。"),
+    (is_a(THEY, "fisherman"), "They are fishermen.", "Sie sind Fischer.", "他们是渔夫。"),
+    (
+        is_a(PETER, "police officer", negated=True),
+        "Peter is not a police officer.",
+        "Peter ist kein Polizist.",
+        "彼得不是警察。",
+    ),
+    (
+        is_a(WE, "engineer", negated=True),
+        "We are not engineers.",
+        "Wir sind keine Ingenieure.",
+        "我们不是工程师。",
+    ),
+    (ask(is_a(YOU, "student", asked=Asked.TRUTH)), "Are you a student?", "Bist du Student?", "你是学生吗？"),
+    (
+        Sentence(
+            do(YOU, "know.fact", asked=Asked.TRUTH),
+            Mood.QUESTION,
+            Link.ASKING,
+            is_a(ANNA, "nurse", asked=Asked.TRUTH),
+        ),
+        "Do you know whether Anna is a nurse?",
+        "Weißt du, ob Anna Krankenschwester ist?",
+        "你知道安娜是不是护士吗？",
+    ),
+]
+
 OTHERS = [
+    (do(ME, "love", some("cat")), "I love cats.", "Ich liebe Katzen.", "我爱猫。"),
     (be(the("pants"), "dirty"), "The pants are dirty.", "Die Hose ist schmutzig.", "那条裤子很脏。"),
     (
         Sentence(Clause(a("hotel"), place=at("village")), Mood.EXISTENCE),
@@ -645,6 +680,7 @@ ALL = [
     *TWO_CLAUSES,
     *NEIGHBOURS_DECIDE,
     *IT,
+    *PROFESSIONS,
     *OTHERS,
 ]
 

@@ -13,7 +13,7 @@ from mtformer.phrasebook import train as draw_train
 from mtformer.phrasebook.challenges import Challenge, ambiguous_words, pronouns
 from mtformer.phrasebook.lexicon import LEXICON, is_ambiguous
 from mtformer.phrasebook.meaning import Clause, NounPhrase, Pronoun, Sentence
-from mtformer.phrasebook.phrases import adjectives_of, nouns
+from mtformer.phrasebook.phrases import adjectives_of, nouns, pronoun_for
 from mtformer.phrasebook.splits import HELD_OUT, antecedent, combinations, entries, is_held_out
 
 N_TRAIN = 20_000
@@ -139,6 +139,16 @@ def test_each_pair_of_nouns_leaves_open_which_one_it_is(train: tuple[Saying, ...
     assert sum(len(found) == 2 for found in answers.values()) > 100
 
 
+def test_a_profession_has_the_gender_that_german_needs_for_a_man_or_a_woman(train: tuple[Saying, ...]) -> None:
+    genders = defaultdict(set)
+    for meaning in meanings(train):
+        if meaning.main.profession and meaning.main.subject:
+            genders[pronoun_for(meaning.main.subject)].add(meaning.main.profession.gender)
+    assert genders[Pronoun.HE] == {"m"}
+    assert genders[Pronoun.SHE] == {"f"}
+    assert genders[Pronoun.I] == genders[Pronoun.THEY] == {"m", "f"}
+
+
 def test_more_than_ten_million_sentences_are_possible() -> None:
     """Already those that say who did what to what when: a name or pronoun, and one adjective at most."""
     n_subjects = 6 + sum(name.kind != "city" for name in LEXICON.names)
@@ -191,7 +201,19 @@ def test_every_place_that_a_verb_or_a_thing_may_be_at_is_described() -> None:
 
 def test_no_noun_stands_idle(train: tuple[Saying, ...]) -> None:
     """Every kind in the table is used by another table, or by the grammar itself."""
-    used = {"person", "family", "body", "known", "female", "instrument", "homes", "hurdle", "public", "goal"}
+    used = {
+        "person",
+        "family",
+        "body",
+        "known",
+        "female",
+        "instrument",
+        "homes",
+        "hurdle",
+        "public",
+        "goal",
+        "profession",
+    }
     for verb in LEXICON.verbs.values():
         used |= {*verb.subject, *verb.object, *verb.recipient, *verb.places}
     used |= {kind for adjective in LEXICON.adjectives.values() for kind in adjective.kinds}

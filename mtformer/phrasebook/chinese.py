@@ -79,6 +79,8 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
         before += "为什么"
     if clause.quality:
         return before + _quality(clause, whether=whether)
+    if clause.profession:
+        return before + _profession(clause, clause.profession, whether=whether)
     if clause.verb is None:
         return before + _being(clause, whether=whether)
     asks_truth = clause.asked is Asked.TRUTH
@@ -100,6 +102,13 @@ def _quality(clause: Clause, *, whether: bool) -> str:
     if is_color:
         return word
     return {"too": f"太{word}了", "very": f"非常{word}"}.get(clause.quality.degree, f"很{word}")
+
+
+def _profession(clause: Clause, noun: Noun, *, whether: bool) -> str:
+    """Build what the subject is: 是学生, 不是学生, 是学生吗, 是不是学生."""
+    if clause.asked is Asked.TRUTH:
+        return f"是不是{noun.chinese}" if whether else f"是{noun.chinese}吗"
+    return ("不是" if clause.negated else "是") + noun.chinese
 
 
 def _being(clause: Clause, *, whether: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from mtformer.phrasebook.lexicon import LEXICON, Adjective, Name, Noun, Verb, is_ambiguous
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Noun, Verb, is_ambiguous
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -17,7 +17,7 @@ from mtformer.phrasebook.meaning import (
     Quality,
     Tense,
 )
-from mtformer.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, names_of, nouns, weight
+from mtformer.phrasebook.phrases import HUMAN, SPEAKERS, Phrases, nouns, pronoun_for, weight
 
 # The aspects in the verb table: the tenses that make sense for each, with their weights.
 _TENSES: dict[str, dict[str, int]] = {
@@ -127,6 +127,13 @@ class Clauses(Phrases):
         plain = negated or adjective.chinese_predicate.startswith("是")
         return Clause(subject, quality=Quality(adjective, "" if plain else self._weighted(degrees)), negated=negated)
 
+    def _profession(self) -> Clause:
+        """Draw what someone is by profession; German has feminine nouns for women, so *she* takes only those."""
+        subject = self._anyone() if self._chance(0.7) else self._relation_of(self._choice(SPEAKERS))
+        gender = {Pronoun.HE: "m", Pronoun.SHE: "f"}.get(pronoun_for(subject))
+        professions = [noun for noun in nouns(("profession",)) if gender in (None, noun.gender)]
+        return Clause(subject, profession=self._choice(professions), negated=self._chance(0.15))
+
     # Relative clauses.
 
     def _with_relative(self, clause: Clause) -> Clause:
@@ -150,8 +157,7 @@ class Clauses(Phrases):
     def _which(self, phrase: NounPhrase) -> NounPhrase:
         """Describe a thing that someone bought or sold."""
         verb = LEXICON.verbs[self._choice(_TRADE)]
-        anyone: tuple[Pronoun | Name, ...] = (*SPEAKERS, *names_of("person"))
-        clause = Clause(NounPhrase(self._choice(anyone)), verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
+        clause = Clause(self._anyone(), verb, tense=Tense.PAST, time=self._time_for(Tense.PAST))
         return replace(phrase, relative=clause, relative_role="object")
 
     def _who(self, phrase: NounPhrase, *, is_past: bool) -> NounPhrase:

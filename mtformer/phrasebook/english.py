@@ -108,6 +108,9 @@ def _predicate(clause: Clause, verb: str) -> str:
     parts = [verb]
     if clause.quality:
         parts += [clause.quality.degree, clause.quality.adjective.word]
+    if clause.profession:
+        _, plural = agreement(clause.subject)
+        parts.append(_phrase(NounPhrase(clause.profession, Det.NONE if plural else Det.A, plural)))
     if clause.recipient:
         parts.append(_phrase(clause.recipient))
     if clause.object and clause.asked is not Asked.OBJECT:

@@ -190,6 +190,7 @@ def _middle(clause: Clause) -> str:
         obj if shape in ("new", "prepositional", "generic") else "",
         place if is_goal else "",
         _quality(clause.quality),
+        _profession(clause),
     ]
     return " ".join(part for part in parts if part)
 
@@ -210,8 +211,8 @@ def _object_shape(clause: Clause) -> str:
 
 
 def _negation(clause: Clause, obj: str) -> tuple[str, str]:
-    """Return *nicht* or "", and the object, which takes *kein* if it is new."""
-    if not clause.negated:
+    """Return *nicht* or "", and the object, which takes *kein* if it is new, as a profession does."""
+    if not clause.negated or clause.profession:
         return "", obj
     yet = "noch " if clause.tense is Tense.PERFECT else ""
     phrase = clause.object
@@ -242,6 +243,14 @@ def _quality(quality: Quality | None) -> str:
         return ""
     degree = {"too": "zu ", "very": "sehr "}.get(quality.degree, "")
     return degree + quality.adjective.german
+
+
+def _profession(clause: Clause) -> str:
+    """Build what the subject is, without an article: *ich bin Student*."""
+    if clause.profession is None:
+        return ""
+    _, plural = agreement(clause.subject)
+    return _noun_phrase(NounPhrase(clause.profession, plural=plural), "nom", negated=clause.negated)
 
 
 def _verb_group(clause: Clause) -> _VerbGroup:

@@ -41,6 +41,13 @@ class Grammar(Clauses):
     def _description(self) -> Meaning:
         return Sentence(self._feeling())
 
+    def _being_a(self) -> Meaning:
+        """Draw what someone is by profession, or a question about it."""
+        clause = self._profession()
+        if heads(clause.subject)[0] not in (Pronoun.I, Pronoun.WE) and self._chance(0.25):
+            return Sentence(replace(clause, negated=False, asked=Asked.TRUTH), Mood.QUESTION)
+        return Sentence(clause)
+
     def _question(self) -> Meaning:
         return Sentence(self._asking(), Mood.QUESTION)
 
@@ -218,6 +225,7 @@ _KINDS: dict[Callable[[Grammar], Meaning], int] = {
     Grammar._statement: 34,
     Grammar._question: 20,
     Grammar._description: 8,
+    Grammar._being_a: 2,
     Grammar._command: 9,
     Grammar._location: 4,
     Grammar._existence: 3,

@@ -134,7 +134,8 @@ class Clause:
 
     Attributes:
         subject: None in an imperative.
-        verb: the verb; without it, ``quality`` or, for *to be* somewhere, ``place`` is the predicate.
+        verb: the verb; without it, ``quality``, ``profession`` or, for *to be* somewhere, ``place`` is the predicate.
+        profession: what the subject is, as in *I am a student*: with an article in English only.
         time_first: whether the sentence starts with the time.
         asked: what a question asks for; an interrogative takes the place of a subject or object.
     """
@@ -142,6 +143,7 @@ class Clause:
     subject: "Phrasal | None"
     verb: Verb | None = None
     quality: Quality | None = None
+    profession: Noun | None = None
     object: "Phrasal | None" = None
     recipient: "Phrasal | None" = None
     place: Place | None = None

@@ -96,6 +96,11 @@ class Phrases:
             return Pair(NounPhrase(first), NounPhrase(second))
         return self._known(self._choice(nouns(selectors)))
 
+    def _anyone(self) -> NounPhrase:
+        """Draw a pronoun or a name."""
+        anyone: tuple[Pronoun | Name, ...] = (*SPEAKERS, *names_of("person"))
+        return NounPhrase(self._choice(anyone))
+
     def _relation_of(self, owner: Pronoun) -> NounPhrase:
         return NounPhrase(self._choice(nouns(("family",))), owner=owner)
 

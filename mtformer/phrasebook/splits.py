@@ -144,6 +144,8 @@ def entries(meaning: Sentence) -> Iterator[Entry]:
             yield clause.verb
         if clause.quality:
             yield clause.quality.adjective
+        if clause.profession:
+            yield clause.profession
         for phrase in _phrases(clause):
             if isinstance(phrase.head, Noun):
                 yield phrase.head
