@@ -146,7 +146,7 @@ def test_a_profession_has_the_gender_that_german_needs_for_a_man_or_a_woman(trai
             genders[pronoun_for(meaning.main.subject)].add(meaning.main.profession.gender)
     assert genders[Pronoun.HE] == {"m"}
     assert genders[Pronoun.SHE] == {"f"}
-    assert genders[Pronoun.I] == genders[Pronoun.THEY] == {"m", "f"}
+    assert genders[Pronoun.I] == {"m", "f"}
 
 
 def test_more_than_ten_million_sentences_are_possible() -> None:
@@ -201,19 +201,7 @@ def test_every_place_that_a_verb_or_a_thing_may_be_at_is_described() -> None:
 
 def test_no_noun_stands_idle(train: tuple[Saying, ...]) -> None:
     """Every kind in the table is used by another table, or by the grammar itself."""
-    used = {
-        "person",
-        "family",
-        "body",
-        "known",
-        "female",
-        "instrument",
-        "homes",
-        "hurdle",
-        "public",
-        "goal",
-        "profession",
-    }
+    used = set("person family body known female instrument homes hurdle public goal profession".split())
     for verb in LEXICON.verbs.values():
         used |= {*verb.subject, *verb.object, *verb.recipient, *verb.places}
     used |= {kind for adjective in LEXICON.adjectives.values() for kind in adjective.kinds}
