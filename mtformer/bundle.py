@@ -75,6 +75,7 @@ class Architecture(_Part):
         max_length: the longest source, in tokens with EOS, that the model was trained for; the number of learned
             positions.
         dropout: the rate the model was trained with, a default for further training.
+        attention_dropout: likewise.
         layer_drop: likewise.
     """
 
@@ -93,6 +94,7 @@ class Architecture(_Part):
     tgt_vocab_size: _VocabSize
     max_length: int = Field(ge=2, le=2**16)
     dropout: float = Field(default=0.0, ge=0, lt=1)
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     layer_drop: float = Field(default=0.0, ge=0, lt=1)
 
     def to_model_config(self) -> ModelConfig:
@@ -108,6 +110,7 @@ class Architecture(_Part):
             n_encoder_layers=self.n_encoder_layers,
             n_decoder_layers=self.n_decoder_layers,
             dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
             layer_drop=self.layer_drop,
             norm=self.norm,
             norm_type=self.norm_type,
@@ -190,6 +193,7 @@ class Header(_Part):
             tgt_vocab_size=tokenizer.tgt_vocab_size,
             max_length=data.max_length,
             dropout=model.dropout,
+            attention_dropout=model.attention_dropout,
             layer_drop=model.layer_drop,
         )
         search = SearchDefaults(

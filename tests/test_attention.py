@@ -217,3 +217,74 @@ def test_bfloat16_training_on_a_cpu_agrees_with_torchs_fused_attention(masking: 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(ValueError, match=r"n_heads \(3\) does not divide d_model \(16\)"):
         MultiHeadAttention(d_model=16, n_heads=3)
+
+
+def dropping_attention(p: float) -> MultiHeadAttention:
+    ours, _ = attention_pair()
+    dropping = MultiHeadAttention(d_model=D, n_heads=H, dropout=p)
+    dropping.load_state_dict(ours.state_dict())
+    return dropping
+
+
+@pytest.mark.parametrize("masking", ["none", "padding", "causal"])
+def test_dropout_of_weights_scales_or_zeroes_each_weight_in_training(masking: str) -> None:
+    ours, x = dropping_attention(0.25), torch.randn(B, S, D)
+    mask = padding(6, 1, 4)[:, None, None, :] if masking == "padding" else None
+    dropped: list[Tensor] = []
+    ours.dropout.register_forward_hook(lambda _module, _inputs, out: dropped.append(out))
+    out = ours(x, x, mask, causal=masking == "causal")
+    [weights] = dropped
+    with record_attention(ours) as recorded:
+        ours.eval()(x, x, mask, causal=masking == "causal")
+    [whole] = recorded[""]
+    kept = weights > 0
+    assert 0 < kept.float().mean() < (whole > 0).float().mean()
+    assert_same(weights, torch.where(kept, whole / 0.75, 0.0))
+    _, _, v = ours.project_qkv(x)
+    assert_same(out, ours.out_proj((weights @ v).transpose(1, 2).flatten(2)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_of_weights_keeps_their_expectation(dtype: torch.dtype) -> None:
+    ours, x = dropping_attention(0.25), torch.randn(B, S, D)
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+        mean = torch.stack([ours(x, x).float() for _ in range(4_000)]).mean(dim=0)
+        expected = ours.eval()(x, x).float()
+    assert (mean - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+def test_dropout_of_weights_is_off_in_evaluation_and_at_rate_zero() -> None:
+    x = torch.randn(B, S, D)
+    ours, never = dropping_attention(0.5).eval(), MultiHeadAttention(d_model=D, n_heads=H)
+    never.load_state_dict(ours.state_dict())
+    state = torch.get_rng_state()
+    assert torch.equal(ours(x, x), never.train()(x, x))
+    assert torch.equal(torch.get_rng_state(), state)  # nothing was drawn
+
+
+def test_dropout_of_weights_follows_torchs_seed() -> None:
+    ours, x = dropping_attention(0.5), torch.randn(B, S, D)
+    torch.manual_seed(5)
+    first, second = ours(x, x), ours(x, x)
+    torch.manual_seed(5)
+    assert torch.equal(ours(x, x), first)
+    assert torch.equal(ours(x, x), second)
+    assert not torch.equal(first, second)
+
+
+def test_recorded_weights_of_training_are_those_before_dropout() -> None:
+    ours, x = dropping_attention(0.5), torch.randn(B, S, D)
+    with record_attention(ours) as recorded:
+        ours(x, x)
+        ours.eval()(x, x)
+    training, evaluation = recorded[""]
+    assert_same(training, evaluation)
+
+
+def test_the_config_drops_weights_in_all_three_attentions() -> None:
+    config = ModelConfig(d_model=D, n_heads=H, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, attention_dropout=0.3)
+    model = Transformer(config, src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8)
+    rates = [module.dropout.p for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    assert rates == [0.3, 0.3, 0.3]
+    with pytest.raises(ValueError, match="less than 1"):
+        ModelConfig(attention_dropout=1)

@@ -132,9 +132,14 @@ def test_keys_of_a_later_version_are_ignored(original: Bundle, saved: Path) -> N
 
 
 def test_keys_that_a_later_version_may_leave_out_are_optional(saved: Path) -> None:
-    edit_header(scores=..., provenance=..., bleu_tokenize=..., architecture__dropout=..., architecture__layer_drop=...)(
-        saved
-    )
+    edit_header(
+        scores=...,
+        provenance=...,
+        bleu_tokenize=...,
+        architecture__dropout=...,
+        architecture__attention_dropout=...,
+        architecture__layer_drop=...,
+    )(saved)
     assert load_bundle(saved).header.scores == {}
 
 

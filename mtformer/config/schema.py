@@ -240,6 +240,8 @@ class ModelConfig(Section):
     """Layers of the decoder."""
     dropout: Probability = 0.2
     """Dropout of sub-layer outputs and of embeddings, as in the paper."""
+    attention_dropout: Probability = 0.0
+    """Dropout of attention weights; the paper's equations have none, but its implementation and many tutorials do."""
     layer_drop: Probability = 0.0
     """The probability of skipping a layer in training (LayerDrop, Fan et al. 2020); for deep models."""
     norm: Literal["pre", "post"] = "pre"

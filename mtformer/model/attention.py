@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mtformer.model.dropout import Dropout
 from mtformer.model.positions import rotate
 
 
@@ -36,20 +37,21 @@ class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh.
 
     Attributes:
-        observer: called with the weights (B, H, T, S) each time the module attends; None, the default, costs nothing.
-            See :func:`mtformer.model.tap.record_attention`.
+        observer: called with the weights (B, H, T, S), before dropout, each time the module attends; None, the default,
+            costs nothing. See :func:`mtformer.model.tap.record_attention`.
     """
 
-    def __init__(self, *, d_model: int, n_heads: int, rotary: bool = False) -> None:
+    def __init__(self, *, d_model: int, n_heads: int, rotary: bool = False, dropout: float = 0.0) -> None:
         """Set up fresh weights.
 
         Args:
             d_model: D.
             n_heads: H.
             rotary: rotate the queries and keys of self-attention by their positions.
+            dropout: the probability, in training, that a position is hidden from a query of a head.
 
         Raises:
-            ValueError: ``n_heads`` does not divide ``d_model``.
+            ValueError: ``n_heads`` does not divide ``d_model``, or ``dropout`` is not a probability below 1.
         """
         super().__init__()
         if d_model % n_heads:
@@ -60,6 +62,7 @@ class MultiHeadAttention(nn.Module):
         self.observer: Callable[[Tensor], object] | None = None
         self.qkv_proj = nn.Linear(d_model, 3 * d_model)  # W^Q, W^K and W^V of all heads, one below the other
         self.out_proj = nn.Linear(d_model, d_model)  # W^O
+        self.dropout = Dropout(dropout)
 
     def project_qkv(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """Project (B, T, D) to queries, keys and values, each (B, H, T, Dh), in one product.
@@ -102,16 +105,17 @@ class MultiHeadAttention(nn.Module):
         """
         if mask is not None and mask.dtype != torch.bool:
             raise TypeError(f"an attention mask is boolean, True = may attend; this one has dtype {mask.dtype}")
-        # On a CPU in bfloat16 torch's fused attention would take a fifth of a training step: its backward pass is not
-        # vectorized.
-        slow = q.dtype == torch.bfloat16 and q.device.type == "cpu" and torch.is_grad_enabled()
+        dropout_p = self.dropout.p if self.training else 0.0
+        # On a CPU torch's fused attention has no dropout, and in bfloat16 it would take a fifth of a training step: its
+        # backward pass is not vectorized.
+        slow = q.device.type == "cpu" and (dropout_p > 0 or (q.dtype == torch.bfloat16 and torch.is_grad_enabled()))
         if self.observer is not None or slow:
             weights = attention_weights(q, k, causal_mask(q.size(2), q.device) if causal else mask)
             if self.observer is not None:
                 self.observer(weights)
-            heads = weights @ v
+            heads = self.dropout(weights) @ v
         else:
-            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout_p, is_causal=causal)
         return self.out_proj(heads.transpose(1, 2).flatten(2))  # (B, H, T, Dh) → (B, T, D)
 
     def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:

@@ -55,10 +55,11 @@ def make_norm(config: ModelConfig) -> nn.Module:
     return nn.LayerNorm(config.d_model)
 
 
-def self_attention(config: ModelConfig) -> MultiHeadAttention:
-    """Make the attention of a layer to itself, which sees the order of the tokens if positions are rotary."""
-    rotary = config.positions == "rotary"
-    return MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads, rotary=rotary)
+def make_attention(config: ModelConfig, *, rotary: bool = False) -> MultiHeadAttention:
+    """Make an attention of a layer; ``rotary`` lets that of a layer to itself see the order of the tokens."""
+    return MultiHeadAttention(
+        d_model=config.d_model, n_heads=config.n_heads, rotary=rotary, dropout=config.attention_dropout
+    )
 
 
 class Residual(nn.Module):
@@ -85,7 +86,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = self_attention(config)
+        self.self_attention = make_attention(config, rotary=config.positions == "rotary")
         self.feed_forward = feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
@@ -137,8 +138,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = self_attention(config)
-        self.cross_attention = MultiHeadAttention(d_model=config.d_model, n_heads=config.n_heads)
+        self.self_attention = make_attention(config, rotary=config.positions == "rotary")
+        self.cross_attention = make_attention(config)
         self.feed_forward = feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
