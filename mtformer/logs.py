@@ -23,9 +23,11 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(shown, ensure_ascii=False)
 
 
-def finite(values: dict[str, float]) -> dict[str, float | None]:
+def finite(values: dict[str, Any]) -> dict[str, Any]:
     """Replace infinities and NaN, which JSON lacks, by None."""
-    return {key: value if math.isfinite(value) else None for key, value in values.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
+    }
 
 
 def log_to_stderr() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mtformer.config import Config
 from mtformer.errors import MtformerError, UserError
@@ -59,6 +60,22 @@ class RunFolder:
     def metrics(self) -> Path:
         """One JSON object a line: loss, learning rate, speed and validation scores."""
         return self.path / "metrics.jsonl"
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Read the lines of ``metrics.jsonl``, of which a run that is training may have written the last one half."""
+        return Journal(self.metrics).read()
+
+    @property
+    def samples(self) -> Path:
+        """Translations of some validation sentences: one JSON object for each validation.
+
+        ``{"step": 500, "samples": [{"src": "…", "ref": "…", "hyp": "…"}, …]}``
+        """
+        return self.path / "samples.jsonl"
+
+    def read_samples(self) -> list[dict[str, Any]]:
+        """Read the lines of ``samples.jsonl`` in the same way."""
+        return Journal(self.samples).read()
 
     @property
     def joint_tokenizer(self) -> Path:
@@ -122,12 +139,26 @@ class RunFolder:
 
 
 class Journal:
-    """The file ``metrics.jsonl``: a JSON object with ``step`` on each line."""
+    """A file such as ``metrics.jsonl``: a JSON object with ``step`` on each line, in the order of steps."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, values: dict[str, float]) -> None:
+    def read(self) -> list[dict[str, Any]]:
+        """Return the intact lines; lines that a crash has cut off, or that are still being written, are skipped.
+
+        Raises:
+            UserError: the file cannot be read.
+        """
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(f"cannot read {self.path}: {error.strerror}") from error
+        return [json.loads(line) for line in lines if math.isfinite(_step_of(line))]
+
+    def write(self, values: dict[str, Any]) -> None:
         """Add a line; non-finite numbers become null, as JSON has none.
 
         Raises:
@@ -135,7 +166,7 @@ class Journal:
         """
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(finite(values)) + "\n")
+                file.write(json.dumps(finite(values), ensure_ascii=False) + "\n")
         except OSError as error:
             raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 

@@ -1,0 +1,231 @@
+"""Whether one system translates better than another, or chance explains the difference.
+
+The tests are sacreBLEU's (Post 2018): paired bootstrap resampling (Koehn 2004) and paired approximate randomization
+(Riezler and Maxwell 2005). The first system is the baseline, with which each of the others is compared.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest
+
+from mtformer.errors import UserError
+from mtformer.evaluate.metrics import bleu_tokenize
+from mtformer.text.languages import is_written_with_spaces
+
+ALPHA = 0.05  # the level of significance
+
+_LOWER_IS_BETTER = ("TER",)
+
+
+class Outcome(StrEnum):
+    """What can be said about a system and the baseline."""
+
+    better = "better"
+    worse = "worse"
+    unclear = "no difference can be shown"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The score of one system in one metric, and what chance explains.
+
+    Attributes:
+        system: its name.
+        score: on the whole test set, as sacreBLEU gives it.
+        mean: of the scores on the resampled test sets.
+        ci: half of the 95 % confidence interval, which is ``mean - ci`` to ``mean + ci``.
+        difference: the score minus the baseline's; 0 for the baseline.
+        outcome: better or worse than the baseline if both tests say so, at the level of ``ALPHA``.
+        p_bootstrap: the p-value of the paired bootstrap; None for the baseline.
+        p_randomization: the p-value of approximate randomization; None for the baseline.
+    """
+
+    system: str
+    score: float
+    mean: float
+    ci: float
+    difference: float = 0.0
+    outcome: Outcome = Outcome.unclear
+    p_bootstrap: float | None = None
+    p_randomization: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricComparison:
+    """The systems in one metric.
+
+    Attributes:
+        metric: such as ``BLEU``.
+        estimates: one for each system, in the order given; the first is the baseline.
+        signatures: sacreBLEU's, of the paired bootstrap and of approximate randomization.
+    """
+
+    metric: str
+    estimates: list[Estimate]
+    signatures: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The systems in all metrics.
+
+    Attributes:
+        n_sentences: the size of the test set.
+        metrics: BLEU, chrF and TER.
+    """
+
+    n_sentences: int
+    metrics: list[MetricComparison]
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems, the baseline first."""
+        return [estimate.system for estimate in self.metrics[0].estimates]
+
+    def verdicts(self) -> list[str]:
+        """Return a sentence about each system and metric."""
+        return [
+            _verdict(comparison, estimate)
+            for system in range(1, len(self.systems))
+            for comparison in self.metrics
+            for estimate in [comparison.estimates[system]]
+        ]
+
+
+def compare_systems(
+    hypotheses: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    tgt_lang: str,
+    tokenize: str = "auto",
+    n_resamples: int = 1_000,
+    n_trials: int = 10_000,
+    seed: int = 12_345,
+) -> Comparison:
+    """Test whether systems differ from the first one in BLEU, chrF and TER.
+
+    The numbers are those of ``sacrebleu REFERENCE -i A B --paired-bs`` (or ``--paired-ar``) ``-m bleu chrf ter``, with
+    one exception. Where the translations of two systems differ in k sentences only, swapping all or none of them gives
+    a difference as large as the one observed, so chance alone reaches it with a probability of at least 2^(1-k).
+    sacreBLEU does not count such ties and reports tiny p-values even for two equal systems; here no p-value is below
+    2^(1-k).
+
+    Args:
+        hypotheses: the translations of each system by its name, the baseline first.
+        references: one or more references of each sentence: ``references[i][n]`` is the i-th reference of sentence n.
+        tgt_lang: decides how words are counted.
+        tokenize: sacreBLEU's tokenization for BLEU; ``auto`` goes by the language.
+        n_resamples: resampled test sets of the paired bootstrap.
+        n_trials: trials of approximate randomization.
+        seed: of both tests, at least 1; sacreBLEU takes 0 for no seed.
+
+    Raises:
+        UserError: there are fewer than two systems, or their translations and the references differ in number.
+    """
+    _require_parallel(hypotheses, references)
+    streams = [list(stream) for stream in references]
+    systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
+    metrics = {type(metric).__name__: metric for metric in _metrics(streams, tgt_lang, tokenize)}
+    with _seeded(seed):
+        bootstrap = PairedTest(systems, metrics, None, "bs", n_resamples)
+        randomization = PairedTest(systems, metrics, None, "ar", n_trials)
+        bs_signatures, bs_results = bootstrap()
+        ar_signatures, ar_results = randomization()
+    baseline = systems[0][1]
+    floors = [_least_p_value(baseline, texts) for _, texts in systems]
+    return Comparison(
+        len(baseline),
+        [
+            MetricComparison(
+                name,
+                _estimates(name, list(hypotheses), floors, bs_results[name], ar_results[name]),
+                (bs_signatures[name].format(), ar_signatures[name].format()),
+            )
+            for name in bs_signatures
+        ],
+    )
+
+
+def _require_parallel(hypotheses: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]) -> None:
+    if len(hypotheses) < 2:
+        raise UserError("a comparison needs two systems or more")
+    if not references or not references[0]:
+        raise UserError("there are no references to compare with")
+    n_sentences = len(references[0])
+    for number, stream in enumerate(references, 1):
+        if len(stream) != n_sentences:
+            raise UserError(f"reference 1 has {n_sentences:,} lines, reference {number} has {len(stream):,}")
+    for name, texts in hypotheses.items():
+        if len(texts) != n_sentences:
+            raise UserError(f"{name} has {len(texts):,} lines, the reference has {n_sentences:,}")
+
+
+def _metrics(references: list[list[str]], tgt_lang: str, tokenize: str) -> list[Metric]:
+    """Return the metrics as they are reported for the target language."""
+    unspaced = not is_written_with_spaces(tgt_lang)
+    return [
+        BLEU(tokenize=bleu_tokenize(tokenize, tgt_lang), references=references),
+        CHRF(references=references),
+        TER(normalized=unspaced, asian_support=unspaced, references=references),
+    ]
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Set the seed of sacreBLEU's tests, which it reads from the environment."""
+    name = "SACREBLEU_SEED"
+    before = os.environ.get(name)
+    os.environ[name] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _least_p_value(baseline: Sequence[str], other: Sequence[str]) -> float:
+    """Return the least p-value that the number of different translations allows."""
+    n_different = sum(ours != theirs for ours, theirs in zip(baseline, other, strict=True))
+    return min(1.0, 2.0 ** (1 - n_different))
+
+
+def _estimates(
+    metric: str, names: list[str], floors: list[float], bootstrap: Sequence[Any], randomization: Sequence[Any]
+) -> list[Estimate]:
+    """Join the results of both tests, which are instances of ``sacrebleu.significance.Result``."""
+    estimates: list[Estimate] = []
+    for name, floor, bs, ar in zip(names, floors, bootstrap, randomization, strict=True):
+        score, mean, ci = (float(value) for value in (bs.score, bs.mean, bs.ci))
+        if not estimates:  # the baseline
+            estimates.append(Estimate(name, score, mean, ci))
+            continue
+        difference = score - estimates[0].score
+        p_bootstrap, p_randomization = max(floor, bs.p_value), max(floor, ar.p_value)
+        outcome = Outcome.unclear
+        if max(p_bootstrap, p_randomization) < ALPHA:
+            outcome = Outcome.better if (difference > 0) != (metric in _LOWER_IS_BETTER) else Outcome.worse
+        estimates.append(Estimate(name, score, mean, ci, difference, outcome, p_bootstrap, p_randomization))
+    return estimates
+
+
+def _verdict(comparison: MetricComparison, estimate: Estimate) -> str:
+    baseline, metric = comparison.estimates[0].system, comparison.metric
+    p_values = (
+        f"p = {estimate.p_bootstrap:.2g} by paired bootstrap, {estimate.p_randomization:.2g} by approximate "
+        "randomization"
+    )
+    change = f"{estimate.difference:+.2f} {metric}"
+    if estimate.outcome is Outcome.unclear:
+        return f"no difference between {estimate.system} and {baseline} can be shown: {change}, {p_values}"
+    return f"{estimate.system} is {estimate.outcome} than {baseline}: {change}, {p_values}"
