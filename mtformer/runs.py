@@ -78,6 +78,16 @@ class RunFolder:
         return Journal(self.samples).read()
 
     @property
+    def starts(self) -> Path:
+        """One JSON object for each time the run was started or resumed: the machine, the data, the model."""
+        return self.path / "starts.jsonl"
+
+    @property
+    def report(self) -> Path:
+        """The page about the run."""
+        return self.path / "report.html"
+
+    @property
     def joint_tokenizer(self) -> Path:
         """The SentencePiece model of both languages."""
         return self.path / "tokenizer.model"

@@ -1,6 +1,7 @@
 """The folder of a run: one process trains in it at a time."""
 
 import errno
+import json
 import os
 import socket
 import subprocess
@@ -8,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from conftest import Project
 
+from mtformer.bundle import load_bundle
 from mtformer.errors import MtformerError, UserError
 from mtformer.runs import Journal, RunFolder
 
@@ -91,6 +94,30 @@ def test_a_restart_starts_from_scratch_unless_its_launch_has_done_so(project: Pr
         result = project.mtformer(*train, env={"SLURM_JOB_ID": str(job), "SLURM_RESTART_COUNT": str(count)})
         assert result.status == 0, result.stderr
         assert ("resuming from step 1" in result.stderr) is is_resumed, (job, count)
+
+
+def test_each_start_is_recorded_with_its_data_and_machine(project: Project) -> None:
+    with (project.folder / "train.en").open("a") as src, (project.folder / "train.de").open("a") as tgt:
+        src.write("\na b c d e f g h i j k l m n o p q r s t u v w x y z\n")
+        tgt.write("nichts\na\n")
+    train = ("train", project.config, "--quiet", "--set")
+    starts = RunFolder(project.folder / "runs" / "config").starts
+    assert project.mtformer(*train, "training.max_steps=1").status == 0
+    assert project.mtformer(*train, "training.max_steps=2").status == 0
+    first, second = map(json.loads, starts.read_text(encoding="utf-8").splitlines())
+    assert [start["step"] for start in (first, second)] == [0, 1]
+    assert first["data"] == second["data"]
+    assert first["data"]["pairs"] == 400
+    assert first["data"]["valid_pairs"] == 20
+    assert sum(first["data"]["dropped"].values()) == 2
+    assert first["data"]["dropped"]["a side is empty"] == 1
+    model = load_bundle(starts.parent / "model.safetensors").model
+    assert first["model"]["parameters"] == sum(parameter.numel() for parameter in model.parameters())
+    assert first["machine"]["threads"] == torch.get_num_threads()
+    assert (first["machine"]["device"], first["machine"]["precision"]) == ("cpu", "fp32")
+    assert [start["total_steps"] for start in (first, second)] == [1, 2]
+    assert project.mtformer(*train, "training.max_steps=1", "--fresh").status == 0
+    assert len(starts.read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_a_dry_run_needs_no_lock_and_makes_none(project: Project) -> None:

@@ -234,7 +234,9 @@ def test_metrics_are_a_json_object_for_each_logged_step_and_each_validation(tmp_
     assert [line["step"] for line in validation] == [6, 12, 14]
     common = {"step", "epoch", "seconds"}
     losses = {"train_loss", "train_loss_smoothed"}
-    assert all(line.keys() == common | losses | {"lr", "tokens_per_second", "memory_gib"} for line in training)
+    assert all(
+        line.keys() == common | losses | {"lr", "tokens_per_second", "grad_norm", "memory_gib"} for line in training
+    )
     assert all(line.keys() == common | {"valid_loss", "valid_perplexity", "valid_bleu"} for line in validation)
     assert [line["epoch"] for line in validation] == [step // n_batches(trainer) for step in (6, 12, 14)]
     first = trainer.updates[:4]

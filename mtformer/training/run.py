@@ -39,6 +39,7 @@ from mtformer.training.launch import is_restart, launch_id
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
+from mtformer.training.starts import record_start
 from mtformer.training.timing import seconds_per_update
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
@@ -78,6 +79,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         elif trainer.resume():
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
+        ranks.by_first(lambda: record_start(trainer))
         with ExitStack() as writers:
             if ranks.is_first:
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)
@@ -288,7 +290,7 @@ def _clear(folder: RunFolder) -> None:
         for path in (folder.checkpoints, folder.tensorboard):
             if path.exists():
                 shutil.rmtree(path)
-        for path in (folder.config, folder.metrics, folder.bundle, folder.wandb_id, *tokenizers):
+        for path in (folder.config, folder.metrics, folder.starts, folder.bundle, folder.wandb_id, *tokenizers):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(

@@ -31,6 +31,7 @@ class Update:
         loss: as minimized, summed over the target tokens, in nats; label smoothing and R-Drop included.
         cross_entropy: the same without label smoothing and R-Drop.
         n_tokens: target tokens, padding not counted.
+        grad_norm: the norm of the gradient before it is clipped.
         fault: why the weights were not changed; empty if they were.
         suspects: after a fault, the pairs that may have caused it.
     """
@@ -38,6 +39,7 @@ class Update:
     loss: float
     cross_entropy: float
     n_tokens: int
+    grad_norm: float
     fault: str = ""
     suspects: Sequence[int] = ()
 
@@ -97,7 +99,7 @@ class Updater:
             if self.average:
                 self.average.update(step)
         self.model.zero_grad(set_to_none=True)
-        return Update(loss, cross_entropy, int(n_tokens), fault, suspects)
+        return Update(loss, cross_entropy, int(n_tokens), grad_norm, fault, suspects)
 
     def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:
         """Return the pairs of all ranks in parts with a non-finite loss, or all pairs if there is none."""

@@ -71,6 +71,11 @@ class Validator:
         every = max(1, len(pairs) // max(1, config.eval.n_samples))
         self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
 
+    @property
+    def n_pairs(self) -> int:
+        """The validation pairs."""
+        return len(self._pairs)
+
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()

@@ -1,0 +1,77 @@
+"""What is recorded each time a run starts or resumes: the machine, the data and the model as they were found."""
+
+import json
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+from pydantic import JsonValue
+
+from mtformer.errors import MtformerError
+from mtformer.training.trainer import Trainer
+from mtformer.versions import versions
+
+
+def record_start(trainer: Trainer) -> None:
+    """Add a line to ``starts.jsonl``; training has not begun, but ``trainer`` knows the step that it resumes from.
+
+    Raises:
+        MtformerError: the file cannot be written.
+    """
+    path = trainer.folder.starts
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(describe_start(trainer), ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise MtformerError(f"cannot write {path}: {error.strerror}") from error
+
+
+def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
+    """Return what ``starts.jsonl`` keeps of a start: when and where, with how much data and how many parameters."""
+    corpus, model = trainer.data.corpus, trainer.model
+    parameters = list(model.parameters())
+    return {
+        "step": trainer.state.step,
+        "seconds": round(trainer.state.seconds, 1),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": dict(versions()),
+        "machine": _machine(trainer),
+        "data": {
+            "pairs": len(corpus),
+            "valid_pairs": trainer.validator.n_pairs,
+            "dropped": dict(corpus.dropped),
+            "src_tokens": int(corpus.src.lengths.sum()),
+            "tgt_tokens": int(corpus.tgt.lengths.sum()),
+        },
+        "model": {
+            "parameters": sum(parameter.numel() for parameter in parameters),
+            "trained": sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
+            "src_vocab_size": trainer.tokenizer.src_vocab_size,
+            "tgt_vocab_size": trainer.tokenizer.tgt_vocab_size,
+        },
+        "steps_per_epoch": trainer.steps_per_epoch,
+        "total_steps": trainer.total_steps(),
+    }
+
+
+def _machine(trainer: Trainer) -> dict[str, JsonValue]:
+    device = trainer.device
+    return {
+        "system": platform.platform(terse=True),
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "processes": trainer.ranks.size,
+        "precision": trainer.settings.precision,
+    }
+
+
+def _processor() -> str:
+    """Return the processor's name, as Linux tells it; elsewhere its architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
