@@ -87,7 +87,7 @@ class Architecture(_Part):
     norm: Literal["pre", "post"]
     norm_type: Literal["layernorm", "rmsnorm"]
     activation: Literal["relu", "gelu", "swiglu"]
-    positions: Literal["sinusoidal", "learned", "rotary"]
+    positions: Literal["sinusoidal", "learned", "rotary", "none"]
     tie_embeddings: bool
     joint_vocab: bool
     src_vocab_size: _VocabSize

@@ -21,7 +21,7 @@ SRC_MASK = SRC != 0
 TGT_IN = torch.tensor([[2, 4, 5, 6, 7, 8], [2, 9, 10, 0, 0, 0], [2, 11, 12, 4, 5, 0]])
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
-all_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+all_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
 
 
 def make_model(*, joint: bool = False, **config: Any) -> Transformer:
@@ -205,6 +205,17 @@ def test_rotary_positions_tell_the_order_of_the_source() -> None:
     swapped[0, :2] = SRC[0, [1, 0]]
     memory, other = model.encode(SRC, SRC_MASK), model.encode(swapped, SRC_MASK)
     assert (memory[0, [1, 0]] - other[0, :2]).abs().max() > 1e-3
+
+
+@torch.inference_mode()
+def test_without_positions_the_source_is_a_set_but_the_target_is_not() -> None:
+    model = make_model(positions="none")
+    swapped, memory = SRC[:, [1, 0, 2, 3, 4]], model.encode(SRC, SRC_MASK)
+    assert_same(model.encode(swapped, SRC_MASK[:, [1, 0, 2, 3, 4]])[:, [1, 0, 2, 3, 4]], memory)
+    other = TGT_IN[:, [0, 2, 1, 3, 4, 5]]  # the causal mask gives the prefixes, and so the order, away
+    assert (
+        model.decode(TGT_IN, memory, SRC_MASK)[0, 3] - model.decode(other, memory, SRC_MASK)[0, 3]
+    ).abs().max() > 1e-3
 
 
 def test_layer_drop_leaves_out_whole_layers_in_training_only() -> None:

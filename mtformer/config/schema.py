@@ -250,8 +250,9 @@ class ModelConfig(Section):
     """The paper's LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which has neither mean nor bias."""
     feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
     """The paper's network, or one with GELU, or gated (Shazeer 2020): three matrices of `d_ff` instead of two."""
-    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
-    """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021)."""
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021); `none`, for
+    comparison, hides the order of the source."""
     tie_embeddings: bool = True
     """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
 

@@ -56,7 +56,11 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 
 class NoPositions(nn.Module):
-    """Adds nothing to the embeddings: with rotary positions, attention encodes the order."""
+    """Adds nothing to the embeddings.
+
+    With rotary positions, attention encodes the order. With none, only the decoder's causal mask does: the encoder sees
+    its tokens as a set.
+    """
 
     def forward(self, start: int, length: int) -> float:
         """Return zero."""

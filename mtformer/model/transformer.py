@@ -71,7 +71,7 @@ class Transformer(nn.Module):
         if config.positions == "learned":
             self.src_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
             self.tgt_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
-        elif config.positions == "rotary":
+        elif config.positions in ("rotary", "none"):
             self.src_positions = self.tgt_positions = NoPositions()
         else:
             self.src_positions = self.tgt_positions = SinusoidalPositions(d_model=d_model)
