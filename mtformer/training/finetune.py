@@ -17,12 +17,8 @@ from mtformer.text.tokenizer import Tokenizer, extend_tokenizer
 
 S = TypeVar("S", bound=Section)
 
-_MAY_DIFFER = (
-    "preset",
-    "dropout",
-    "attention_dropout",
-    "layer_drop",
-)  # of the model; they change no weight's shape or meaning
+# Settings of the model that change no weight's shape or meaning.
+_MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
 _MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling")  # the old tokens stay as they are
 _PARTS = {
     "embeddings": ("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),

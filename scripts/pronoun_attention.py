@@ -1,0 +1,200 @@
+"""Measure which attention heads know what *it* refers to.
+
+In "The animal did not cross the street because it was too tired", *it* is the animal; "too wide" makes it the street.
+For each head of a phrasebook model from English, this counts in how many of the 1,000 sentences of the split
+``pronouns`` the right noun gets more weight than the other one: in the encoder's self-attention from *it*, and in the
+cross-attention of the step that chooses the German pronoun, or 它 or the noun in Chinese. A head that always looks at
+the same noun is no use, so heads are ranked by the worse of two shares: where the subject is right, as for *tired*, and
+where the object is, as for *wide*.
+"""
+
+import argparse
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.data.batches import fill_batches, pad
+from mtformer.errors import UserError
+from mtformer.model.tap import record_attention
+from mtformer.model.transformer import Transformer
+from mtformer.phrasebook import LANGUAGES, Saying, held_out
+from mtformer.phrasebook.lexicon import Noun
+from mtformer.phrasebook.meaning import NounPhrase, Sentence
+from mtformer.phrasebook.splits import antecedent
+from mtformer.runs import find_model
+from mtformer.text.tokenizer import BOS_ID, PAD_ID
+
+_BATCH_TOKENS = 4096
+_BECAUSE = {"de": "weil ", "zh": "因为"}
+
+
+class Question(NamedTuple):
+    """A sentence with an *it*, in tokens.
+
+    Attributes:
+        src: the source, EOS included.
+        tgt: the reference translation.
+        it: the place of *it* in ``src``.
+        step: the place in ``tgt`` of the pronoun, or of the noun that Chinese repeats.
+        subject: the places of the subject's noun in ``src``.
+        object: those of the object's noun.
+        is_subject: whether *it* is the subject.
+    """
+
+    src: Sequence[int]
+    tgt: Sequence[int]
+    it: int
+    step: int
+    subject: Sequence[int]
+    object: Sequence[int]
+    is_subject: bool
+
+
+@dataclass(frozen=True)
+class Head:
+    """How often a head gives the right noun more weight than the other one.
+
+    Attributes:
+        attention: the name of its attention in the model.
+        number: the head, from 0.
+        subject_share: the share among sentences in which *it* is the subject.
+        object_share: the share among the others.
+        share: the share among all.
+        right_weight: the mean weight of the right noun.
+        wrong_weight: the mean weight of the other noun.
+    """
+
+    attention: str
+    number: int
+    subject_share: float
+    object_share: float
+    share: float
+    right_weight: float
+    wrong_weight: float
+
+    @property
+    def worse_share(self) -> float:
+        """The smaller one of the shares of the two kinds of sentences."""
+        return min(self.subject_share, self.object_share)
+
+
+def questions(bundle: Bundle, sayings: Sequence[Saying]) -> list[Question]:
+    """Find *it*, its two candidates and its translation in the tokens of sentences of the split ``pronouns``."""
+    tokenizer, tgt_lang = bundle.tokenizer, bundle.header.tgt_lang
+    sources = tokenizer.encode_src([saying.en for saying in sayings])
+    targets = tokenizer.encode_tgt([saying.text(tgt_lang) for saying in sayings])
+    found = []
+    for saying, src, tgt in zip(sayings, sources, targets, strict=True):
+        assert isinstance(saying.meaning, Sentence)
+        it, main = antecedent(saying.meaning), saying.meaning.main
+        assert it and isinstance(main.subject, NounPhrase) and isinstance(main.object, NounPhrase)
+        assert isinstance(main.subject.head, Noun) and isinstance(main.object.head, Noun)
+        tokens = tokenizer.src_tokens(src)
+        subject = places_of(rf"\b{main.subject.head.word}\b", tokens)
+        pronoun = LANGUAGES[tgt_lang].pronoun(it)
+        found.append(
+            Question(
+                src=src,
+                tgt=tgt[:-1],
+                it=places_of(r"(?<=because )it\b", tokens)[0],
+                step=places_of(f"(?<={_BECAUSE[tgt_lang]}){pronoun}", tokenizer.tgt_tokens(tgt))[0],
+                subject=subject,
+                object=places_of(rf"\b{main.object.head.word}\b", tokens, start=subject[-1] + 1),
+                is_subject=it.antecedent is main.subject.head,
+            )
+        )
+    return found
+
+
+def places_of(pattern: str, tokens: Sequence[str], start: int = 0) -> list[int]:
+    """Return the places of the tokens that spell the first match of ``pattern`` from the token at ``start`` on.
+
+    Raises:
+        ValueError: there is no match.
+    """
+    ends = list(accumulate(len(token) for token in tokens))
+    begins = [0, *ends]
+    match = re.compile(pattern, re.IGNORECASE).search("".join(tokens).replace("▁", " "), begins[start])
+    if match is None:
+        raise ValueError(f"no {pattern} in {' '.join(tokens)}")
+    return [place for place, end in enumerate(ends) if begins[place] < match.end() and end > match.start()]
+
+
+@torch.inference_mode()
+def measure(model: Transformer, asked: Sequence[Question]) -> list[Head]:
+    """Return every head of the encoder and of cross-attention, the best first, by its worse share."""
+    lengths = [max(len(question.src), len(question.tgt) + 1) for question in asked]
+    weights: dict[str, list[Tensor]] = defaultdict(list)  # by attention: (B, H, 2), of the right noun and the other
+    is_subject: list[bool] = []
+    for batch in fill_batches(sorted(range(len(asked)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
+        rows = [asked[i] for i in batch]
+        is_subject += [row.is_subject for row in rows]
+        src = pad([row.src for row in rows])  # (B, S)
+        nouns = torch.zeros(len(rows), 2, src.size(1))  # (B, 2, S): where the right noun and the other one are
+        for nouns_of_row, row in zip(nouns, rows, strict=True):
+            nouns_of_row[0 if row.is_subject else 1, row.subject] = 1
+            nouns_of_row[1 if row.is_subject else 0, row.object] = 1
+        with record_attention(model) as recorded:
+            model(src, src != PAD_ID, pad([[BOS_ID, *row.tgt] for row in rows]))
+        for name, [all_weights] in recorded.items():  # (B, H, T, S)
+            queries = _queries(name, rows)
+            if queries:
+                of_query = all_weights[torch.arange(len(rows)), :, queries]  # (B, H, S)
+                weights[name].append(of_query @ nouns.transpose(1, 2))
+    subjects = torch.tensor(is_subject)
+    heads = (head for name, parts in weights.items() for head in _heads(name, torch.cat(parts), subjects))
+    return sorted(heads, key=lambda head: -head.worse_share)
+
+
+def _queries(attention: str, rows: Sequence[Question]) -> list[int]:
+    """Return the place of the query in each row: *it*, or the step that translates it; none for other attentions."""
+    if attention.startswith("encoder"):
+        return [row.it for row in rows]
+    return [row.step for row in rows] if attention.endswith("cross_attention") else []
+
+
+def _heads(attention: str, weights: Tensor, is_subject: Tensor) -> Iterator[Head]:
+    """Sum up the weights (N, H, 2) of the right noun and the other one, head by head."""
+    for number, (right, wrong) in enumerate(weights.permute(1, 2, 0)):
+        knows = (right > wrong).float()
+        yield Head(
+            attention,
+            number,
+            subject_share=knows[is_subject].mean().item(),
+            object_share=knows[~is_subject].mean().item(),
+            share=knows.mean().item(),
+            right_weight=right.mean().item(),
+            wrong_weight=wrong.mean().item(),
+        )
+
+
+def main() -> None:
+    """Print a table of all heads and name the best one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
+    try:
+        bundle = load_bundle(find_model(parser.parse_args().run))
+    except UserError as error:
+        sys.exit(f"pronoun_attention: {error}")
+    if bundle.header.src_lang != "en" or bundle.header.tgt_lang not in _BECAUSE:
+        sys.exit("pronoun_attention: the sentences are in English: use a model from English to German or Chinese")
+    heads = measure(bundle.model, questions(bundle, held_out("pronouns")))
+    print(f"{'attention':<33} head  subject  object     all  weight right, wrong")
+    for head in heads:
+        shares = f"{head.subject_share:7.1%} {head.object_share:7.1%} {head.share:7.1%}"
+        print(f"{head.attention:<33} {head.number:>4}  {shares}  {head.right_weight:12.2f} {head.wrong_weight:6.2f}")
+    best = heads[0]
+    print(f"best: head {best.number} of {best.attention}, right in {best.share:.1%} of the sentences")
+
+
+if __name__ == "__main__":
+    main()
