@@ -226,11 +226,13 @@ class Bundle:
         model: the Transformer, in evaluation mode, on the CPU.
         tokenizer: the one it was trained with.
         header: the architecture, languages, search defaults, scores and provenance.
+        digest: the digest of the file that it was loaded from; empty for a model in memory.
     """
 
     model: Transformer
     tokenizer: Tokenizer
     header: Header
+    digest: str = ""
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -274,10 +276,11 @@ def _load(path: Path) -> Bundle:
         header = _read_header(metadata)
         _require_tensors(file, header)
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    if metadata.pop("digest", None) != digest(metadata, tensors):
+    written = metadata.pop("digest", None)
+    if written != digest(metadata, tensors):
         raise ValueError("its contents are not those that were written")
     tokenizer = _make_tokenizer(tensors, header)
-    return Bundle(_make_model(tensors, header), tokenizer, header)
+    return Bundle(_make_model(tensors, header), tokenizer, header, written)
 
 
 def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:

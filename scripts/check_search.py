@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
-from mtformer.evaluate.evaluation import EvalSet, read_eval_set
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
+from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
 from mtformer.runs import find_model
 from mtformer.translator import Translation, Translator
 
@@ -33,7 +33,8 @@ def main() -> None:
     try:
         path = find_model(arguments.run)
         bundle = load_bundle(path)
-        texts = read_eval_set(path, bundle.header, data=arguments.data)
+        data = [arguments.data] if arguments.data else []
+        texts = joined(read_eval_sets(path, bundle.header, data=data))
         greedy, greedy_time = _translate(bundle, texts, arguments.n, arguments.device, 1)
         beam, beam_time = _translate(bundle, texts, arguments.n, arguments.device, arguments.beam_size)
     except UserError as error:
@@ -54,7 +55,7 @@ def _translate(bundle: Bundle, texts: EvalSet, n: int, device: str, beam_size: i
     found = [best for best, *_ in translator.translate(texts.sources[:n])]
     seconds = time.perf_counter() - start
     tokenize = bleu_tokenize(bundle.header.bleu_tokenize, bundle.header.tgt_lang)
-    score = bleu([translation.text for translation in found], texts.references[:n], tokenize)
+    score = bleu([translation.text for translation in found], texts.references[0][:n], tokenize)
     print(f"beam size {beam_size}: {score.value:6.2f} BLEU in {seconds:.1f} s  {score.signature}")
     return found, seconds
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -209,6 +210,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
         result = project.mtformer("train", project.config)
         assert result.status == 0, result.stderr
         return project
+
+
+@pytest.fixture
+def copied(trained: Project, tmp_path: Path) -> Project:
+    """The trained model and the text it was evaluated on, in a folder that a test may write to."""
+    folder = tmp_path / "copied"
+    run = folder / "runs" / "config"
+    run.mkdir(parents=True)
+    for name in ("config.yaml", "model.safetensors"):
+        shutil.copy(trained.folder / "runs" / "config" / name, run)
+    for name in ("test.en", "test.de", "valid.en", "valid.de"):
+        shutil.copy(trained.folder / name, folder)
+    return Project(folder, run / "config.yaml")
 
 
 @pytest.fixture

@@ -1,16 +1,25 @@
 """What ``eval`` scores, and what it never touches."""
 
 import json
+import math
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import sacrebleu
 from conftest import Project
+from safetensors import safe_open
 
 from mtformer.bundle import load_bundle
 from mtformer.errors import UserError
-from mtformer.evaluate.evaluation import evaluate_model, read_eval_set
-from mtformer.text.sources import SentencePair
+from mtformer.evaluate.evaluation import evaluate_model
+from mtformer.evaluate.metrics import all_scores, sacrebleu_command, sentence_scores
+from mtformer.evaluate.testsets import read_eval_sets
+from mtformer.text.sources import SentencePair, fingerprint
+from mtformer.translator import Translator
 
 
 @pytest.fixture
@@ -29,17 +38,17 @@ def test_the_result_is_returned_and_nothing_is_printed(
     trained: Project, bundle: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = evaluate_model(
-        bundle, src=trained.folder / "test.en", ref=trained.folder / "test.de", search={"beam_size": 1}
+        bundle, src=trained.folder / "test.en", ref=[trained.folder / "test.de"], search={"beam_size": 1}
     )
-    assert [score.name for score in result.scores] == ["BLEU", "chrF2", "TER"]
+    assert [score.name for score in result.total.scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
     assert (len(result.hypotheses), result.options.beam_size, result.model) == (20, 1, bundle)
     assert capfd.readouterr().out == ""
 
 
 def test_the_test_set_is_that_of_the_folder_of_the_run(trained: Project, bundle: Path) -> None:
-    found = read_eval_set(bundle, load_bundle(bundle).header)
+    [found] = read_eval_sets(bundle, load_bundle(bundle).header)
     assert found.sources == (trained.folder / "test.en").read_text().splitlines()
-    assert found.references == (trained.folder / "test.de").read_text().splitlines()
+    assert found.references == [(trained.folder / "test.de").read_text().splitlines()]
     assert found.files == [trained.folder / "test.en", trained.folder / "test.de"]
 
 
@@ -54,9 +63,10 @@ def test_a_config_beside_it_that_is_none_is_refused_but_not_needed(trained: Proj
     (lone.parent / "config.yaml").write_text("a: [")
     header = load_bundle(lone).header
     with pytest.raises(UserError, match=r"config\.yaml is not the config of a run .* give --data"):
-        read_eval_set(lone, header)
+        read_eval_sets(lone, header)
     folder = trained.folder
-    assert len(read_eval_set(lone, header, src=folder / "test.en", ref=folder / "test.de").sources) == 20
+    [found] = read_eval_sets(lone, header, src=folder / "test.en", ref=[folder / "test.de"])
+    assert len(found.sources) == 20
 
 
 @pytest.mark.parametrize(
@@ -85,8 +95,8 @@ def test_no_input_is_overwritten(
     (folder / "config.yaml").write_text(run)
     before = (folder / output).read_bytes()
     (folder / "link").symlink_to(folder / output)
-    for name in (output, "link"):
-        result = project.mtformer("eval", "--model", lone, *options, "--output", name)
+    for option, name in (("--output", output), ("--output", "link"), ("--save", output)):
+        result = project.mtformer("eval", "--model", lone, *options, option, name)
         assert result.status == 2, result.stderr
         assert f"{name} is both input and output" in result.stderr
     assert (folder / output).read_bytes() == before
@@ -100,11 +110,130 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows.touch()
     monkeypatch.setattr("mtformer.text.sources._from_hub", lambda *_: iter([SentencePair("a house", "ein Haus")]))
     with pytest.raises(UserError, match="is both input and output"):
-        evaluate_model(bundle, data=f"hf:{rows.parent},split:test", output=rows)
+        evaluate_model(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 
 
-def test_json_says_what_was_scored(trained: Project, bundle: Path) -> None:
+def test_json_says_what_was_scored_and_with_what(trained: Project, bundle: Path) -> None:
     result = trained.mtformer("eval", "--json", "--beam-size", "2", "--length-penalty", "1")
     shown = json.loads(result.stdout)
     assert (shown["beam_size"], shown["length_penalty"], shown["sentences"]) == (2, 1.0, 20)
     assert Path(shown["model"]).name == bundle.name
+    with safe_open(bundle, "pt") as file:
+        assert shown["digest"] == file.metadata()["digest"]
+    assert shown["step"] == load_bundle(bundle).header.scores["step"]
+    pairs = zip(*((trained.folder / f"test.{side}").read_text().splitlines() for side in ("en", "de")), strict=True)
+    assert shown["fingerprint"] == fingerprint(SentencePair(*pair) for pair in pairs).digest
+    assert shown["versions"]["sacrebleu"] == sacrebleu.__version__
+    assert "test_sets" not in shown  # there is one
+
+
+def test_the_loss_is_that_of_validation(trained: Project, bundle: Path) -> None:
+    valid = trained.folder / "valid.en", trained.folder / "valid.de"
+    [result] = evaluate_model(bundle, src=valid[0], ref=[valid[1]]).results
+    assert result.likelihood.loss == pytest.approx(load_bundle(bundle).header.scores["loss"], rel=1e-4)
+    assert result.likelihood.perplexity == pytest.approx(math.exp(result.likelihood.loss or 0))
+
+
+def test_the_loss_excludes_what_the_model_cannot_score(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_text("the red house.\n\nthe red house.\n" + "the red house " * 200 + "\n")
+    (tmp_path / "a.de").write_text("das rote Haus.\nHaus\n\ndas rote Haus.\n")
+    [result] = evaluate_model(bundle, src=tmp_path / "a.en", ref=[tmp_path / "a.de"]).results
+    assert (result.n_sentences, result.likelihood.n_excluded) == (4, 3)
+
+
+def test_sacrebleu_gives_the_scores_of_the_saved_hypotheses(copied: Project) -> None:
+    result = copied.mtformer("eval", "--json", "--beam-size", "1", "--output", "hypotheses.de")
+    shown = json.loads(result.stdout)
+    assert shown["sacrebleu"].endswith("--chrf-word-order 2 --tokenize 13a -w 2")
+    ours = {score["name"]: (score["score"], score["signature"]) for score in shown["scores"]}
+    assert rescored(copied, shown["sacrebleu"]) == {name: ours[name] for name in ("BLEU", "chrF2++", "TER")}
+
+
+def rescored(project: Project, command: str) -> dict[str, tuple[float, str]]:
+    """Run the command of sacreBLEU; return its scores with their signatures."""
+    name, *arguments = shlex.split(command)
+    assert name == "sacrebleu"
+    done = subprocess.run([sys.executable, "-m", name, *arguments], cwd=project.folder, capture_output=True, check=True)
+    return {score["name"]: (score["score"], score["signature"]) for score in json.loads(done.stdout)}
+
+
+def test_sacrebleu_gives_the_same_scores_for_chinese_and_two_references(tmp_path: Path) -> None:
+    texts = {
+        "hyp": ["我们去年在维也纳买了一架旧钢琴。", "我吃了薯片。"],
+        "ref.a": ["我们去年在维也纳买了一架钢琴。", "我吃了一些薯片。"],
+        "ref.b": ["去年我们在维也纳买了一架旧的钢琴。", "我把薯片吃了。"],
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = sacrebleu_command(Path("hyp"), ["ref.a", "ref.b"], "zh")
+    scores = all_scores(texts["hyp"], [texts["ref.a"], texts["ref.b"]], "zh")
+    expected = {score.name: (round(score.value, 2), score.signature) for score in scores if score.name != "chrF2"}
+    assert rescored(Project(tmp_path, tmp_path), command) == expected
+    assert expected["BLEU"][0] > 0
+
+
+def test_the_text_shows_the_scores_first_and_the_command_last(copied: Project) -> None:
+    lines = copied.mtformer("eval", "--output", "again.de").stdout.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["BLEU", "chrF2", "chrF2++", "TER"]
+    assert lines[4].startswith("20 sentences: ")
+    assert lines[-1].startswith("sacrebleu ")
+
+
+def test_several_test_sets_are_scored_each_and_together(copied: Project) -> None:
+    parts = ["--data", "src:test.en,tgt:test.de", "--data", "src:valid.en,tgt:valid.de"]
+    shown = json.loads(copied.mtformer("eval", "--json", *parts, "--output", "both.de").stdout)
+    assert [one["sentences"] for one in shown["test_sets"]] == [20, 20]
+    assert shown["sentences"] == 40
+    single = json.loads(copied.mtformer("eval", "--json", *parts[2:]).stdout)
+    assert shown["test_sets"][1] == {key: single[key] for key in shown["test_sets"][1]}
+    references = [
+        line for name in ("test", "valid") for line in (copied.folder / f"{name}.de").read_text().splitlines()
+    ]
+    together = all_scores((copied.folder / "both.de").read_text().splitlines(), references, "de")
+    assert shown["scores"] == [score.to_dict() for score in together]
+    assert "sacrebleu" not in shown  # no single file has the references
+    text = copied.mtformer("eval", *parts).stdout
+    titles = [Path(line).name for line in text.splitlines() if line and " " not in line]
+    assert titles == ["test.en", "valid.en", "together"]
+
+
+def test_sentences_are_saved_with_their_scores(copied: Project) -> None:
+    (copied.folder / "other.de").write_text("nichts\n" * 20)
+    options = ["--src", "test.en", "--ref", "test.de", "--ref", "other.de"]
+    result = copied.mtformer("eval", *options, "--save", "sentences.jsonl", "--output", "plain.de")
+    assert result.status == 0, result.stderr
+    rows = [json.loads(line) for line in (copied.folder / "sentences.jsonl").read_text().splitlines()]
+    assert [row["hyp"] for row in rows] == (copied.folder / "plain.de").read_text().splitlines()
+    assert [row["src"] for row in rows] == (copied.folder / "test.en").read_text().splitlines()
+    assert [row["line"] for row in rows] == list(range(1, 21))
+    [[best]] = Translator.load(copied.config.parent).translate([rows[0]["src"]])
+    first = rows[0]
+    assert first["refs"] == [(copied.folder / "test.de").read_text().splitlines()[0], "nichts"]
+    assert first["log_prob"] == pytest.approx(best.log_prob, abs=1e-3)
+    assert first["n_tokens"] == len(best.tokens)
+    assert first["scores"] == sentence_scores([first["hyp"]], [[ref] for ref in first["refs"]], "de")[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--src", "test.en"], "give both --src and --ref"),
+        (["--ref", "test.de"], "give both --src and --ref"),
+        (["--src", "test.en", "--ref", "short.de"], "test.en has 20 lines, short.de has 1"),
+        (["--src", "test.en", "--ref", "test.de", "--ref", "short.de"], "test.en has 20 lines, short.de has 1"),
+        (["--src", "none.en", "--ref", "test.de"], "cannot read none.en"),
+        (["--src", "empty", "--ref", "empty"], "the test set empty is empty"),
+        (["--data", "tsv:a.tsv", "--testset", "wmt14"], "not several of them"),
+        (["--output", "out", "--save", "out"], "name another file"),
+        (["--save", "-"], "standard output has the scores"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(copied: Project, options: list[str], message: str) -> None:
+    (copied.folder / "short.de").write_text("Haus\n")
+    (copied.folder / "empty").touch()
+    (copied.folder / "kept").write_text("kept")
+    result = copied.mtformer("eval", *options, *([] if "--output" in options else ["--output", "kept"]))
+    assert (result.status, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert len(result.stderr.removeprefix("model: runs/config/model.safetensors\n").splitlines()) == 1
+    assert (copied.folder / "kept").read_text() == "kept"

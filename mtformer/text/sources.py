@@ -60,12 +60,13 @@ class ParallelText:
                 break
             end = first + sum(1 for _ in ParallelText([source], self.src_lang, self.tgt_lang))
             lines = [number - first + 1 for number in wanted if first <= number < end]
-            found += [f"{_name(source)}:{line}" for line in lines]
+            found += [f"{source_name(source)}:{line}" for line in lines]
             first = end
         return found
 
 
-def _name(source: Source) -> str:
+def source_name(source: Source) -> str:
+    """Return what messages call a source: its file, or the name and split of a data set."""
     match source:
         case TextFiles():
             return str(source.src)

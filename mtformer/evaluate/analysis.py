@@ -1,0 +1,170 @@
+"""Where translations are good and where not: by length, by the rarity of words, copies of the reference, loops."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+
+from mtformer.evaluate.metrics import bleu
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.tokenizer import Tokenizer
+
+_LENGTHS = (10, 20, 30, 40, 50)  # the longest of each bucket, in words
+_MOST_TOKENS = 4  # words of so many tokens or more share a bucket
+
+_LETTER = r"[^\W\d_]"
+# A phrase of up to eight words three times in a row, or a part of a word four times.
+_LOOP_OF_WORDS = re.compile(rf"\b({_LETTER}\w*(?: \w+){{0,7}})(?: \1\b){{2,}}|({_LETTER}{{2,10}}?)\2{{3,}}")
+_LOOP_OF_CHARACTERS = re.compile(rf"({_LETTER}\w{{0,9}}?)\1{{2,}}")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A part of a test set, with its score.
+
+    Attributes:
+        label: the range that the part was chosen by, as in ``11-20``.
+        count: its sentences or words.
+        score: from 0 to 100.
+    """
+
+    label: str
+    count: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a score alone does not say. Shares are from 0 to 1.
+
+    Attributes:
+        exact_matches: the share of translations that equal a reference.
+        repetitions: the share of translations that repeat a phrase as neither source nor reference does.
+        by_length: BLEU by the number of words in the first reference, as BLEU counts words.
+        by_tokens: the F1 score of words by the number of tokens that they are split into. A tokenizer keeps words whole
+            that are frequent in its training text, so that words of many tokens are the rare ones.
+    """
+
+    exact_matches: float
+    repetitions: float
+    by_length: list[Bucket]
+    by_tokens: list[Bucket]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {
+            "exact_matches": round(self.exact_matches, 4),
+            "repetitions": round(self.repetitions, 4),
+            "by_length": [
+                {"words": part.label, "sentences": part.count, "bleu": round(part.score, 2)} for part in self.by_length
+            ],
+            "by_tokens": [
+                {"tokens": part.label, "words": part.count, "f1": round(part.score, 2)} for part in self.by_tokens
+            ],
+        }
+
+
+def analyse(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    src_lang: str,
+    tgt_lang: str,
+    tokenize: str,
+    tokenizer: Tokenizer,
+) -> Analysis:
+    """Analyse translations.
+
+    Args:
+        sources: one line each.
+        hypotheses: their translations.
+        references: one list for each human translator.
+        src_lang: the source language.
+        tgt_lang: the target language.
+        tokenize: BLEU's tokenization.
+        tokenizer: the model's.
+    """
+    of_each = list(zip(*references, strict=True))
+    exact = sum(hypothesis in found for hypothesis, found in zip(hypotheses, of_each, strict=True))
+    loops = sum(
+        repeats(hypothesis, tgt_lang)
+        and not repeats(source, src_lang)
+        and not any(repeats(reference, tgt_lang) for reference in found)
+        for source, hypothesis, found in zip(sources, hypotheses, of_each, strict=True)
+    )
+    n = len(hypotheses)
+    by_tokens = word_scores(hypotheses, references[0], tokenize, tokenizer)
+    return Analysis(exact / n, loops / n, length_scores(hypotheses, references, tokenize), by_tokens)
+
+
+def repeats(text: str, language: str) -> bool:
+    """Tell whether a text repeats a phrase three times in a row, or a part of a word four times."""
+    words = re.findall(r"\w+", text.casefold())
+    if is_written_with_spaces(language):
+        return _LOOP_OF_WORDS.search(" ".join(words)) is not None
+    return _LOOP_OF_CHARACTERS.search("".join(words)) is not None
+
+
+def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:
+    """BLEU of the sentences whose first reference has 1-10 words, 11-20 words and so on; empty buckets are left out."""
+    places: dict[str, list[int]] = {}
+    for place, words in enumerate(_words(references[0], tokenize)):
+        places.setdefault(_range_of_length(len(words)), []).append(place)
+    return [
+        Bucket(
+            label,
+            len(chosen),
+            bleu(
+                [hypotheses[i] for i in chosen], [[stream[i] for i in chosen] for stream in references], tokenize
+            ).value,
+        )
+        for label, chosen in sorted(places.items(), key=lambda item: int(re.findall(r"\d+", item[0])[0]))
+    ]
+
+
+def word_scores(
+    hypotheses: Sequence[str], references: Sequence[str], tokenize: str, tokenizer: Tokenizer
+) -> list[Bucket]:
+    """F1 of words with a letter by the number of their tokens; the count is that of the words in the references."""
+    of_hypotheses = [_with_letters(words) for words in _words(hypotheses, tokenize)]
+    of_references = [_with_letters(words) for words in _words(references, tokenize)]
+    n_tokens = _token_counts({word for line in (*of_hypotheses, *of_references) for word in line}, tokenizer)
+    found, expected, matched = Counter[int](), Counter[int](), Counter[int]()
+    for hypothesis, reference in zip(map(Counter, of_hypotheses), map(Counter, of_references), strict=True):
+        for counts, total in ((hypothesis, found), (reference, expected), (hypothesis & reference, matched)):
+            for word, count in counts.items():
+                total[n_tokens[word]] += count
+    return [
+        Bucket(f"{n}+" if n == _MOST_TOKENS else str(n), expected[n], 200 * matched[n] / (found[n] + expected[n]))
+        for n in sorted(found | expected)
+    ]
+
+
+def _words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
+    tokenized = BLEU(tokenize=tokenize).tokenizer
+    return [tokenized(line).split() for line in lines]
+
+
+def _with_letters(words: Iterable[str]) -> list[str]:
+    return [word for word in words if re.search(_LETTER, word)]
+
+
+def _token_counts(words: Iterable[str], tokenizer: Tokenizer) -> Mapping[str, int]:
+    """Return the number of tokens of each word, at most ``_MOST_TOKENS``; a token for the space before it is none."""
+    distinct = sorted(words)
+    tokens = [tokenizer.tgt_tokens(ids[:-1]) for ids in tokenizer.encode_tgt(distinct)]
+    counts = (max(1, len(found) - found.count("▁")) for found in tokens)
+    return {word: min(count, _MOST_TOKENS) for word, count in zip(distinct, counts, strict=True)}
+
+
+def _range_of_length(n_words: int) -> str:
+    shortest = 0
+    for longest in _LENGTHS:
+        if n_words <= longest:
+            return f"{shortest}-{longest}"
+        shortest = longest + 1
+    return f"{shortest}+"
