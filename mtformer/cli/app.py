@@ -13,6 +13,7 @@ import typer
 from mtformer import __version__
 from mtformer.cli import data
 from mtformer.cli.evaluate import evaluate
+from mtformer.cli.export import export
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
 from mtformer.errors import MtformerError, OutputClosed, UserError
@@ -49,6 +50,7 @@ app.command()(train)
 app.command()(average)
 app.command()(translate)
 app.command(name="eval")(evaluate)
+app.command()(export)
 app.add_typer(data.app, name="data")
 
 
