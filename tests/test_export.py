@@ -6,14 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import ctranslate2
+import numpy as np
 import pytest
 import torch
-from conftest import Project
+from conftest import Project, sentence_pairs
 
 from mtformer import Translator
 from mtformer.bundle import Bundle, load_bundle
+from mtformer.config import TokenizerConfig
+from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
+from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
 from mtformer.search import TorchEngine
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import PAD_ID, Tokenizer, train_tokenizer
+from transformers import AutoModelForSeq2SeqLM
 
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
 SENTENCE = "the red house sees my old friend."
@@ -33,6 +40,17 @@ def untrained(**architecture: Any) -> Bundle:
     return replace(bundle, model=model, header=bundle.header.model_copy(update={"architecture": changed}))
 
 
+def readme_prints(folder: Path) -> list[str]:
+    """Run the code of an exported model's README on ``SENTENCE`` and return what it prints."""
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(line.removeprefix("    ") for line in readme.splitlines() if line.startswith("    "))
+    printed: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(code.replace("…", SENTENCE), {"print": printed.append})
+    return printed
+
+
 @pytest.mark.parametrize(
     ("norm", "norm_type", "activation", "positions", "tied"),
     [
@@ -40,6 +58,7 @@ def untrained(**architecture: Any) -> Bundle:
         ("pre", "layernorm", "gelu", "sinusoidal", True),
         ("pre", "layernorm", "swiglu", "sinusoidal", True),
         ("post", "layernorm", "relu", "sinusoidal", False),
+        ("pre", "layernorm", "relu", "none", True),
     ],
 )
 def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
@@ -60,6 +79,59 @@ def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
         assert theirs.log_probs == pytest.approx(ours, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("norm", "activation", "joint"), [("pre", "relu", True), ("post", "gelu", True), ("post", "relu", False)]
+)
+def test_transformers_give_the_logits_of_the_model(tmp_path: Path, norm: str, activation: str, joint: bool) -> None:
+    bundle = untrained(norm=norm, activation=activation, joint_vocab=joint)
+    if not joint:
+        model = bundle.tokenizer.src_model
+        bundle = replace(bundle, tokenizer=Tokenizer(model, model))
+    write_huggingface(tmp_path, bundle, name="model.safetensors")
+    theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    src, tgt_in = torch.randint(4, 260, (2, 9)), torch.randint(4, 260, (2, 8))
+    src[1, 6:] = PAD_ID
+    mask = src != PAD_ID
+    with torch.inference_mode():
+        ours = bundle.model.project(bundle.model(src, mask, tgt_in))
+        logits = theirs(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in).logits
+    torch.testing.assert_close(logits, ours, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "named"),
+    [
+        ({"positions": "rotary", "norm_type": "rmsnorm"}, "positions = rotary, norm_type = rmsnorm"),
+        ({"activation": "swiglu"}, "feed_forward = swiglu"),
+        ({"tie_embeddings": False}, "tie_embeddings = False"),
+        ({"joint_vocab": False}, "tokenizer.joint = False"),
+    ],
+)
+def test_what_transformers_cannot_hold_is_named(architecture: dict[str, Any], named: str) -> None:
+    header = load_bundle(FIXTURE).header
+    with pytest.raises(UserError, match=f"no architecture for this model, because of {named}$"):
+        require_exportable(header.architecture.model_copy(update={"norm": "pre"} | architecture))
+
+
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(type: str) -> None:
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
+    config = TokenizerConfig.model_validate({"type": type, "vocab_size": 330})
+    ours = train_tokenizer(pairs, config, "en", "de")
+    theirs = to_fast_tokenizer(ours.src_model, bpe=type == "bpe", max_length=256)
+    random = np.random.default_rng(1)
+    alphabet = [*"ab <>/s.0xAé\u0301它。😀▁€\t\u3000", "dog", " the", "</s>", "<0x41>"]
+    texts = ["", " ", *(pair.src for pair in pairs)]
+    texts += ["".join(random.choice(alphabet, size=random.integers(1, 12))) for _ in range(1_000)]
+    expected = ours.encode_src(texts)
+    found = theirs(texts)["input_ids"]
+    # Unigram segmentations of equal probability, as of a repeated character, may differ.
+    same = [tuple(a) == tuple(b) for a, b in zip(expected, found, strict=True)]
+    assert sum(same) >= len(texts) - 5
+    assert all(same[:202])
+    assert [theirs.decode(ids, skip_special_tokens=True) for ids in expected] == [ours.decode(ids) for ids in expected]
+
+
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
 def test_export_writes_a_folder_that_translates_as_its_readme_says(
     trained: Project, tmp_path: Path, quantization: str
@@ -69,21 +141,23 @@ def test_export_writes_a_folder_that_translates_as_its_readme_says(
         "export", model, "--to", "ctranslate2", "--output", folder, "--quantization", quantization
     )
     assert (result.status, result.stdout) == (0, f"{folder}\n"), result.stderr
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    code = "\n".join(line.removeprefix("    ") for line in readme.splitlines() if line.startswith("    "))
-    printed: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        exec(code.replace("…", SENTENCE), {"print": printed.append})
     [[best]] = Translator.load(model).translate([SENTENCE])
-    assert printed == [best.text]
+    assert readme_prints(folder) == [best.text]
+
+
+def test_transformers_translate_as_the_readme_says(trained: Project, tmp_path: Path) -> None:
+    model, folder = trained.folder / "runs/config/model.safetensors", tmp_path / "exported"
+    result = trained.mtformer("export", model, "--to", "huggingface", "--output", folder)
+    assert (result.status, result.stdout) == (0, f"{folder}\n"), result.stderr
+    [[best]] = Translator.load(model).translate([SENTENCE])
+    assert readme_prints(folder) == [best.text]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--output", "."), ". exists: name a new folder with --output"),
-        (("--output", "new", "--quantization", "int4"), "--quantization int4: it is one of float32, float16"),
+        (("--output", "new", "--quantization", "int4"), "--quantization int4: it is one of int8, int8_float32"),
     ],
 )
 def test_bad_arguments_of_export_are_explained(trained: Project, arguments: tuple[str, ...], message: str) -> None:

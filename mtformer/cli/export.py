@@ -1,6 +1,7 @@
 """``mtformer export``."""
 
 import importlib.util
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,10 @@ class Target(StrEnum):
     """The programs that models are exported to."""
 
     ctranslate2 = "ctranslate2"
+    huggingface = "huggingface"
+
+
+_PACKAGES = {Target.ctranslate2: "ctranslate2", Target.huggingface: "transformers"}
 
 
 def export(
@@ -25,8 +30,9 @@ def export(
     to: Annotated[Target, typer.Option(help="The program that the model is for.")],
     output: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the model.")],
     quantization: Annotated[
-        str, typer.Option(metavar="TYPE", help="How weights are stored, such as int8; float32 loses nothing.")
-    ] = "float32",
+        str | None,
+        typer.Option(metavar="TYPE", help="ctranslate2: how weights are stored, such as int8. Default: float32."),
+    ] = None,
 ) -> None:
     """Write a model for another program: a folder with all that translating takes."""
     from mtformer.files import write_folder_atomically
@@ -35,16 +41,26 @@ def export(
     path = find_model(bundle)
     if output.exists():
         raise UserError(f"{output} exists: name a new folder with --output")
-    if importlib.util.find_spec(to) is None:
-        raise UserError(f"--to {to} needs the package {to}, which is not installed; pip install 'mtformer[{to}]'")
+    if importlib.util.find_spec(_PACKAGES[to]) is None:
+        raise UserError(
+            f"--to {to} needs the package {_PACKAGES[to]}, which is not installed; pip install 'mtformer[{to}]'"
+        )
+    if to is Target.huggingface and quantization is not None:
+        raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
 
     from mtformer.bundle import load_bundle
-    from mtformer.export.ctranslate2 import Quantization, write_ctranslate2
 
-    try:
-        chosen = Quantization(quantization)
-    except ValueError:
-        raise UserError(f"--quantization {quantization}: it is one of {', '.join(Quantization)}") from None
-    write = partial(write_ctranslate2, bundle=load_bundle(path), name=path.name, quantization=chosen)
+    write: Callable[[Path], None]
+    if to is Target.ctranslate2:
+        from mtformer.export.ctranslate2 import parse_quantization, write_ctranslate2
+
+        stored = parse_quantization(quantization or "float32")
+        write = partial(write_ctranslate2, bundle=load_bundle(path), name=path.name, quantization=stored)
+    else:
+        from mtformer.export.huggingface import require_exportable, write_huggingface
+
+        loaded = load_bundle(path)
+        require_exportable(loaded.header.architecture)
+        write = partial(write_huggingface, bundle=loaded, name=path.name)
     write_folder_atomically(output, write)
     print_result(output)

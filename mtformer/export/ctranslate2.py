@@ -4,7 +4,6 @@ The specification is built layer by layer: ``TransformerSpec.from_config`` of CT
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,11 @@ import numpy as np
 import torch
 from ctranslate2.specs import transformer_spec
 from ctranslate2.specs.common_spec import Activation
+from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
 from torch import Tensor, nn
 
 from mtformer.bundle import Bundle
+from mtformer.errors import UserError
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
 
@@ -39,27 +40,25 @@ A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer'
 """
 
 
-class Quantization(StrEnum):
-    """How weights are stored. With ``int8`` and ``int16`` the rest of the model is kept in the type named after it."""
+def parse_quantization(given: str) -> str:
+    """Return the type in which weights are to be stored; ``int8_float16`` keeps in float16 what int8 does not hold.
 
-    float32 = "float32"
-    float16 = "float16"
-    bfloat16 = "bfloat16"
-    int16 = "int16"
-    int8 = "int8"
-    int8_float32 = "int8_float32"
-    int8_float16 = "int8_float16"
-    int8_bfloat16 = "int8_bfloat16"
+    Raises:
+        UserError: CTranslate2 has no such type.
+    """
+    if given not in ACCEPTED_MODEL_TYPES:
+        raise UserError(f"--quantization {given}: it is one of {', '.join(ACCEPTED_MODEL_TYPES)}")
+    return given
 
 
-def write_ctranslate2(folder: Path, bundle: Bundle, *, name: str, quantization: Quantization) -> None:
+def write_ctranslate2(folder: Path, bundle: Bundle, *, name: str, quantization: str) -> None:
     """Fill an empty ``folder`` with all that translating takes: model, vocabularies, tokenizers, settings and README.
 
     Args:
         folder: where to write.
         bundle: the model.
         name: the name of the bundle's file.
-        quantization: how to store the weights.
+        quantization: the type of the stored weights.
     """
     spec = to_spec(bundle)
     spec.validate()

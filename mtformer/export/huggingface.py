@@ -1,0 +1,276 @@
+"""A model for Hugging Face transformers, which need none of our code to load it.
+
+Two architectures of transformers compute what ours does, if it has sinusoidal positions and LayerNorm: Marian's has the
+paper's post-norm, Pegasus' has pre-norm. Their sinusoids come in another order, first all sines, then all cosines, so
+the features of the model are reordered likewise, wherever they appear; this changes nothing that the model computes.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from sentencepiece import SentencePieceProcessor
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers.models import BPE, Unigram
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    MarianConfig,
+    MarianMTModel,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    PreTrainedTokenizerFast,
+)
+
+from mtformer.bundle import Architecture, Bundle
+from mtformer.errors import UserError
+from mtformer.model.transformer import Transformer
+from mtformer.model.weights import weights
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+_TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
+_N_POSITIONS = 4_096
+_NAMES = (  # of our modules and theirs
+    ("self_attention", "self_attn"),
+    ("cross_attention", "encoder_attn"),
+    ("feed_forward.linear1", "fc1"),
+    ("feed_forward.linear2", "fc2"),
+    ("encoder_layers", "encoder.layers"),
+    ("decoder_layers", "decoder.layers"),
+    ("encoder_norm", "encoder.layer_norm"),
+    ("decoder_norm", "decoder.layer_norm"),
+)
+_USE = """\
+# {src_lang}-{tgt_lang}
+
+A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer's `{bundle}`.
+
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained("."){target_tokenizer}
+    model = AutoModelForSeq2SeqLM.from_pretrained(".")
+    output = model.generate(**tokenizer(["…"], return_tensors="pt"))
+    print({decoder}.decode(output[0], skip_special_tokens=True))
+
+`mtformer.json` has the languages, the search settings and where the model comes from.
+"""
+
+
+def require_exportable(architecture: Architecture) -> None:
+    """Check that transformers have an architecture for the model.
+
+    Raises:
+        UserError: they have none; the message names every setting in the way.
+    """
+    wrong = [
+        f"{key} = {found}"
+        for key, found, allowed in (
+            ("positions", architecture.positions, ("sinusoidal",)),
+            ("norm_type", architecture.norm_type, ("layernorm",)),
+            ("feed_forward", architecture.activation, ("relu", "gelu")),
+            ("tie_embeddings", architecture.tie_embeddings, (True,)),
+            ("tokenizer.joint", architecture.joint_vocab, (True,) if architecture.norm == "pre" else (True, False)),
+        )
+        if found not in allowed
+    ]
+    if wrong:
+        raise UserError(f"transformers have no architecture for this model, because of {', '.join(wrong)}")
+
+
+def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
+    """Fill an empty ``folder`` with all that translating takes: model, tokenizers, settings and README.
+
+    Args:
+        folder: where to write.
+        bundle: the model.
+        name: the name of the bundle's file.
+
+    Raises:
+        UserError: transformers have no architecture for the model.
+    """
+    header, tokenizer = bundle.header, bundle.tokenizer
+    to_transformers(bundle).save_pretrained(folder)
+    bpe, max_length = header.tokenizer_type == "bpe", header.architecture.max_length
+    to_fast_tokenizer(tokenizer.src_model, bpe=bpe, max_length=max_length).save_pretrained(folder)
+    if has_target := tokenizer.tgt_model is not None:
+        to_fast_tokenizer(tokenizer.tgt_model, bpe=bpe, max_length=max_length).save_pretrained(folder / _TARGET)
+    (folder / "mtformer.json").write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    readme = _USE.format(
+        src_lang=header.src_lang,
+        tgt_lang=header.tgt_lang,
+        bundle=name,
+        target_tokenizer=f'\n    target = AutoTokenizer.from_pretrained(".", subfolder="{_TARGET}")' * has_target,
+        decoder="target" if has_target else "tokenizer",
+    )
+    (folder / "README.md").write_text(readme, encoding="utf-8")
+
+
+def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGeneration:
+    """Return the model of ``bundle`` as one of transformers.
+
+    Raises:
+        UserError: transformers have no architecture for the model.
+    """
+    architecture = bundle.header.architecture
+    require_exportable(architecture)
+    search = bundle.header.search
+    settings: dict[str, Any] = {
+        "vocab_size": architecture.src_vocab_size,
+        "max_position_embeddings": _N_POSITIONS,
+        "d_model": architecture.d_model,
+        "encoder_layers": architecture.n_encoder_layers,
+        "decoder_layers": architecture.n_decoder_layers,
+        "encoder_attention_heads": architecture.n_heads,
+        "decoder_attention_heads": architecture.n_heads,
+        "encoder_ffn_dim": architecture.d_ff,
+        "decoder_ffn_dim": architecture.d_ff,
+        "activation_function": architecture.activation,
+        "dropout": architecture.dropout,
+        "scale_embedding": True,
+        "pad_token_id": PAD_ID,
+        "bos_token_id": BOS_ID,
+        "eos_token_id": EOS_ID,
+        "decoder_start_token_id": BOS_ID,
+        "forced_eos_token_id": None,
+    }
+    if architecture.norm == "pre":
+        model = PegasusForConditionalGeneration(PegasusConfig(**settings))
+    else:
+        shared = {"share_encoder_decoder_embeddings": architecture.joint_vocab}
+        model = MarianMTModel(MarianConfig(**settings, **shared, decoder_vocab_size=architecture.tgt_vocab_size))
+    missing, unexpected = model.load_state_dict(_state(bundle.model), strict=False)
+    assert not unexpected, unexpected
+    assert all("embed_positions" in name or name == "final_logits_bias" for name in missing), missing
+    model.generation_config = GenerationConfig(
+        num_beams=search.beam_size,
+        length_penalty=search.length_penalty,
+        max_new_tokens=int(search.max_length_factor * architecture.max_length) + search.max_length_offset,
+        suppress_tokens=[PAD_ID, UNK_ID, BOS_ID],
+        pad_token_id=PAD_ID,
+        bos_token_id=BOS_ID,
+        eos_token_id=EOS_ID,
+        decoder_start_token_id=BOS_ID,
+    )
+    return model.eval()
+
+
+def _state(model: Transformer) -> dict[str, Tensor]:
+    """Return the weights by transformers' names, with features in the order of their sinusoids."""
+    order = torch.cat([torch.arange(0, model.d_model, 2), torch.arange(1, model.d_model, 2)])
+    state: dict[str, Tensor] = {}
+    for name, tensor in weights(model).items():
+        if "embedding" in name:
+            continue
+        place, module, kind = name.rsplit(".", 2)[0], name.rsplit(".", 2)[-2], name.rsplit(".", 1)[-1]
+        if module in ("qkv_proj", "linear1") and kind == "weight":
+            tensor = tensor[:, order]
+        elif module not in ("qkv_proj", "linear1"):
+            tensor = tensor[order]
+        if module == "qkv_proj":
+            for part, matrix in zip("qkv", tensor.chunk(3), strict=True):
+                state[_renamed(f"{place}.{part}_proj.{kind}")] = matrix
+        else:
+            state[_renamed(name)] = tensor
+    source, target = model.src_embedding.weight[:, order], model.tgt_embedding.weight[:, order]
+    state |= {"model.encoder.embed_tokens.weight": source, "model.decoder.embed_tokens.weight": target}
+    if source.shape == target.shape and model.src_embedding is model.tgt_embedding:
+        state["model.shared.weight"] = target
+    return state | {"lm_head.weight": target}
+
+
+def _renamed(name: str) -> str:
+    stack = name.split("_", 1)[0]
+    norms = {"encoder": ("self_attn", "final"), "decoder": ("self_attn", "encoder_attn", "final")}[stack]
+    for number, norm in enumerate(norms):
+        name = name.replace(f"residuals.{number}.norm", f"{norm}_layer_norm")
+    for ours, theirs in _NAMES:
+        name = name.replace(ours, theirs)
+    return f"model.{name}"
+
+
+def to_fast_tokenizer(model: bytes, *, bpe: bool, max_length: int) -> PreTrainedTokenizerFast:
+    """Return a SentencePiece model as a fast tokenizer, which ends each text in EOS.
+
+    Args:
+        model: the serialized SentencePiece model.
+        bpe: whether its algorithm is BPE, not unigram.
+        max_length: the longest text, in tokens, that the Transformer was trained for.
+    """
+    tokens = _Tokens.of(model)
+    fast = FastTokenizer(_bpe(tokens) if bpe else _unigram(tokens))
+    fast.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Replace(Regex("^ |[ ▁]+$"), ""),  # SentencePiece takes ▁ for a space, but not at the start
+            normalizers.Replace(" ", "▁"),
+            normalizers.Prepend("▁"),
+        ]
+    )
+    # A special token or a byte that is spelled out in a text is not one. Neither is found where "<" stands alone, and
+    # it may stand alone if no token contains it.
+    if not any("<" in tokens.texts[i] for i in tokens.plain):
+        fast.pre_tokenizer = pre_tokenizers.Split("<", behavior="isolated")
+    fast.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", left=max_length)]
+    )
+    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS_ID)])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=fast,
+        pad_token="<pad>",
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+        model_max_length=max_length,
+        split_special_tokens=True,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+class _Tokens(NamedTuple):
+    """The vocabulary of a SentencePiece model.
+
+    Attributes:
+        texts: the tokens.
+        scores: log probabilities, or for BPE the negative rank of the merge that makes the token.
+        plain: the ids of those that stand for text: neither special nor bytes.
+    """
+
+    texts: list[str]
+    scores: list[float]
+    plain: list[int]
+
+    @classmethod
+    def of(cls, model: bytes) -> "_Tokens":
+        processor = SentencePieceProcessor(model_proto=model)
+        ids = range(processor.vocab_size())
+        is_text = [not (processor.is_control(i) or processor.is_unknown(i) or processor.is_byte(i)) for i in ids]
+        return cls(
+            [processor.id_to_piece(i) for i in ids],
+            [processor.get_score(i) for i in ids],
+            [i for i in ids if is_text[i]],
+        )
+
+
+def _unigram(tokens: _Tokens) -> Unigram:
+    """Make a model in which special tokens and bytes are too unlikely to be found in text that has them spelled out."""
+    never = min(tokens.scores) - 1_000.0
+    scores = [never] * len(tokens.texts)
+    for i in tokens.plain:
+        scores[i] = tokens.scores[i]
+    return Unigram(list(zip(tokens.texts, scores, strict=True)), unk_id=UNK_ID, byte_fallback=True)
+
+
+def _bpe(tokens: _Tokens) -> BPE:
+    """Recover the merges, which SentencePiece does not store, from the tokens that they make and their ranks."""
+    ids = {text: i for i, text in enumerate(tokens.texts)}
+    plain = {tokens.texts[i] for i in tokens.plain}
+    merges = [
+        (-tokens.scores[i], ids[left], ids[right], (left, right))
+        for i in tokens.plain
+        for cut in range(1, len(tokens.texts[i]))
+        for left, right in [(tokens.texts[i][:cut], tokens.texts[i][cut:])]
+        if left in plain and right in plain
+    ]
+    return BPE(ids, [pair for *_, pair in sorted(merges)], unk_token="<unk>", byte_fallback=True)
