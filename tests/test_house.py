@@ -32,6 +32,7 @@ PACKAGES = (
     "explain",
     "translator",
     "evaluate",
+    "export",
     "report",
     "training",
     "cli",
