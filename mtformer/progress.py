@@ -26,7 +26,9 @@ class Progress:
     Use it as a context manager and call :meth:`advance`.
     """
 
-    def __init__(self, what: str, total: int | None = None, initial: int = 0, unit: str = "it") -> None:
+    def __init__(
+        self, what: str, total: int | None = None, initial: int = 0, unit: str = "it", *, with_rate: bool = True
+    ) -> None:
         """Start at ``initial`` of ``total`` items.
 
         Args:
@@ -34,10 +36,21 @@ class Progress:
             total: the number of items; None if unknown.
             initial: the number of items that are done already.
             unit: the plural of an item, as in "lines".
+            with_rate: show speed and time left; without, the notes of :meth:`advance` do, before the bar.
         """
-        self._what, self._unit = what, unit
+        self._what, self._unit, self._with_rate = what, unit, with_rate
         self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and not logs.is_json()
-        self._bar = tqdm(total=total, initial=initial, unit=unit, desc=what, disable=not self._on_terminal, leave=False)
+        done = "{n_fmt}/{total_fmt}" if total else "{n_fmt}"
+        self._bar = tqdm(
+            total=total,
+            initial=initial,
+            unit=unit,
+            desc=what,
+            disable=not self._on_terminal,
+            leave=False,
+            dynamic_ncols=True,
+            bar_format=None if with_rate else f"{done} {{unit}}{{postfix}} {{bar}}",
+        )
         self._done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()
         self._log_above_bar = logging_redirect_tqdm() if self._on_terminal else nullcontext()
@@ -62,7 +75,14 @@ class Progress:
             self._last_line = time.monotonic()
             log.info("%s: %s", self._what, self._line(note))
 
+    def note(self, text: str) -> None:
+        """Show ``text`` beside the progress at once."""
+        self._bar.set_postfix_str(text)
+
     def _line(self, note: str) -> str:
+        if not self._with_rate:
+            done = f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"
+            return f"{done} {self._unit}, {note}"
         rate = (self._done - self._initial) / (time.monotonic() - self._started)
         if self._total is None:
             return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()

@@ -190,14 +190,24 @@ class Journal:
 
     def has_validations(self) -> bool:
         """Return whether a line contains validation scores."""
-        return self.path.is_file() and b'"valid_loss"' in self.path.read_bytes()
+        return self.path.is_file() and _scores(self.path.read_bytes())
 
-    def cut(self, last_step: int) -> None:
-        """Remove the lines of later steps, which will be repeated, and lines that a crash has cut off."""
+    def cut(self, last_step: int, *, is_validated: bool = True) -> None:
+        """Remove the lines of later steps, which will be repeated, and lines that a crash has cut off.
+
+        Args:
+            last_step: the last step that will not be repeated.
+            is_validated: whether its validation will not be repeated either.
+        """
         if self.path.is_file():
-            lines = self.path.read_bytes().splitlines(keepends=True)
-            kept = b"".join(line for line in lines if _step_of(line) <= last_step)
+            lines = [line for line in self.path.read_bytes().splitlines(keepends=True) if _step_of(line) <= last_step]
+            kept = b"".join(line for line in lines if is_validated or _step_of(line) < last_step or not _scores(line))
             write_atomically(self.path, partial(Path.write_bytes, data=kept))
+
+
+def _scores(text: bytes) -> bool:
+    """Tell whether ``text`` comes from a validation."""
+    return b'"valid_loss"' in text or b'"samples"' in text
 
 
 def _step_of(line: bytes) -> float:

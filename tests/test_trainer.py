@@ -504,6 +504,59 @@ def test_a_run_that_dies_in_its_first_validation_resumes_there(tmp_path: Path) -
     assert [line["step"] for line in again.metrics() if "valid_loss" in line] == [2, 4]
 
 
+def test_a_validation_that_is_repeated_leaves_no_second_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, Any] = {"max_steps": 6, "validate_every": 2, "log_every": 1}
+    whole = make_trainer(tmp_path / "whole", **settings)
+    whole.fit()
+    parts = make_trainer(tmp_path / "parts", **settings)
+
+    def die(*args: Any) -> None:
+        raise ZeroDivisionError  # after the scores were written, before a checkpoint knows them
+
+    monkeypatch.setattr("mtformer.training.trainer.save_bundle", die)
+    with pytest.raises(ZeroDivisionError):
+        parts.fit()
+    assert [line["step"] for line in parts.folder.read_samples()] == [2]
+    monkeypatch.undo()
+    again = make_trainer(tmp_path / "parts", **settings)
+    assert again.resume()
+    again.fit()
+    assert [line["step"] for line in whole.metrics()] == [1, 2, 2, 3, 4, 4, 5, 6, 6]
+    assert [line["step"] for line in again.metrics()] == [1, 2, 2, 3, 4, 4, 5, 6, 6]
+    assert again.folder.read_samples() == whole.folder.read_samples()
+
+
+def test_samples_of_each_validation_are_recorded(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, overrides=["eval.n_samples=2"], max_steps=4, validate_every=2)
+    trainer.fit()
+    lines = trainer.folder.read_samples()
+    assert [line["step"] for line in lines] == [2, 4]
+    for line in lines:
+        assert [(sample["src"], sample["ref"]) for sample in line["samples"]] == [VALID_PAIRS[0], VALID_PAIRS[2]]
+    assert lines[-1]["samples"][0]["hyp"] == trainer.validator.validate(trainer.model).samples[0][2]
+    make_trainer(tmp_path / "none", overrides=["eval.n_samples=0"], max_steps=2, validate_every=2).fit()
+    assert not (tmp_path / "none" / "samples.jsonl").exists()
+
+
+def test_the_norm_of_the_gradient_is_that_before_clipping(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=2, log_every=1, max_grad_norm=1e-3)
+    norms: list[float] = []
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def observed(parameters: Any, max_norm: float) -> Tensor:
+        listed = list(parameters)
+        gradients = [parameter.grad for parameter in listed if parameter.grad is not None]
+        norms.append(math.sqrt(sum(gradient.square().sum().item() for gradient in gradients)))
+        return clip(listed, max_norm)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torch.nn.utils.clip_grad_norm_", observed)
+        trainer.fit()
+    found = [line["grad_norm"] for line in trainer.metrics() if "grad_norm" in line]
+    assert found == pytest.approx(norms, rel=1e-5)
+    assert min(found) > 0.01
+
+
 def test_a_run_that_falls_back_keeps_the_damaged_checkpoint(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=4, checkpoint_every=2)
     trainer.fit()

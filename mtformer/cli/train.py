@@ -22,6 +22,7 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the expected steps, speed, time and memory; do not train.")
     ] = False,
+    samples: Annotated[bool, typer.Option("--samples", help="Show sample translations at each validation.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
     json_logs: Annotated[bool, typer.Option("--json-logs", help="Log JSON objects, one a line.")] = False,
     nproc: Annotated[int, typer.Option(metavar="N", min=1, help="Processes to train with: one for each GPU.")] = 1,
@@ -49,7 +50,7 @@ def train(
         print_result(run.dry_run(loaded, fresh=fresh))
         return
     try:
-        bundle = run.train(loaded, fresh=fresh)
+        bundle = run.train(loaded, fresh=fresh, show_samples=samples)
     except KeyboardInterrupt:
         if run.has_checkpoint(loaded):
             log.warning("stopped; rerun the same command to resume %s", RunFolder.of(loaded).path)

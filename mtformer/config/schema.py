@@ -415,7 +415,7 @@ class EvalConfig(Section):
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
     """sacreBLEU's tokenization; `auto`: `zh` for Chinese, `char` for Japanese, Korean and Thai, else `13a`."""
     n_samples: int = Field(default=3, ge=0)
-    """Sample translations printed at each validation."""
+    """Sample translations recorded in `samples.jsonl` at each validation; `train --samples` shows them as well."""
 
 
 class RunConfig(Section):

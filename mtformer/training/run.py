@@ -54,13 +54,14 @@ def has_checkpoint(config: Config) -> bool:
     return bool(list_checkpoints(RunFolder.of(config).checkpoints))
 
 
-def train(config: Config, *, fresh: bool = False) -> Path:
+def train(config: Config, *, fresh: bool = False, show_samples: bool = False) -> Path:
     """Train a model and return its bundle's path; a run that exists is resumed.
 
     Args:
         config: as loaded; :func:`mtformer.config.resolve` fills in what it leaves open.
         fresh: start from scratch. What an earlier run left behind is removed once all that the config names has been
             read. After that, a restart by torchrun or Slurm resumes.
+        show_samples: log sample translations at each validation.
 
     Raises:
         UserError: the data cannot be used, the run was started with settings that do not agree with these, or its model
@@ -73,7 +74,7 @@ def train(config: Config, *, fresh: bool = False) -> Path:
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
         fresh = fresh and not ranks.by_first(lambda: _is_cleared(folder))
-        trainer = _prepare(config, device, ranks, fresh)
+        trainer = _prepare(config, device, ranks, fresh, show_samples)
         if fresh:
             ranks.by_first(lambda: _clear(folder))
         elif trainer.resume():
@@ -99,7 +100,7 @@ def dry_run(config: Config, *, fresh: bool = False) -> str:
     return forecast(trainer)
 
 
-def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool) -> Trainer:
+def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, show_samples: bool = False) -> Trainer:
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
     require_packages(config)
     data = config.data
@@ -119,7 +120,8 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool) ->
     resolved = resolve(config, facts)
     _describe(resolved, model, tokenizer, ranks)
     validator = Validator(resolved, tokenizer, valid_pairs)
-    return Trainer(resolved, model, tokenizer, training_data, validator, RunFolder.of(config), ranks)
+    folder = RunFolder.of(config)
+    return Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
 
 
 def _begin(
@@ -290,7 +292,8 @@ def _clear(folder: RunFolder) -> None:
         for path in (folder.checkpoints, folder.tensorboard):
             if path.exists():
                 shutil.rmtree(path)
-        for path in (folder.config, folder.metrics, folder.starts, folder.bundle, folder.wandb_id, *tokenizers):
+        files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
+        for path in (*files, *tokenizers):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(

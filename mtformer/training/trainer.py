@@ -6,9 +6,8 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import islice
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from mtformer.data.batches import Batch, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.progress import Progress, clock
+from mtformer.progress import Progress
 from mtformer.runs import Journal, RunFolder
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
@@ -28,14 +27,16 @@ from mtformer.training.checkpoint import (
     save_checkpoint,
     set_aside_damaged,
 )
+from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.interrupt import Interrupt
-from mtformer.training.memory import peak_memory, used_memory
+from mtformer.training.memory import used_memory
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
+from mtformer.training.state import Score, TrainState
 from mtformer.training.update import Update, Updater
-from mtformer.training.validation import Validation, Validator
+from mtformer.training.validation import Validator
 from mtformer.training.writers import Writer
 
 log = logging.getLogger(__name__)
@@ -43,73 +44,6 @@ log = logging.getLogger(__name__)
 _ADVICE = "A smaller training.learning_rate or more training.warmup_steps usually help"
 _MOST_SKIPPED_IN_A_ROW = 20  # more are no accident of the data
 _LOWER_IS_BETTER = ("loss", "ter")
-_SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
-
-
-class Score(NamedTuple):
-    """How good the model was in one validation.
-
-    Attributes:
-        value: the early-stopping metric, negated if lower is better.
-        loss: the validation loss.
-        step: the step of the validation.
-    """
-
-    value: float
-    loss: float
-    step: int
-
-    @property
-    def rank(self) -> tuple[float, float]:
-        """A key by which better scores compare greater: among equal values, the lower loss is better."""
-        return self.value, -self.loss if math.isfinite(self.loss) else -math.inf
-
-
-@dataclass
-class TrainState:
-    """Where training stands. Together with weights and optimizer, it is all that resuming needs.
-
-    Attributes:
-        step: completed updates.
-        epoch: completed passes over the data.
-        batch: completed batches of the current epoch.
-        plan_digest: the checksum of all batches of the current epoch.
-        seconds: time spent training, validations included, over all starts of the run.
-        best: the score of the best model so far, which is in the bundle.
-        stale: validations since then.
-        best_scores: the best scores, best first; their checkpoints are kept.
-        usual_loss: the moving average of the loss per target token.
-        skipped: faulty updates that were skipped.
-        skipped_in_a_row: those since the last sound one.
-        n_parts: into how many parts each batch is split, since memory ran out.
-        validation_due: the run was interrupted before the validation of this step.
-    """
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    plan_digest: int = 0
-    seconds: float = 0.0
-    best: Score | None = None
-    stale: int = 0
-    best_scores: list[Score] = field(default_factory=list)
-    usual_loss: float | None = None
-    skipped: int = 0
-    skipped_in_a_row: int = 0
-    n_parts: int = 1
-    validation_due: bool = False
-
-    @classmethod
-    def load(cls, saved: dict[str, Any]) -> "TrainState":
-        """Return the state that a checkpoint contains.
-
-        Raises:
-            TypeError: it is the state of another version of mtformer.
-        """
-        state = cls(**saved)
-        state.best = Score(*state.best) if state.best else None
-        state.best_scores = [Score(*score) for score in state.best_scores]
-        return state
 
 
 class Trainer:
@@ -124,6 +58,8 @@ class Trainer:
         validator: Validator,
         folder: RunFolder,
         ranks: Ranks = ALONE,
+        *,
+        show_samples: bool = False,
     ) -> None:
         """Set up training.
 
@@ -135,6 +71,7 @@ class Trainer:
             validator: scores the model.
             folder: checkpoints, metrics and the bundle go there.
             ranks: those that train together; alone when not given.
+            show_samples: log sample translations at each validation; they are recorded in any case.
         """
         self.config = config
         self.settings = config.training
@@ -145,6 +82,9 @@ class Trainer:
         self.folder = folder
         self.writers: Sequence[Writer] = ()
         self.journal = Journal(folder.metrics)
+        self.samples = Journal(folder.samples)
+        self.table = ValidationTable(config.training.early_stopping_metric, with_samples=show_samples)
+        self.pace = Pace()
         self.device = next(model.parameters()).device
         self.ranks = ranks
         self.updater = Updater(model, config.training, self.ranks)
@@ -163,7 +103,7 @@ class Trainer:
         """
         saved = self.ranks.by_first(self._newest_checkpoint)
         if saved is None:
-            self.ranks.by_first(lambda: self.journal.cut(0))
+            self.ranks.by_first(self._cut_journals)
             return False
         restore(self.updater, saved)
         try:
@@ -174,10 +114,15 @@ class Trainer:
             ) from None
         self.ranks.by_first(lambda: set_aside_damaged(saved))
         self.updater.n_parts = self.state.n_parts
-        self.ranks.by_first(lambda: self.journal.cut(self.state.step))
+        self.ranks.by_first(self._cut_journals)
         self._saved_step = self.state.step
         self._has_checkpoint = True
         return True
+
+    def _cut_journals(self) -> None:
+        """Remove what will be repeated."""
+        for journal in (self.journal, self.samples):
+            journal.cut(self.state.step, is_validated=not self.state.validation_due)
 
     def _newest_checkpoint(self) -> Checkpoint | None:
         """Read the newest intact checkpoint; None if the run has not reached one."""
@@ -200,20 +145,24 @@ class Trainer:
             KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
         """
         if self.state.validation_due:
-            self._validate()
+            self._validate(RunningLoss())
             self._save()
         reason = self._limit_reached()
         if reason:
             return reason
         started, seconds_before = time.monotonic(), self.state.seconds
-        running = RunningLoss()
-        with Interrupt() as interrupt, Progress("training", self.total_steps(), self.state.step, "steps") as progress:
+        running, since_validation = RunningLoss(), RunningLoss()
+        self.pace = Pace()
+        progress = Progress("training", self.total_steps(), self.state.step, "steps", with_rate=False)
+        with Interrupt() as interrupt, progress:
             for batches in self._steps():
                 rate = self._learning_rate()
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
                     running.add(update)
+                    since_validation.add(update)
+                    self.pace.count_step()
                     progress.advance(note=self._note(running))
                 if self._is_due(self.settings.log_every, update):
                     self._log(**running.metrics(), lr=rate, memory_gib=used_memory(self.device) / 2**30)
@@ -221,10 +170,11 @@ class Trainer:
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
-                    self._validate()
+                    progress.note("validating")
+                    self._validate(since_validation)
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                     reason = reason or self._out_of_patience()
-                    running = RunningLoss()
+                    running, since_validation = RunningLoss(), RunningLoss()
                 if interrupted or reason or self._is_due(self.checkpoint_every, update) or self._is_among_best():
                     self._save()
                 if interrupted:
@@ -235,10 +185,12 @@ class Trainer:
         raise AssertionError("the epochs do not end by themselves")
 
     def _note(self, running: RunningLoss) -> str:
-        """Return the text beside the progress bar; the time left as well, if the bar cannot tell it from the steps."""
-        note = f"{running.note()}, {peak_memory(self.device) / 2**30:.1f} GiB"
-        limit = self.settings.max_minutes
-        return f"{note}, at most {clock(max(0.0, 60 * limit - self.state.seconds))} left" if limit else note
+        """Return what the live line says beside the step."""
+        state, limit = self.state, self.settings.max_minutes
+        seconds_left = 60 * limit - state.seconds if limit else None
+        eta = self.pace.eta(state.step, self.total_steps(), self.validate_every, seconds_left)
+        best = abs(state.best.value) if state.best else None
+        return live_note(running, self.settings.early_stopping_metric, best, eta)
 
     def _agree(self, interrupt: Interrupt, seconds: float) -> bool:
         """Set all ranks to the first one's clock, and return whether an interrupt was requested on any rank."""
@@ -365,16 +317,21 @@ class Trainer:
             steps.append(settings.max_epochs * self.steps_per_epoch)
         return min(steps, default=None)
 
-    def _validate(self) -> None:
-        """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
+    def _validate(self, training: RunningLoss) -> None:
+        """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle.
+
+        Args:
+            training: of the updates since the validation before.
+        """
         if not self._has_checkpoint:  # then a run that has a bundle also has a checkpoint
             self._save()
         self._saved_step = -1  # the checkpoint of this step does not know the score
         self.state.validation_due = False
-        with self.updater.average.in_place() if self.updater.average else nullcontext(), unsharded(self.model):
-            self._score()
+        average = self.updater.average.in_place() if self.updater.average else nullcontext()
+        with self.pace.validation(), average, unsharded(self.model):
+            self._score(training)
 
-    def _score(self) -> None:
+    def _score(self, training: RunningLoss) -> None:
         result = self.validator.validate(self.model, self.ranks)
         state = self.state
         metric = self.settings.early_stopping_metric
@@ -391,32 +348,25 @@ class Trainer:
             state.best_scores = ranking[: self.settings.keep_best]
         scores = {f"valid_{name}": score for name, score in result.scores.items()}
         self._log(**scores, valid_perplexity=result.perplexity)
-        self._report(result, better)
+        if result.samples and self.ranks.is_first:
+            samples = [dict(zip(("src", "ref", "hyp"), sample, strict=True)) for sample in result.samples]
+            self.samples.write({"step": state.step, "samples": samples})
+        self.table.add(
+            step=state.step,
+            epoch=state.step / self.steps_per_epoch,
+            minutes=state.seconds / 60,
+            training=training,
+            result=result,
+            is_best=better,
+        )
         if better and self.ranks.is_first:
             header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)})
             save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
 
-    def _report(self, result: Validation, better: bool) -> None:
-        best = self.state.best
-        known = f" (best {abs(best.value):.2f} at step {best.step})" if best else ""
-        log.info(
-            "step %d, epoch %.1f, %.1f min: valid loss %.3f, perplexity %.2f, %s%s",
-            self.state.step,
-            self.state.step / self.steps_per_epoch,
-            self.state.seconds / 60,
-            result.loss,
-            result.perplexity,
-            ", ".join(
-                f"{shown} {result.scores[name]:.2f}" for name, shown in _SHOWN_AS.items() if name in result.scores
-            ),
-            " (best)" if better else known,
-        )
-        for sample in result.samples:
-            log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
-
     def _save(self) -> None:
         if self.ranks.is_first:
-            self.journal.sync()  # the metrics of a step that is never repeated
+            for journal in (self.journal, self.samples):
+                journal.sync()  # the lines of a step that is never repeated
         if self.state.step != self._saved_step and (self.ranks.is_first or is_sharded(self.model)):
             save_checkpoint(
                 self.folder.checkpoints,

@@ -1,0 +1,146 @@
+"""What the terminal shows while a model trains."""
+
+import fcntl
+import logging
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from conftest import Project, make_project
+
+from mtformer.training.display import Pace, ValidationTable, live_note
+from mtformer.training.running_loss import RunningLoss
+from mtformer.training.update import Update
+from mtformer.training.validation import Validation
+
+HEADER = "    step   epoch  minutes  train loss  valid loss  perplexity    BLEU  tokens/s"
+
+
+class Clock:
+    """A clock that a test advances."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def paced(self, n_steps: int, seconds: float, *validations: float) -> Pace:
+        """Return the pace after steps of so many seconds each and validations."""
+        pace = Pace()
+        for _ in range(n_steps):
+            self.now += seconds
+            pace.count_step()
+        for duration in validations:
+            with pace.validation():
+                self.now += duration
+        return pace
+
+
+def test_the_time_left_is_that_of_steps_and_of_validations_as_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = Clock(monkeypatch).paced(20, 0.5, 8.0, 12.0)
+    # 80 steps of 0.5 s, and validations of 10 s after steps 30, 60, 90 and 100
+    assert pace.eta(20, 100, 30, None) == pytest.approx((40.0, 80.0))
+    assert pace.eta(20, 90, 30, None) == pytest.approx((35.0, 65.0))
+    assert pace.eta(90, 90, 30, None) == pytest.approx((0.0, 0.0))
+    # 30 s are enough for 36 steps and a validation, which is due after each 30 of them; the last one comes on top
+    assert pace.eta(20, None, 30, 30.0) == pytest.approx((18.0, 38.0))
+    assert pace.eta(20, 25, 30, 30.0) == pytest.approx((2.5, 12.5))
+    assert pace.eta(20, None, 30, -1.0) == (0.0, 10.0)
+
+
+def test_before_a_validation_its_time_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = Clock(monkeypatch).paced(4, 0.25)
+    assert pace.eta(4, 104, 30, None) == (25.0, None)
+
+
+def trained(monkeypatch: pytest.MonkeyPatch) -> RunningLoss:
+    clock = Clock(monkeypatch)
+    running = RunningLoss()
+    running.add(Update(loss=300.0, cross_entropy=200.0, n_tokens=100, grad_norm=0.5))
+    running.add(Update(loss=200.0, cross_entropy=100.0, n_tokens=50, grad_norm=1.5))
+    clock.now += 0.1
+    return running
+
+
+def test_metrics_are_means_over_tokens_and_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {"train_loss": 2.0, "train_loss_smoothed": 500 / 150, "grad_norm": 1.0, "tokens_per_second": 1_500.0}
+    assert trained(monkeypatch).metrics() == pytest.approx(expected)
+
+
+def test_the_live_line_says_how_it_goes_and_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = trained(monkeypatch)
+    assert live_note(running, "bleu", None, (65.0, None)) == "loss 2.000, 1,500 tokens/s, ETA 1:05"
+    shown = live_note(running, "bleu", 31.256, (65.0, 3_725.0))
+    assert shown == "loss 2.000, BLEU 31.26, 1,500 tokens/s, ETA 1:05 (1:02:05 with validations)"
+    assert "valid loss 1.235," in live_note(running, "loss", 1.2347, (0.0, None))
+
+
+def test_a_validation_is_a_row_below_one_header(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    running, samples = trained(monkeypatch), [("a", "ä", "b")]
+    table = ValidationTable("ter")
+    for step, loss, training in ((1_000, 2.0, running), (20_000, 20.0, RunningLoss())):
+        result = Validation({"loss": loss, "bleu": 12.345, "ter": 101.5}, samples)
+        table.add(step=step, epoch=1.25, minutes=0.5, training=training, result=result, is_best=step == 1_000)
+    assert [record.getMessage() for record in caplog.records] == [
+        "    step   epoch  minutes  train loss  valid loss  perplexity    BLEU     TER  tokens/s",
+        "    1000     1.2      0.5       2.000       2.000        7.39   12.35  101.50     1,500  best",
+        "   20000     1.2      0.5                  20.000     4.9e+08   12.35  101.50          ",
+    ]
+
+
+def rows(stderr: str) -> list[str]:
+    """Return what follows the description of the model."""
+    lines = stderr.splitlines()
+    return lines[next(i for i, line in enumerate(lines) if "parameters" in line) + 1 :]
+
+
+def test_training_prints_a_row_for_each_validation_and_samples_on_request(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=4, validate_every=2)
+    calm = project.mtformer("train", project.config)
+    header, first, second, last = rows(calm.stderr)
+    assert header == HEADER
+    assert re.fullmatch(r" {7}2 +[\d.]+ +0\.\d+ +\d\.\d{3} +\d\.\d{3} +[\d.]+ +[\d.]+ +[\d,]+  best", first)
+    assert second.startswith("       4 ")
+    assert last.startswith("stopped at step 4 after ")
+    shown = project.mtformer("train", project.config, "--fresh", "--samples", "--set", "eval.n_samples=2")
+    lines = rows(shown.stderr)
+    assert len(lines) == 4 + 2 * 2 * 3
+    assert [line.split(":")[0].strip() for line in lines[2:8]] == ["source", "reference", "hypothesis"] * 2
+
+
+def test_on_a_terminal_there_is_one_live_line_above_which_rows_appear(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=6, validate_every=2)
+    shown = on_a_terminal(project, "train", "config.yaml")
+    *live, _ = re.findall(r"\r(\d/6 steps, .*?) *(?=\r)", shown)
+    assert "validating" in " ".join(live)
+    pattern = r"\d/6 steps, loss \d\.\d{3}, BLEU [\d.]+, [\d,]+ tokens/s, ETA \d:\d\d \(\d:\d\d with validations\).*"
+    assert any(re.fullmatch(pattern, line) for line in live), live
+    whole = [line.split("\r")[-1] for line in shown.replace("\r\n", "\n").splitlines()]
+    assert whole.count(HEADER) == 1
+    assert len([line for line in whole if re.match(r" {7}[246] ", line)]) == 3
+
+
+def on_a_terminal(project: Project, *command: str, columns: int = 140) -> str:
+    """Run the command line on a terminal and return all that appears there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    program, redrawn = [sys.executable, "-m", "mtformer"], {"TQDM_MININTERVAL": "0", "TQDM_MINITERS": "1"}
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen([*program, *command], cwd=project.folder, env=os.environ | redrawn, **streams) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # Linux's sign that the other end is closed
+            while part := os.read(ours, 4096):
+                shown += part
+        os.close(ours)
+    assert process.returncode == 0, shown.decode()
+    return shown.decode()
