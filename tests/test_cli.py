@@ -70,17 +70,8 @@ def test_train_prints_the_bundle_and_leaves_what_the_contract_says(project: Proj
     assert (result.status, result.stdout) == (0, "runs/config/model.safetensors\n")
     run = project.folder / "runs/config"
     files = sorted(path.name for path in run.iterdir())
-    assert files == [
-        *(
-            "checkpoints",
-            "config.yaml",
-            "lock",
-            "metrics.jsonl",
-            "model.safetensors",
-            "samples.jsonl",
-            "tokenizer.model",
-        )
-    ]
+    logged = ["metrics.jsonl", "model.safetensors", "samples.jsonl", "starts.jsonl"]
+    assert files == ["checkpoints", "config.yaml", "lock", *logged, "tokenizer.model"]
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-000020"]
 
 
