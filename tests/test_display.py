@@ -134,8 +134,14 @@ def on_a_terminal(project: Project, *command: str, columns: int = 140) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     program, redrawn = [sys.executable, "-m", "mtformer"], {"TQDM_MININTERVAL": "0", "TQDM_MINITERS": "1"}
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    with subprocess.Popen([*program, *command], cwd=project.folder, env=os.environ | redrawn, **streams) as process:
+    with subprocess.Popen(
+        [*program, *command],
+        cwd=project.folder,
+        env=os.environ | redrawn,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # Linux's sign that the other end is closed
