@@ -82,6 +82,10 @@ class RunFolder:
         """One JSON object for each time the run was started or resumed: the machine, the data, the model."""
         return self.path / "starts.jsonl"
 
+    def read_starts(self) -> list[dict[str, Any]]:
+        """Read the lines of ``starts.jsonl`` in the same way."""
+        return Journal(self.starts).read()
+
     @property
     def report(self) -> Path:
         """The page about the run."""
@@ -149,7 +153,7 @@ class RunFolder:
 
 
 class Journal:
-    """A file such as ``metrics.jsonl``: a JSON object with ``step`` on each line, in the order of steps."""
+    """A file such as ``metrics.jsonl``: a JSON object with ``step`` on each line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

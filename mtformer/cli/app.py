@@ -14,6 +14,7 @@ from mtformer import __version__
 from mtformer.cli import data
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.export import export
+from mtformer.cli.report import report
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
 from mtformer.errors import MtformerError, OutputClosed, UserError
@@ -51,6 +52,7 @@ app.command()(average)
 app.command()(translate)
 app.command(name="eval")(evaluate)
 app.command()(export)
+app.command()(report)
 app.add_typer(data.app, name="data")
 
 

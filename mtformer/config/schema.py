@@ -345,6 +345,8 @@ class TrainingConfig(Section):
     `inverse_sqrt`; never with the schedules that decay to zero, since models improve most while the rate decays."""
     log_to: list[Literal["tensorboard", "wandb"]] = []
     """Where metrics go besides `metrics.jsonl`: TensorBoard files in the run's folder, or Weights & Biases."""
+    report: bool = False
+    """Write `report.html` in the run's folder after each validation; `mtformer report` adds scores of the test set."""
 
     @model_validator(mode="after")
     def _something_to_train(self) -> "TrainingConfig":

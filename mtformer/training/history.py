@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 # Without influence on the model: how a run reports and what it keeps, and names of what is compared by its contents.
 _FREE = (
     *("data.train", "data.valid", "data.test", "model.preset", "training.init_from", "training.device"),
-    *("training.log_every", "training.log_to", "training.checkpoint_every", "training.keep_last"),
+    *("training.log_every", "training.log_to", "training.report", "training.checkpoint_every", "training.keep_last"),
     *("training.keep_best", "eval.n_samples"),
     *("search.beam_size", "search.length_penalty"),  # validation searches greedily
 )

@@ -21,6 +21,7 @@ from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.progress import watched
+from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
 from mtformer.text.languages import share_tokens
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
@@ -81,6 +82,8 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
         ranks.by_first(lambda: record_start(trainer))
+        if config.training.report and ranks.is_first:
+            stack.callback(refresh_report, folder, is_training=False)
         with ExitStack() as writers:
             if ranks.is_first:
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)

@@ -1,6 +1,5 @@
 """What is recorded each time a run starts or resumes: the machine, the data and the model as they were found."""
 
-import json
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import torch
 from pydantic import JsonValue
 
-from mtformer.errors import MtformerError
+from mtformer.runs import Journal
 from mtformer.training.trainer import Trainer
 from mtformer.versions import versions
 
@@ -19,12 +18,7 @@ def record_start(trainer: Trainer) -> None:
     Raises:
         MtformerError: the file cannot be written.
     """
-    path = trainer.folder.starts
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(describe_start(trainer), ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise MtformerError(f"cannot write {path}: {error.strerror}") from error
+    Journal(trainer.folder.starts).write(describe_start(trainer))
 
 
 def describe_start(trainer: Trainer) -> dict[str, JsonValue]:

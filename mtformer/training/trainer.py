@@ -18,6 +18,7 @@ from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
+from mtformer.report.writing import refresh_report
 from mtformer.runs import Journal, RunFolder
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
@@ -362,6 +363,8 @@ class Trainer:
         if better and self.ranks.is_first:
             header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)})
             save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
+        if self.settings.report and self.ranks.is_first:
+            refresh_report(self.folder)
 
     def _save(self) -> None:
         if self.ranks.is_first:

@@ -1,0 +1,23 @@
+"""``mtformer report``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtformer.cli.output import print_result
+from mtformer.errors import UserError
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="The folder of a run, or of several.")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page to write; default: report.html in the run's folder.")
+    ] = None,
+) -> None:
+    """Write a page about a run: data, curves, samples, scores, settings; several runs are laid side by side."""
+    from mtformer.report.writing import write_report
+
+    if str(output) == "-":
+        raise UserError("--output -: standard output shows the path of the page; name a file for the page")
+    print_result(write_report(runs, output))

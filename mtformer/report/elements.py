@@ -1,0 +1,59 @@
+"""HTML from Python: text is escaped unless it is markup already."""
+
+import html
+from collections.abc import Iterable, Sequence
+
+_VOID = ("br", "input")
+
+
+class Html(str):
+    """Text that is markup."""
+
+    __slots__ = ()
+
+
+def markup(content: object) -> Html:
+    """Return ``content`` as markup: escaped, unless it is :class:`Html`; nothing for None."""
+    return content if isinstance(content, Html) else Html("" if content is None else html.escape(str(content)))
+
+
+def joined(contents: Iterable[object], separator: str = "\n") -> Html:
+    """Return all of ``contents`` as markup."""
+    return Html(separator.join(map(markup, contents)))
+
+
+def element(name: str, *contents: object, **attributes: object) -> Html:
+    """Return an element; in the names of attributes, ``class_`` is ``class`` and ``data_x`` is ``data-x``."""
+    pairs = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
+    opening = name + "".join(f' {key}="{html.escape(str(value))}"' for key, value in pairs)
+    return Html(f"<{opening}>" if name in _VOID else f"<{opening}>{joined(contents, '')}</{name}>")
+
+
+def section(anchor: str, title: str, *contents: object) -> Html:
+    """Return a section of a page, for which the table of contents has a link."""
+    return element("section", element("h2", title), joined(contents), id=anchor)
+
+
+def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> Html:
+    """Return a table that scrolls by itself where the page is narrow.
+
+    Args:
+        head: the titles of the columns; none for a table without.
+        rows: their cells, of which the first is the row's title.
+        numbers: the columns of numbers, which are aligned at the right.
+    """
+
+    def cells(name: str, row: Sequence[object]) -> Html:
+        return joined(
+            (element(name, cell, class_="number" if i in numbers else None) for i, cell in enumerate(row)), ""
+        )
+
+    top = element("thead", element("tr", cells("th", head))) if head else ""
+    body = element("tbody", joined(element("tr", cells("td", row)) for row in rows))
+    return element("div", element("table", markup(top), body), class_="scroll", tabindex=0)
+
+
+def facts(rows: Iterable[tuple[object, object]]) -> Html:
+    """Return a table of names and values; rows without a value are left out."""
+    shown = ((element("span", name, class_="muted"), value) for name, value in rows if value not in (None, ""))
+    return table((), list(shown))

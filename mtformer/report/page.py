@@ -1,0 +1,340 @@
+"""The page of one run."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from mtformer import __version__
+from mtformer.evaluate.differences import mark_differences
+from mtformer.page import assemble
+from mtformer.progress import clock
+from mtformer.report.contents import Contents
+from mtformer.report.curves import chart_figures, controls, curves_of, marks_of
+from mtformer.report.elements import Html, element, facts, joined, section, table
+
+ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js")]
+
+SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
+_MOST_SAMPLED_STEPS = 200
+
+
+def render(run: Contents) -> str:
+    """Return the page of a run."""
+    charts = curves_of(run)
+    samples = _samples_data(run)
+    sections = [
+        ("curves", "Curves", _curves(run, charts)),
+        ("samples", "Validation samples", _samples(run, samples)),
+        ("data", "Data and model", _data_and_model(run)),
+        ("settings", "Settings", _settings(run)),
+        ("reproduce", "Environment and reproduction", _environment(run)),
+    ]
+    links = (element("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
+    body = joined(
+        [
+            element("header", element("h1", f"Run {run.name}"), element("p", describe_state(run), class_="notice")),
+            _tiles(run),
+            element("nav", joined(links), class_="contents", aria_label="Contents"),
+            *(section(anchor, title, content) for anchor, title, content in sections),
+            footer(shlex.join(["mtformer", "report", str(run.folder.path)])),
+        ]
+    )
+    data = {"charts": charts, "marks": marks_of(run), "samples": samples}
+    return assemble(f"Run {run.name}", body, data=data, assets=ASSETS)
+
+
+def footer(command: str) -> Html:
+    """Return the end of a page: when it was written, and the command that writes it again."""
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    text = f"Written on {written} by mtformer {__version__}: ", element("code", command)
+    return element("footer", element("p", *text, class_="muted"))
+
+
+def describe_state(run: Contents) -> str:
+    """Return in a sentence how far the run is."""
+    of = f" of {run.total_steps:,}" if run.total_steps else ""
+    at = f"step {run.step:,}{of}, after {clock(60 * run.minutes)}"
+    languages = f"{run.config.data.src_lang} → {run.config.data.tgt_lang}"
+    if not run.metrics:
+        state = "training has started, and has not recorded anything yet" if run.is_training else "nothing was trained"
+        return f"{languages}: {state}."
+    state = "still training" if run.is_training else "not training now"
+    missing = "" if run.best else "; there is no model before the first validation"
+    return f"{languages}, {state}: {at} of training{missing}."
+
+
+def _tiles(run: Contents) -> Html:
+    def tile(name: str, value: object, note: object = "") -> Html:
+        return element("div", element("dt", name), element("dd", value, element("small", note) if note else ""))
+
+    tiles = []
+    if best := run.best:
+        metric = f"valid_{run.metric}"
+        at = f"at step {best['step']:,}"
+        tiles.append(tile(f"best validation {SHOWN_AS[run.metric]}", score(metric, best[metric]), at))
+        if run.metric != "loss" and best["valid_loss"] is not None:
+            perplexity = f"perplexity {best['valid_perplexity']:.2f} {at}" if "valid_perplexity" in best else at
+            tiles.append(tile("validation loss", f"{best['valid_loss']:.3f}", perplexity))
+    tiles.append(tile("training time", clock(60 * run.minutes), f"{run.step:,} steps"))
+    if n_parameters := sum(run.parameters.values()):
+        model = run.config.model
+        layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers of width {model.d_model}"
+        tiles.append(tile("parameters", short(n_parameters), layers))
+    if pairs := run.data.get("pairs"):
+        n_dropped = sum(run.data["dropped"].values())
+        tiles.append(tile("training pairs", short(pairs), f"{n_dropped:,} dropped"))
+    return element("dl", joined(tiles), class_="tiles")
+
+
+def _curves(run: Contents, charts: list[dict[str, Any]]) -> Html:
+    if not charts:
+        return element("p", f"{run.folder.metrics.name} has no line yet.")
+    named = [key.removeprefix("valid_") for key in run.validations[0]] if run.validations else []
+    metrics = [name for name in named if name in SHOWN_AS]
+    rows = [
+        [
+            f"{line['step']:,}" + (" ★" if line is run.best else ""),
+            f"{line.get('seconds', 0.0) / 60:.1f}",
+            *(score(f"valid_{name}", line.get(f"valid_{name}")) for name in metrics),
+        ]
+        for line in run.validations
+    ]
+    head = ["step", "minutes", *(SHOWN_AS[name] for name in metrics)]
+    numbers = table(head, rows, numbers=range(len(head)))
+    return joined(
+        [
+            element("p", "Hover, or select a chart and use the arrow keys, to read values.", class_="muted"),
+            controls(charts),
+            chart_figures(charts),
+            element("details", element("summary", f"{len(rows):,} validations as a table"), numbers) if rows else "",
+        ]
+    )
+
+
+def _samples_data(run: Contents) -> dict[str, Any]:
+    """Return the samples at each validation, with the words marked in which reference and hypothesis differ."""
+    scores = {line["step"]: line for line in run.validations}
+    lines = [line for line in run.samples if line.get("samples") and line["step"] <= run.step]
+    every = -(-len(lines) // _MOST_SAMPLED_STEPS) or 1
+    lines = lines[::-every][::-1]  # with the last one
+    language = run.config.data.tgt_lang
+    n_sentences = min((len(line["samples"]) for line in lines), default=0)
+    versions = [
+        [mark_differences(line["samples"][i]["ref"], line["samples"][i]["hyp"], language) for line in lines]
+        for i in range(n_sentences)
+    ]
+    return {"steps": [_step_label(line["step"], scores.get(line["step"], {})) for line in lines], "sentences": versions}
+
+
+def _step_label(step: int, line: Mapping[str, Any]) -> str:
+    shown = [
+        f"{SHOWN_AS[name]} {score(key, line[key])}"
+        for name in ("bleu", "loss")
+        for key in [f"valid_{name}"]
+        if key in line
+    ]
+    return " · ".join([f"step {step:,}", *shown])
+
+
+def _samples(run: Contents, data: dict[str, Any]) -> Html:
+    if not data["steps"]:
+        return element("p", "No samples have been recorded.")
+    last = len(data["steps"]) - 1
+    cards = [
+        sentence_card(
+            [
+                ("source", sample["src"], None),
+                ("reference", "", "reference"),
+                ("translation", "", "hypothesis"),
+                ("since before", "", "change"),
+            ],
+            id_=f"sample-{i}",
+        )
+        for i, sample in enumerate(run.samples[-1]["samples"][: len(data["sentences"])])
+    ]
+    slider = element("input", type="range", min=0, max=last, value=last, aria_label="Validation")
+    return joined(
+        [
+            element("p", "How the model translated some sentences of the validation text, without a beam. ", LEGEND),
+            element("div", slider, element("output", data["steps"][-1]), class_="slider"),
+            *cards,
+        ]
+    )
+
+
+LEGEND = Html(
+    'Words that the reference has in another way are marked: <mark class="missing">only in the reference</mark>, '
+    '<mark class="extra">only in the translation</mark>.'
+)
+
+
+def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
+    """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
+    shown = (element("dt", name) + element("dd", text, class_=class_) for name, text, class_ in rows)
+    return element(
+        "div",
+        element("p", title, class_="score") if title else "",
+        element("dl", joined(map(Html, shown))),
+        class_="sentence",
+        id=id_,
+    )
+
+
+def _data_and_model(run: Contents) -> Html:
+    config, data = run.config.data, run.data
+    rows = [
+        [part, joined(map(source_label, sources), "; "), count]
+        for part, sources, count in (
+            ("train", config.train, data.get("pairs")),
+            ("valid", config.valid, data.get("valid_pairs")),
+            ("test", config.test, None),
+        )
+        if sources
+    ]
+    dropped = data.get("dropped", {})
+    shown = [[part, names, f"{count:,}" if count is not None else "–"] for part, names, count in rows]
+    parts = [element("h3", "Data"), table(["part", "sources", "pairs"], shown, numbers=[2])]
+    if data:
+        parts.append(
+            element(
+                "p",
+                f"{data['src_tokens']:,} source and {data['tgt_tokens']:,} target tokens. "
+                + (f"{sum(dropped.values()):,} pairs were dropped:" if dropped else "No pair was dropped."),
+            )
+        )
+    if dropped:
+        parts.append(table(["reason", "pairs"], [[why, f"{n:,}"] for why, n in dropped.items()], numbers=[1]))
+    return element("div", element("div", joined(parts)), element("div", _model(run)), class_="columns")
+
+
+def source_label(source: Any) -> str:
+    """Return a source of a config in short, with its keys where they are needed."""
+    given = source.model_dump(mode="json", exclude_defaults=True)
+    return ", ".join(str(value) for value in given.values())
+
+
+def _model(run: Contents) -> Html:
+    model, tokenizer = run.config.model, run.config.tokenizer
+    sizes = run.vocab_sizes
+    vocabulary = f"{tokenizer.vocab_size:,} tokens" if tokenizer.vocab_size else ""
+    if sizes:
+        vocabulary = (
+            f"{sizes[0]:,} tokens" if tokenizer.joint else f"{sizes[0]:,} source and {sizes[1]:,} target tokens"
+        )
+    rows: list[tuple[object, object]] = [
+        ("layers", f"{model.n_encoder_layers} encoder, {model.n_decoder_layers} decoder"),
+        (
+            "width",
+            f"d_model {model.d_model}, d_ff {model.d_ff}, {model.n_heads} heads of {model.d_model // model.n_heads}",
+        ),
+        ("norm", f"{model.norm}-norm, {model.norm_type}"),
+        ("feed-forward", model.feed_forward),
+        ("positions", model.positions),
+        ("dropout", model.dropout),
+        ("tokenizer", f"{tokenizer.type}, {'joint' if tokenizer.joint else 'one for each language'}"),
+        ("vocabulary", vocabulary),
+        *((f"parameters, {part}", f"{count:,}") for part, count in run.parameters.items()),
+    ]
+    return joined([element("h3", "Model"), facts(rows)])
+
+
+def _settings(run: Contents) -> Html:
+    training, search = run.config.training, run.config.search
+    limits = [
+        f"{value:g} {name}"
+        for name in ("steps", "epochs", "minutes")
+        if (value := getattr(training, f"max_{name}")) is not None
+    ]
+    rows: list[tuple[object, object]] = [
+        ("optimizer", f"{training.optimizer}, weight decay {training.weight_decay:g}"),
+        (
+            "learning rate",
+            f"{training.learning_rate:g} at most, {training.schedule}, {training.warmup_steps or 0:,} warm-up steps"
+            if training.learning_rate
+            else "",
+        ),
+        ("batch", f"{training.max_tokens} tokens × {training.grad_accum_steps}"),
+        ("limit", ", ".join(limits)),
+        ("label smoothing", training.label_smoothing),
+        ("gradient clipping", training.max_grad_norm),
+        ("weight average", training.ema_decay or "none"),
+        ("best model by", f"validation {SHOWN_AS[run.metric]}"),
+        ("seed", training.seed),
+        ("search", f"beam size {search.beam_size}, length penalty {search.length_penalty:g}"),
+    ]
+    changes = [
+        [f"{change.step:,}", change.key, str(change.old), str(change.new)] for change in run.config.provenance.changes
+    ]
+    changed = [
+        element("h3", "Changed when the run was resumed"),
+        table(["step", "key", "old", "new"], changes, numbers=[0]),
+    ]
+    text = run.folder.config.read_text(encoding="utf-8", errors="replace")
+    whole = element("details", element("summary", "config.yaml"), element("pre", text, tabindex=0))
+    return joined([facts(rows), *(changed if changes else []), whole])
+
+
+def _environment(run: Contents) -> Html:
+    provenance = run.config.provenance
+    machine = run.machine
+    versions = provenance.versions
+    rows: list[tuple[object, object]] = [
+        ("system", machine.get("system")),
+        ("processor", machine.get("processor")),
+        ("device", machine.get("device")),
+        ("processes", machine.get("processes")),
+        ("threads", machine.get("threads")),
+        ("precision", run.config.training.precision),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        *((f"fingerprint of {name}", digest) for name, digest in provenance.fingerprints.items()),
+        *(("resumed" if i else "started", _start(start)) for i, start in enumerate(run.starts)),
+    ]
+    return joined(
+        [
+            facts(rows),
+            element("h3", "Commands"),
+            element("pre", "\n".join(commands(run)), tabindex=0),
+            element(
+                "p",
+                "The same settings, seed and text on the same machine with as many threads give the same weights.",
+                class_="muted",
+            ),
+        ]
+    )
+
+
+def _start(start: Mapping[str, Any]) -> str:
+    return f"{str(start.get('time', '')).replace('T', ' ').replace('+00:00', ' UTC')} at step {start['step']:,}"
+
+
+def commands(run: Contents) -> list[str]:
+    """Return the commands that train such a model again, score it and write this page."""
+    folder = str(run.folder.path)
+    machine = run.machine
+    packages = [f"{name}=={version.partition('+')[0]}" for name, version in run.config.provenance.versions.items()]
+    threads = f"OMP_NUM_THREADS={machine['threads']} " if machine.get("threads") else ""
+    n_processes = int(machine.get("processes", 1))
+    processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
+    train = ["mtformer", "train", str(run.folder.config), "--set", f"run.name={run.name}-again", *processes]
+    return [
+        shlex.join(["pip", "install", *(name for name in packages if not name.startswith(("python=", "mtformer=")))]),
+        threads + shlex.join(train),
+        shlex.join(["mtformer", "eval", "--model", folder]),
+        shlex.join(["mtformer", "report", folder]),
+    ]
+
+
+def score(key: str, value: float | None) -> str:
+    """Format a value of ``metrics.jsonl`` for a table."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if key == "valid_loss" else f"{value:.2f}"
+
+
+def short(count: int) -> str:
+    """Format a large number in short, as in 4.2 M."""
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M")):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:,}"

@@ -1,0 +1,38 @@
+// The slider through the validations: the sample translations at each.
+"use strict";
+(() => {
+  const slider = document.querySelector("#samples input[type=range]");
+  if (!slider) return;
+  const output = document.querySelector("#samples output");
+  const { steps, sentences } = pageData.samples;
+
+  // Segments are [text, differs]; text never becomes markup.
+  const fill = (element, segments, kind) => {
+    element.replaceChildren(
+      ...segments.map(([text, differs]) => {
+        if (!differs) return document.createTextNode(text);
+        const mark = document.createElement("mark");
+        mark.className = kind;
+        mark.textContent = text;
+        return mark;
+      }),
+    );
+  };
+  const plain = (segments) => segments.map(([text]) => text).join("");
+
+  const show = () => {
+    const at = Number(slider.value);
+    output.textContent = steps[at];
+    slider.setAttribute("aria-valuetext", steps[at]);
+    sentences.forEach((versions, i) => {
+      const card = document.querySelector(`#sample-${i}`);
+      const [reference, hypothesis] = versions[at];
+      fill(card.querySelector(".reference"), reference, "missing");
+      fill(card.querySelector(".hypothesis"), hypothesis, "extra");
+      const changed = at > 0 && plain(hypothesis) !== plain(versions[at - 1][1]);
+      card.querySelector(".change").textContent = at === 0 ? "first validation" : changed ? "changed" : "unchanged";
+    });
+  };
+  slider.addEventListener("input", show);
+  show();
+})();

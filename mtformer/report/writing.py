@@ -1,0 +1,50 @@
+"""Write the page of a run, or of several side by side."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mtformer.files import require_distinct, write_atomically
+from mtformer.report.contents import gather
+from mtformer.report.page import render
+from mtformer.report.side_by_side import render_side_by_side
+from mtformer.runs import RunFolder
+
+log = logging.getLogger(__name__)
+
+
+def write_report(paths: Sequence[Path], output: Path | None = None) -> Path:
+    """Write the page of the runs in ``paths`` and return where it is.
+
+    Args:
+        paths: the folders of runs.
+        output: the file to write. Default: ``report.html`` in the folder of the run; of several runs, in the folder
+            that contains the first.
+
+    Raises:
+        UserError: one of ``paths`` is not the folder of a run, or ``output`` belongs to one.
+        MtformerError: the page cannot be written.
+    """
+    runs = [gather(path) for path in paths]
+    target = output or (runs[0].folder if len(runs) == 1 else RunFolder(paths[0].parent)).report
+    require_distinct(target, [file for run in runs for file in _files_of(run.folder)])
+    _write(target, render(runs[0]) if len(runs) == 1 else render_side_by_side(runs))
+    return target
+
+
+def refresh_report(folder: RunFolder, *, is_training: bool = True) -> None:
+    """Write the page of a run from what it has recorded; training goes on whether this succeeds or not."""
+    try:
+        _write(folder.report, render(gather(folder.path, is_training=is_training)))
+    except Exception as error:
+        log.warning("the report was not written: %s", error)
+
+
+def _files_of(folder: RunFolder) -> list[Path]:
+    """List the files of a run, which the page must not replace: all but an earlier page."""
+    return [file for file in folder.path.rglob("*") if file.is_file() and file != folder.report]
+
+
+def _write(path: Path, text: str) -> None:
+    write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))

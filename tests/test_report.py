@@ -1,0 +1,269 @@
+"""The page of a run, and of several side by side."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import needs_browser, opened
+from conftest import Project
+
+from mtformer.runs import RunFolder
+
+HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> & 'quoted'"
+
+
+@pytest.fixture
+def run(trained: Project, tmp_path: Path) -> Path:
+    """A copy of a trained run, without its checkpoints."""
+    copy = tmp_path / "runs" / "demo"
+    shutil.copytree(trained.folder / "runs" / "config", copy, ignore=shutil.ignore_patterns("checkpoints", "lock"))
+    return copy
+
+
+def page_data(page: Path) -> dict[str, Any]:
+    """Return the data that a page contains."""
+    [line] = [line for line in page.read_text(encoding="utf-8").splitlines() if "const pageData = " in line]
+    return json.loads(line.partition("const pageData = ")[2].partition(";</script>")[0])
+
+
+def lines_of(run: Path, key: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if key in line]
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# One run
+
+
+def test_the_curves_are_the_numbers_of_metrics_jsonl(trained: Project, run: Path) -> None:
+    result = trained.mtformer("report", run)
+    assert (result.status, result.stdout) == (0, f"{run / 'report.html'}\n"), result.stderr
+    series = {
+        (chart["title"], series["name"]): series["points"]
+        for chart in page_data(run / "report.html")["charts"]
+        for series in chart["series"]
+    }
+    keys = {
+        ("Loss, nats per token", "training"): "train_loss",
+        ("Loss, nats per token", "training, as minimized"): "train_loss_smoothed",
+        ("Loss, nats per token", "validation"): "valid_loss",
+        ("BLEU of the validation text", "validation"): "valid_bleu",
+        ("Learning rate", "learning rate"): "lr",
+        ("Speed, target tokens per second", "speed"): "tokens_per_second",
+        ("Gradient norm, before clipping", "gradient norm"): "grad_norm",
+        ("Memory in use, GiB", "memory"): "memory_gib",
+    }
+    assert series.keys() == keys.keys()
+    for title, key in keys.items():
+        lines = lines_of(run, key)
+        assert [(step, value) for step, _, value in series[title]] == [(line["step"], line[key]) for line in lines]
+        assert [minutes for _, minutes, _ in series[title]] == pytest.approx(
+            [line["seconds"] / 60 for line in lines], abs=1e-4
+        )
+
+
+@needs_browser
+def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> None:
+    assert trained.mtformer("report", run).status == 0
+    validations = lines_of(run, "valid_loss")
+    with opened(run / "report.html") as page:
+        loss, bleu = page.locator("figure.chart").nth(0), page.locator("figure.chart").nth(1)
+        assert "BLEU" in bleu.locator("h3").inner_text()
+        bleu.locator("svg").first.focus()
+        page.keyboard.press("Home")
+        assert bleu.locator(".readout b").inner_text() == f"{validations[0]['valid_bleu']:.4g}"
+        assert bleu.locator(".readout").inner_text().startswith(f"step {validations[0]['step']},")
+        page.keyboard.press("ArrowRight")
+        assert bleu.locator(".readout").inner_text().startswith(f"step {validations[1]['step']},")
+        [at_cursor] = [line for line in lines_of(run, "train_loss") if line["step"] == validations[1]["step"]]
+        assert loss.locator(".readout b").first.inner_text() == f"{at_cursor['train_loss']:.4g}"  # one cursor for all
+        page.keyboard.press("Escape")
+        assert bleu.locator(".readout").inner_text().startswith("last: ")
+        bleu.locator("svg").first.hover(position={"x": 52, "y": 60})
+        assert bleu.locator(".readout").inner_text().startswith(f"step {validations[0]['step']},")
+        page.get_by_role("button", name="minutes").click()
+        page.get_by_role("button", name="logarithmic").click()
+        assert "min" in loss.locator(".axis text").all_text_contents()
+        assert page.get_by_role("button", name="minutes").get_attribute("aria-pressed") == "true"
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_page_fits_its_window(trained: Project, run: Path, width: int) -> None:
+    assert trained.mtformer("report", run).status == 0
+    with opened(run / "report.html", width=width, dark=width == 360) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert page.locator("figure.chart").count() == 6
+
+
+def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) -> None:
+    assert trained.mtformer("report", run, "--output", run / "page.html").status == 0
+    text = (run / "page.html").read_text(encoding="utf-8")
+    start = json.loads((run / "starts.jsonl").read_text(encoding="utf-8"))
+    best = max(lines_of(run, "valid_loss"), key=lambda line: -line["valid_loss"])
+    for shown in (
+        f"<dd>{best['valid_loss']:.4f}<small>at step {best['step']:,}</small></dd>",
+        f'<td>train</td><td>{trained.folder}/train.en, {trained.folder}/train.de</td><td class="number">400</td>',
+        f"{start['data']['src_tokens']:,} source and {start['data']['tgt_tokens']:,} target tokens. No pair was",
+        "1 encoder, 1 decoder",
+        "d_model 32, d_ff 64, 2 heads of 16",
+        f"{start['model']['parameters']:,}",
+        f"OMP_NUM_THREADS={start['machine']['threads']} mtformer train {run / 'config.yaml'} --set run.name=demo-again",
+        f"mtformer eval --model {run}",
+    ):
+        assert shown in text
+
+
+def test_resumes_and_the_best_step_are_marked(project: Project) -> None:
+    train = ("train", project.config, "--quiet", "--set", "training.validate_every=2", "--set", "training.log_every=1")
+    for steps in (3, 6):
+        assert project.mtformer(*train, "--set", f"training.max_steps={steps}").status == 0
+    run = project.folder / "runs" / "config"
+    assert project.mtformer("report", run).status == 0
+    resumed, best = page_data(run / "report.html")["marks"]
+    assert (resumed["kind"], resumed["at"][0]) == ("resume", 3)
+    validations = lines_of(run, "valid_loss")
+    expected = max(validations, key=lambda line: (line["valid_bleu"], -line["valid_loss"]))
+    assert (best["kind"], best["at"][0]) == ("best", expected["step"])
+
+
+@needs_browser
+def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Path) -> None:
+    samples = [
+        {"step": 300, "samples": [{"src": HOSTILE, "ref": "das rote Haus", "hyp": "das Haus"}]},
+        {"step": 600, "samples": [{"src": HOSTILE, "ref": "das rote Haus", "hyp": f"das rote Haus {HOSTILE}"}]},
+    ]
+    (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples), encoding="utf-8")
+    assert trained.mtformer("report", run).status == 0
+    with opened(run / "report.html") as page:
+        card, slider = page.locator("#sample-0"), page.locator("#samples input")
+        assert page.locator("#samples output").inner_text().startswith("step 600 ")
+        assert card.locator("dd").first.inner_text() == HOSTILE
+        assert card.locator(".hypothesis").inner_text() == f"das rote Haus {HOSTILE}"
+        assert card.locator(".hypothesis mark").all_inner_texts() == [HOSTILE]
+        slider.focus()
+        page.keyboard.press("ArrowLeft")
+        assert page.locator("#samples output").inner_text().startswith("step 300 ")
+        assert card.locator(".reference mark").all_inner_texts() == ["rote"]
+        assert card.locator(".hypothesis mark").count() == 0
+        assert page.locator("img, section b b").count() == 0
+
+
+# A run that is not complete
+
+
+def test_a_file_cut_in_the_middle_of_a_line_loses_that_line_only(trained: Project, run: Path) -> None:
+    assert trained.mtformer("report", run).status == 0
+    whole = page_data(run / "report.html")["charts"]
+    with (run / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 1600, "epoch": 3, "train_lo')
+    assert trained.mtformer("report", run).status == 0
+    assert page_data(run / "report.html")["charts"] == whole
+
+
+def test_it_says_that_the_run_is_training(trained: Project, run: Path) -> None:
+    with RunFolder(run).lock():
+        assert trained.mtformer("report", run).status == 0
+        assert "still training: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
+    assert trained.mtformer("report", run).status == 0
+    assert "not training now: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_without_metrics_has_a_page(trained: Project, run: Path) -> None:
+    for path in run.iterdir():
+        if path.name != "config.yaml":
+            path.unlink()
+    assert trained.mtformer("report", run).status == 0
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert "nothing was trained" in text
+    assert "metrics.jsonl has no line yet" in text
+
+
+@pytest.mark.parametrize("damage", ["none", "text", "metrics"])
+def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage: str) -> None:
+    expected = {
+        "none": f"{run} is not the folder of a run: it has no config.yaml; did you mean {run.parent / 'dema'}?",
+        "text": f"{run / 'config.yaml'} is not the config of a run of this version of mtformer",
+        "metrics": f"cannot read {run / 'metrics.jsonl'}: Is a directory",
+    }
+    if damage == "none":
+        shutil.copytree(run, run.parent / "dema")
+        (run / "config.yaml").unlink()
+    elif damage == "text":
+        (run / "config.yaml").write_text("data: [", encoding="utf-8")
+    else:
+        (run / "metrics.jsonl").unlink()
+        (run / "metrics.jsonl").mkdir()
+    before = contents(run)
+    result = trained.mtformer("report", run)
+    assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {expected[damage]}\n")
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "model.safetensors"])
+def test_a_file_of_the_run_is_no_output(trained: Project, run: Path, name: str) -> None:
+    before = contents(run)
+    result = trained.mtformer("report", run, "--output", run / name)
+    assert (result.status, result.stdout) == (2, "")
+    assert "is both input and output" in result.stderr
+    assert contents(run) == before
+
+
+# While training
+
+
+def test_training_rewrites_the_page_after_each_validation(project: Project) -> None:
+    settings = ("training.report=true", "training.validate_every=10", "training.log_every=5")
+    result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
+    assert result.status == 0, result.stderr
+    page = project.folder / "runs" / "config" / "report.html"
+    assert "not training now: step 20 of 20" in page.read_text(encoding="utf-8")
+    written = page_data(page)
+    assert project.mtformer("report", page.parent).status == 0
+    assert page_data(page)["charts"] == written["charts"]
+
+
+def test_training_goes_on_where_the_page_cannot_be_written(project: Project) -> None:
+    page = project.folder / "runs" / "config" / "report.html"
+    page.mkdir(parents=True)
+    result = project.mtformer("train", project.config, "--set", "training.report=true")
+    assert result.status == 0, result.stderr
+    assert "the report was not written: cannot write runs/config/report.html: it is not a regular file" in result.stderr
+    assert (page.parent / "model.safetensors").is_file()
+
+
+# Several runs
+
+
+def test_runs_side_by_side_show_what_differs(trained: Project, run: Path) -> None:
+    other = run.parent / "other"
+    shutil.copytree(run, other)
+    config = (other / "config.yaml").read_text(encoding="utf-8")
+    (other / "config.yaml").write_text(config.replace("seed: 1", "seed: 2"), encoding="utf-8")
+    lines = (other / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (other / "metrics.jsonl").write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")
+    result = trained.mtformer("report", run, other)
+    page = run.parent / "report.html"
+    assert (result.status, result.stdout) == (0, f"{page}\n"), result.stderr
+    by_title = {chart["title"]: chart["series"] for chart in page_data(page)["charts"]}
+    for title, key in (("BLEU of the validation text", "valid_bleu"), ("Training loss, nats per token", "train_loss")):
+        assert [series["name"] for series in by_title[title]] == ["demo", "other"]
+        for series, folder in zip(by_title[title], (run, other), strict=True):
+            assert [point[2] for point in series["points"]] == [line[key] for line in lines_of(folder, key)]
+    text = page.read_text(encoding="utf-8")
+    assert "<td><code>training.seed</code></td><td>1</td><td>2</td>" in text
+    assert text.count("<code>training.") == 1
+
+
+@needs_browser
+def test_lines_of_several_runs_are_named(trained: Project, run: Path) -> None:
+    shutil.copytree(run, run.parent / "other")
+    assert trained.mtformer("report", run, run.parent / "other", "--output", run.parent / "both.html").status == 0
+    with opened(run.parent / "both.html") as page:
+        assert page.locator("figure.chart").first.locator(".legend li").all_inner_texts() == ["demo", "other"]
+        assert page.get_by_text("None: the runs have the same settings").count() == 1
