@@ -5,7 +5,8 @@ For each head of a phrasebook model from English, this counts in how many of the
 ``pronouns`` the right noun gets more weight than the other one: in the encoder's self-attention from *it*, and in the
 cross-attention of the step that chooses the German pronoun, or 它 or the noun in Chinese. A head that always looks at
 the same noun is no use, so heads are ranked by the worse of two shares: where the subject is right, as for *tired*, and
-where the object is, as for *wide*.
+where the object is, as for *wide*. *Strongest* is the share in which no other token gets more weight than the right
+noun.
 """
 
 import argparse
@@ -19,13 +20,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.data.batches import fill_batches, pad
 from mtformer.errors import UserError
 from mtformer.model.tap import record_attention
-from mtformer.model.transformer import Transformer
 from mtformer.phrasebook import LANGUAGES, Saying, held_out
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
@@ -64,20 +64,24 @@ class Head:
     """How often a head gives the right noun more weight than the other one.
 
     Attributes:
-        attention: the name of its attention in the model.
-        number: the head, from 0.
+        kind: ``encoder`` for the encoder's self-attention, ``cross`` for that of the decoder to the source.
+        layer: from 1.
+        number: of the head in its attention, from 1.
         subject_share: the share among sentences in which *it* is the subject.
         object_share: the share among the others.
         share: the share among all.
+        strongest: the share among all in which no other token has more weight than the right noun.
         right_weight: the mean weight of the right noun.
         wrong_weight: the mean weight of the other noun.
     """
 
-    attention: str
+    kind: str
+    layer: int
     number: int
     subject_share: float
     object_share: float
     share: float
+    strongest: float
     right_weight: float
     wrong_weight: float
 
@@ -130,10 +134,10 @@ def places_of(pattern: str, tokens: Sequence[str], start: int = 0) -> list[int]:
 
 
 @torch.inference_mode()
-def measure(model: Transformer, asked: Sequence[Question]) -> list[Head]:
+def measure(model: nn.Module, asked: Sequence[Question]) -> list[Head]:
     """Return every head of the encoder and of cross-attention, the best first, by its worse share."""
     lengths = [max(len(question.src), len(question.tgt) + 1) for question in asked]
-    weights: dict[str, list[Tensor]] = defaultdict(list)  # by attention: (B, H, 2), of the right noun and the other
+    weights: dict[tuple[str, int], list[Tensor]] = defaultdict(list)  # by kind and layer: (B, H, 3), see _heads
     is_subject: list[bool] = []
     for batch in fill_batches(sorted(range(len(asked)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
         rows = [asked[i] for i in batch]
@@ -145,33 +149,37 @@ def measure(model: Transformer, asked: Sequence[Question]) -> list[Head]:
             nouns_of_row[1 if row.is_subject else 0, row.object] = 1
         with record_attention(model) as recorded:
             model(src, src != PAD_ID, pad([[BOS_ID, *row.tgt] for row in rows]))
+        queries = {"encoder": [row.it for row in rows], "cross": [row.step for row in rows]}
         for name, [all_weights] in recorded.items():  # (B, H, T, S)
-            queries = _queries(name, rows)
-            if queries:
-                of_query = all_weights[torch.arange(len(rows)), :, queries]  # (B, H, S)
-                weights[name].append(of_query @ nouns.transpose(1, 2))
+            kind, layer = kind_and_layer(name)
+            if kind in queries:
+                of_query = all_weights[torch.arange(len(rows)), :, queries[kind]]  # (B, H, S)
+                of_nouns = of_query @ nouns.transpose(1, 2)  # (B, H, 2)
+                others = of_query.masked_fill(nouns[:, :1] > 0, 0).amax(dim=-1, keepdim=True)
+                weights[kind, layer].append(torch.cat([of_nouns, others], dim=-1))
     subjects = torch.tensor(is_subject)
-    heads = (head for name, parts in weights.items() for head in _heads(name, torch.cat(parts), subjects))
+    heads = (head for place, parts in weights.items() for head in _heads(*place, torch.cat(parts), subjects))
     return sorted(heads, key=lambda head: -head.worse_share)
 
 
-def _queries(attention: str, rows: Sequence[Question]) -> list[int]:
-    """Return the place of the query in each row: *it*, or the step that translates it; none for other attentions."""
-    if attention.startswith("encoder"):
-        return [row.it for row in rows]
-    return [row.step for row in rows] if attention.endswith("cross_attention") else []
+def kind_and_layer(name: str) -> tuple[str, int]:
+    """Return the kind of an attention, ``encoder``, ``decoder`` or ``cross``, and its layer, from 1."""
+    stack, layer, module = name.split(".")
+    return "cross" if module == "cross_attention" else stack.removesuffix("_layers"), int(layer) + 1
 
 
-def _heads(attention: str, weights: Tensor, is_subject: Tensor) -> Iterator[Head]:
-    """Sum up the weights (N, H, 2) of the right noun and the other one, head by head."""
-    for number, (right, wrong) in enumerate(weights.permute(1, 2, 0)):
+def _heads(kind: str, layer: int, weights: Tensor, is_subject: Tensor) -> Iterator[Head]:
+    """Count the weights (N, H, 3) of the right noun, the other noun, and the strongest token but the right noun."""
+    for number, (right, wrong, strongest) in enumerate(weights.permute(1, 2, 0), 1):
         knows = (right > wrong).float()
         yield Head(
-            attention,
+            kind,
+            layer,
             number,
             subject_share=knows[is_subject].mean().item(),
             object_share=knows[~is_subject].mean().item(),
             share=knows.mean().item(),
+            strongest=(right >= strongest).float().mean().item(),
             right_weight=right.mean().item(),
             wrong_weight=wrong.mean().item(),
         )
@@ -188,12 +196,13 @@ def main() -> None:
     if bundle.header.src_lang != "en" or bundle.header.tgt_lang not in _BECAUSE:
         sys.exit("pronoun_attention: the sentences are in English: use a model from English to German or Chinese")
     heads = measure(bundle.model, questions(bundle, held_out("pronouns")))
-    print(f"{'attention':<33} head  subject  object     all  weight right, wrong")
+    print("attention  layer  head  subject  object     all  strongest  weight right, wrong")
     for head in heads:
-        shares = f"{head.subject_share:7.1%} {head.object_share:7.1%} {head.share:7.1%}"
-        print(f"{head.attention:<33} {head.number:>4}  {shares}  {head.right_weight:12.2f} {head.wrong_weight:6.2f}")
+        shares = f"{head.subject_share:8.1%} {head.object_share:7.1%} {head.share:7.1%}  {head.strongest:9.1%}"
+        weights = f"{head.right_weight:12.2f} {head.wrong_weight:6.2f}"
+        print(f"{head.kind:<9}  {head.layer:>5} {head.number:>5} {shares}  {weights}")
     best = heads[0]
-    print(f"best: head {best.number} of {best.attention}, right in {best.share:.1%} of the sentences")
+    print(f"best: {best.kind}, layer {best.layer}, head {best.number}, right in {best.share:.1%} of the sentences")
 
 
 if __name__ == "__main__":

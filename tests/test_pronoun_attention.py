@@ -21,6 +21,10 @@ Question, measure, places_of, questions = (SCRIPT[name] for name in ("Question",
 TIRED, WIDE = 8, 9
 
 
+def attentions(**n_heads: int) -> nn.ModuleDict:
+    return nn.ModuleDict({name: MultiHeadAttention(d_model=4, n_heads=n) for name, n in n_heads.items()})
+
+
 class ModelByHand(nn.Module):
     """Two encoder heads and one of cross-attention, whose weights are written down instead of computed.
 
@@ -29,10 +33,8 @@ class ModelByHand(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = nn.ModuleDict({"self_attention": MultiHeadAttention(d_model=4, n_heads=2)})
-        self.decoder = nn.ModuleDict(
-            {name: MultiHeadAttention(d_model=4, n_heads=1) for name in ("self_attention", "cross_attention")}
-        )
+        self.encoder_layers = nn.ModuleList([attentions(self_attention=2)])
+        self.decoder_layers = nn.ModuleList([attentions(), attentions(self_attention=1, cross_attention=1)])
 
     def forward(self, src: Tensor, _src_mask: Tensor, tgt_in: Tensor) -> None:
         """Show the observers the weights."""
@@ -44,13 +46,15 @@ class ModelByHand(nn.Module):
         cross = torch.zeros(len(src), 1, tgt_in.size(1), src.size(1))
         cross[:, 0, :, 4] = 0.5
         cross[:, 0, 2, 4], cross[:, 0, 2, 1] = 0.1, 0.7
-        for attention, weights in (
-            (self.encoder["self_attention"], encoder),
-            (self.decoder["self_attention"], torch.zeros(len(src), 1, tgt_in.size(1), tgt_in.size(1))),
-            (self.decoder["cross_attention"], cross),
-        ):
-            assert isinstance(attention, MultiHeadAttention) and attention.observer is not None
-            attention.observer(weights)
+        decoder = torch.zeros(len(src), 1, tgt_in.size(1), tgt_in.size(1))
+        weights = {
+            "encoder_layers.0.self_attention": encoder,
+            "decoder_layers.1.self_attention": decoder,
+            "decoder_layers.1.cross_attention": cross,
+        }
+        for name, module in self.named_modules():
+            if isinstance(module, MultiHeadAttention) and module.observer is not None:
+                module.observer(weights[name])
 
 
 def question(reason: int, *, step: int = 2, padding: int = 0) -> Any:
@@ -61,14 +65,17 @@ def question(reason: int, *, step: int = 2, padding: int = 0) -> Any:
 def test_heads_are_counted_by_hand() -> None:
     asked = [question(WIDE), question(TIRED, padding=3), question(WIDE, step=1), question(WIDE, padding=1)]
     knowing, step, subject = measure(ModelByHand(), asked)
-    assert (knowing.attention, knowing.number) == ("encoder.self_attention", 1)
+    assert (knowing.kind, knowing.layer, knowing.number) == ("encoder", 1, 2)
     assert (knowing.subject_share, knowing.object_share, knowing.share) == (1, 1, 1)
+    assert knowing.strongest == 1
     assert (knowing.right_weight, knowing.wrong_weight) == pytest.approx((0.9, 0))
-    assert (subject.attention, subject.number) == ("encoder.self_attention", 0)
+    assert (subject.kind, subject.layer, subject.number) == ("encoder", 1, 1)
     assert (subject.subject_share, subject.object_share, subject.share) == (1, 0, 0.25)
+    assert subject.strongest == 1  # where the object is right, the subject's tokens count one by one
     assert (subject.right_weight, subject.wrong_weight) == pytest.approx(((0.4 + 3 * 0.3) / 4, (0.3 + 3 * 0.4) / 4))
-    assert step.attention == "decoder.cross_attention"  # one of the three WIDE has step 1, with the object's weight
+    assert (step.kind, step.layer, step.number) == ("cross", 2, 1)  # one of the three WIDE has another step
     assert (step.subject_share, step.object_share, step.share) == pytest.approx((1, 1 / 3, 0.5))
+    assert step.strongest == 0.5
 
 
 def test_a_word_is_found_in_the_tokens_that_spell_it() -> None:
