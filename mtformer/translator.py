@@ -9,6 +9,9 @@ from pathlib import Path
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
+from mtformer.explain.record import Explainer
+from mtformer.explain.trace import Trace
+from mtformer.explain.whatif import with_why_not
 from mtformer.hardware import pick_device
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, SearchOptions, TorchEngine, ranked
@@ -53,6 +56,7 @@ class Translator:
         tokenizer: the one that the model was trained with.
         options: how to search.
         max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+        tgt_lang: the target language.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.options = options
         self.max_length = max_length
+        self.tgt_lang = tgt_lang
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
@@ -123,7 +128,7 @@ class Translator:
         found = self.engine.translate(
             [part for parts in parts_of for part in parts],
             self.options,
-            [self._limit(part) for parts in parts_of for part in parts],
+            [self.options.limit(len(part)) for parts in parts_of for part in parts],
             on_batch=lambda places: report(sum(is_first[place] for place in places)),
         )
         rest = iter(ranked(hypotheses, self.options.length_penalty) for hypotheses in found)
@@ -148,9 +153,34 @@ class Translator:
             yield from self.translate(texts, first_line=n_lines + 1, on_progress=on_progress)
             n_lines += len(texts)
 
-    def _limit(self, ids: list[int]) -> int:
-        """Return the maximum length of the translation of ids (EOS last)."""
-        return int(self.options.max_length_factor * len(ids)) + self.options.max_length_offset
+    def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> Trace:
+        """Translate one sentence and return how: tokens, attention, the search, each step, every matrix.
+
+        The weights of head 2 in layer 1 are ``translator.explain(text).attention("encoder", layer=1, head=2)``.
+        Recording hooks into the model: no other thread may use the translator meanwhile.
+
+        Args:
+            text: one line, which is not split.
+            prefix: what the translation must begin with.
+            why_not: words of the target language, each of which gets an answer to why it was not chosen.
+
+        Raises:
+            UserError: the text is empty, has several lines or is too long; a prefix or word is empty; or the engine is
+                not torch's.
+            MtformerError: the model predicts NaN.
+        """
+        explainer = self.explainer()
+        return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
+
+    def explainer(self) -> Explainer:
+        """Return what records traces with this model.
+
+        Raises:
+            UserError: the engine is not torch's.
+        """
+        return Explainer.of(
+            self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
+        )
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""

@@ -13,6 +13,7 @@ import typer
 from mtformer import __version__
 from mtformer.cli import data
 from mtformer.cli.evaluate import evaluate
+from mtformer.cli.explain import explain
 from mtformer.cli.export import export
 from mtformer.cli.report import report
 from mtformer.cli.train import average, train
@@ -50,6 +51,7 @@ def options(
 app.command()(train)
 app.command()(average)
 app.command()(translate)
+app.command()(explain)
 app.command(name="eval")(evaluate)
 app.command()(export)
 app.command()(report)

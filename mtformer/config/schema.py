@@ -377,6 +377,10 @@ class SearchConfig(Section):
     batch_tokens: int = Field(default=4096, ge=1, le=2**16)
     """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller."""
 
+    def limit(self, n_tokens: int) -> int:
+        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
+        return int(self.max_length_factor * n_tokens) + self.max_length_offset
+
     def updated(self, **changes: float | None) -> "SearchOptions":
         """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 

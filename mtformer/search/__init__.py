@@ -10,9 +10,11 @@ from mtformer.search.decoder import Decoder, TransformerDecoder
 from mtformer.search.engine import Engine, TorchEngine
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Prefixes, Processor
 
 __all__ = [
+    "Candidates",
     "Decoder",
     "EndAtLimits",
     "Engine",
@@ -21,7 +23,9 @@ __all__ = [
     "NeverChoose",
     "Prefixes",
     "Processor",
+    "SearchObserver",
     "SearchOptions",
+    "SearchStep",
     "TorchEngine",
     "TransformerDecoder",
     "beam_search",

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,12 +10,17 @@ from mtformer.config import SearchOptions
 from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
+from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
 
 def beam_search(
-    decoder: Decoder, limits: Sequence[int], options: SearchOptions, processors: Sequence[Processor]
+    decoder: Decoder,
+    limits: Sequence[int],
+    options: SearchOptions,
+    processors: Sequence[Processor],
+    observer: SearchObserver | None = None,
 ) -> list[list[Hypothesis]]:
     """Decode B sentences side by side, each with K = ``options.beam_size`` beams.
 
@@ -33,6 +37,7 @@ def beam_search(
         limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted.
         options: beam size, length penalty and how many hypotheses to find.
         processors: applied to each step in order; they must enforce ``limits``.
+        observer: called with each step.
 
     Returns:
         For each sentence its finished hypotheses, best first: at least one, at most ``options.n_best``.
@@ -48,9 +53,12 @@ def beam_search(
         log_probs = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
         candidates = _best_candidates(beams, log_probs)
         finished.collect(beams, candidates)
+        chosen = _next_beams(candidates, options.beam_size)
+        if observer is not None:
+            observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == EOS_ID))
         # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
         # is at most the beam's log probability over the penalty of that length.
-        beams = _continue(decoder, beams, candidates, finished.threshold * longest)
+        beams = _continue(decoder, beams, candidates, chosen, finished.threshold * longest)
     return finished.hypotheses()
 
 
@@ -71,22 +79,6 @@ class _Beams:
     has_greedy: Tensor
 
 
-class _Candidates(NamedTuple):
-    """The best continuations (n, 2K) of each sentence: the greedy one, then the others, best first.
-
-    Attributes:
-        log_probs: of the whole prefix.
-        beams: the beam that each continues.
-        tokens: the token that each appends.
-        token_log_probs: the log probability of that token.
-    """
-
-    log_probs: Tensor
-    beams: Tensor
-    tokens: Tensor
-    token_log_probs: Tensor
-
-
 class _Finished:
     """The ``n_best`` best finished hypotheses of B sentences.
 
@@ -99,7 +91,7 @@ class _Finished:
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
         self._n_best, self._alpha = options.n_best, options.length_penalty
 
-    def collect(self, beams: _Beams, candidates: _Candidates) -> None:
+    def collect(self, beams: _Beams, candidates: Candidates) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
         scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
@@ -136,8 +128,8 @@ def _start(decoder: Decoder, n_sentences: int, k: int) -> _Beams:
     return _Beams(Prefixes(ids, sentences), token_log_probs, log_probs, torch.ones_like(sentences, dtype=torch.bool))
 
 
-def _best_candidates(beams: _Beams, log_probs: Tensor) -> _Candidates:
-    """Choose the 2K best continuations from the log probabilities (n, K, V) of the next token."""
+def _best_candidates(beams: _Beams, log_probs: Tensor) -> Candidates:
+    """Choose 2K continuations by the log probabilities (n, K, V) of the next token: the greedy one, then the best."""
     k, v = log_probs.shape[1:]
     has_greedy = beams.has_greedy[:, None]  # (n, 1)
     totals = (beams.log_probs[:, :, None] + log_probs).flatten(1)  # (n, K·V)
@@ -145,15 +137,18 @@ def _best_candidates(beams: _Beams, log_probs: Tensor) -> _Candidates:
     totals.scatter_(1, greedy, greedy_total.masked_fill(has_greedy, float("inf")))
     best, places = totals.topk(2 * k)
     best[:, :1] = torch.where(has_greedy, greedy_total, best[:, :1])
-    return _Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
+    return Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
 
 
-def _continue(decoder: Decoder, beams: _Beams, candidates: _Candidates, least: Tensor) -> _Beams:
+def _next_beams(candidates: Candidates, k: int) -> Tensor:
+    """Return (n, K), the first K candidates that do not end in EOS, followed by others where there are fewer."""
+    return (candidates.tokens == EOS_ID).byte().argsort(dim=1, stable=True)[:, :k]
+
+
+def _continue(decoder: Decoder, beams: _Beams, candidates: Candidates, order: Tensor, least: Tensor) -> _Beams:
     """Return the next beams of the sentences whose likeliest beam exceeds the log probability ``least`` (B,)."""
     k = beams.log_probs.size(1)
-    is_eos = candidates.tokens == EOS_ID
-    order = is_eos.byte().argsort(dim=1, stable=True)[:, :k]  # (n, K) the first K that do not end in EOS
-    chosen = _Candidates(*(values.gather(1, order) for values in candidates))  # (n, K) each
+    chosen = Candidates(*(values.gather(1, order) for values in candidates))  # (n, K) each
     log_probs = chosen.log_probs.masked_fill(chosen.tokens == EOS_ID, float("-inf"))
     sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
     kept = (log_probs.max(dim=1).values > least[sentences]).nonzero()[:, 0]  # (n',)
@@ -163,5 +158,5 @@ def _continue(decoder: Decoder, beams: _Beams, candidates: _Candidates, least: T
         Prefixes(torch.cat([ids.flatten(0, 1)[rows], chosen.tokens[kept, :, None]], dim=2), sentences[kept]),
         torch.cat([beams.token_log_probs.flatten(0, 1)[rows], chosen.token_log_probs[kept, :, None]], dim=2),
         log_probs[kept],
-        beams.has_greedy[kept] & ~is_eos[kept, 0],
+        beams.has_greedy[kept] & (candidates.tokens[kept, 0] != EOS_ID),
     )

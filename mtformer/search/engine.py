@@ -12,6 +12,7 @@ from mtformer.search.beam import beam_search
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.observer import SearchObserver
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -73,15 +74,25 @@ class TorchEngine:
         prefixes: Sequence[Sequence[int]] | None = None,
         *,
         on_batch: Callable[[Sequence[int]], object] | None = None,
+        observer: SearchObserver | None = None,
     ) -> list[list[Hypothesis]]:
-        """Search in batches of sentences of similar length; see :class:`Engine`."""
+        """Search in batches of sentences of similar length; see :class:`Engine`.
+
+        Args:
+            sources: see :class:`Engine`, as for all others but one.
+            options: how to search.
+            limits: the maximum lengths.
+            prefixes: the forced beginnings.
+            on_batch: called with places in ``sources``.
+            observer: called with each step of the search in each batch.
+        """
         lengths = [len(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in sources]
         budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.beam_size)
         for batch in fill_batches(order, lengths, budget):
             forced = [prefixes[i] for i in batch] if prefixes is not None else None
-            results = self._search([sources[i] for i in batch], options, [limits[i] for i in batch], forced)
+            results = self._search([sources[i] for i in batch], options, [limits[i] for i in batch], forced, observer)
             for place, hypotheses in zip(batch, results, strict=True):
                 found[place] = hypotheses
             if on_batch is not None:
@@ -95,6 +106,7 @@ class TorchEngine:
         options: SearchOptions,
         limits: Sequence[int],
         prefixes: Sequence[Sequence[int]] | None,
+        observer: SearchObserver | None,
     ) -> list[list[Hypothesis]]:
         """Translate one batch."""
         processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
@@ -105,8 +117,8 @@ class TorchEngine:
         src = pad(sources).to(self._device)  # (B, S)
         decoder = TransformerDecoder(self.model, src, src != PAD_ID)
         if options.beam_size == 1:
-            return [[hypothesis] for hypothesis in greedy_search(decoder, len(sources), processors)]
-        return beam_search(decoder, limits, options, processors)
+            return [[hypothesis] for hypothesis in greedy_search(decoder, len(sources), processors, observer)]
+        return beam_search(decoder, limits, options, processors, observer)
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:

@@ -3,21 +3,28 @@
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
+from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
+_N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 
-def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Processor]) -> list[Hypothesis]:
+
+def greedy_search(
+    decoder: Decoder, n_sentences: int, processors: Sequence[Processor], observer: SearchObserver | None = None
+) -> list[Hypothesis]:
     """Decode B sentences side by side; each leaves the batch when it ends.
 
     Args:
         decoder: at its start, with B sentences.
         n_sentences: B.
         processors: applied to each step in order; they must see to it that every sentence ends.
+        observer: called with each step.
 
     Returns:
         One hypothesis for each sentence.
@@ -32,6 +39,8 @@ def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Proce
     while len(sentences):
         log_probs = next_log_probs(decoder, Prefixes(ids, sentences), processors)[:, 0]  # (n, V)
         best, tokens = log_probs.max(dim=-1, keepdim=True)  # (n, 1)
+        if observer is not None:
+            observer(_step(Prefixes(ids, sentences), token_log_probs, log_probs))
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
         token_log_probs = torch.cat([token_log_probs, best], dim=1)
         is_eos = tokens[:, 0] == EOS_ID
@@ -49,3 +58,11 @@ def greedy_search(decoder: Decoder, n_sentences: int, processors: Sequence[Proce
             sentences, ids, token_log_probs = sentences[kept], ids[kept], token_log_probs[kept]
             decoder.select(kept, torch.zeros_like(kept)[:, None])
     return found
+
+
+def _step(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor) -> SearchStep:
+    """Describe a step by its likeliest candidates (n, C), given log probabilities (n, t - 1) before and (n, V) next."""
+    best, tokens = log_probs.topk(min(_N_OBSERVED, log_probs.size(1)))
+    candidates = Candidates(token_log_probs.sum(dim=1, keepdim=True) + best, torch.zeros_like(tokens), tokens, best)
+    finished = (tokens == EOS_ID) & (torch.arange(tokens.size(1), device=tokens.device) == 0)
+    return SearchStep(prefixes, candidates, torch.zeros_like(tokens[:, :1]), finished)

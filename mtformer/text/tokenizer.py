@@ -23,6 +23,8 @@ _MAX_CHARACTERS = 16_000
 _MAX_BYTES = 12 * _MAX_CHARACTERS  # up to four bytes a character, and boundaries around it
 _BOUNDARY = "\t"  # normalized text has none
 _N_THREADS = 2  # the model depends on it, and must be the same on every machine
+# A protobuf field that, appended to a model, makes SentencePiece not put a space before the text.
+_NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"  # normalizer_spec { add_dummy_prefix: false }
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
@@ -86,6 +88,11 @@ class Tokenizer:
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
         return _encode(self._tgt, texts, sampling)
+
+    def encode_tgt_inside(self, text: str) -> list[int]:
+        """Turn target text that follows other text without a space into ids, without EOS."""
+        model = _load((self.tgt_model or self.src_model) + _NO_DUMMY_PREFIX)
+        return model.encode(normalize(text))
 
     def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""

@@ -1,0 +1,144 @@
+"""A whole explanation: one or two traces, the model they come from, and its earlier checkpoints."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mtformer.bundle import Bundle
+from mtformer.explain.record import Explainer
+from mtformer.explain.trace import FORMAT, Attention, Source, Target, Trace, to_plain
+from mtformer.explain.whatif import Changes, compare, with_why_not
+from mtformer.search import SearchOptions, TorchEngine
+
+
+class Checkpoint(NamedTuple):
+    """A model with the weights of a checkpoint, the step at which it was saved, and its name."""
+
+    step: int
+    name: str
+    engine: TorchEngine
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How a checkpoint translated the sentence.
+
+    Attributes:
+        step: the optimizer updates before it.
+        name: of the checkpoint.
+        text: its translation.
+        log_prob: of that translation.
+        attention: the weights of all its attentions.
+        source: the text and its tokens.
+        target: the translation and its tokens.
+    """
+
+    step: int
+    name: str
+    text: str
+    log_prob: float
+    attention: tuple[Attention, ...]
+    source: Source
+    target: Target
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What ``mtformer explain`` shows.
+
+    Attributes:
+        model: the bundle's name, digest, step, languages and sizes.
+        options: how the search was done.
+        prefix: what the translations had to begin with.
+        traces: one, or two that are compared.
+        changes: between the two.
+        checkpoints: how earlier weights translated the first text.
+    """
+
+    model: dict[str, Any]
+    options: SearchOptions
+    prefix: str | None
+    traces: tuple[Trace, ...]
+    changes: Changes | None = None
+    checkpoints: tuple[Snapshot, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can express."""
+        return {
+            "format": FORMAT,
+            "model": to_plain(self.model),
+            "search": to_plain(self.options.model_dump() | {"prefix": self.prefix}),
+            "traces": [trace.to_dict() for trace in self.traces],
+            "changes": to_plain(self.changes),
+            "checkpoints": to_plain(self.checkpoints),
+        }
+
+
+def explain(
+    explainer: Explainer,
+    text: str,
+    *,
+    model: dict[str, Any],
+    prefix: str | None = None,
+    why_not: Sequence[str] = (),
+    compare_with: str | None = None,
+    checkpoints: Iterable[Checkpoint] = (),
+) -> Explanation:
+    """Explain the translation of ``text``.
+
+    Args:
+        explainer: the model.
+        text: one sentence.
+        model: what :func:`describe` returns for it.
+        prefix: what the translation must begin with.
+        why_not: words of the target language to ask about.
+        compare_with: another sentence.
+        checkpoints: earlier weights, oldest first.
+
+    Raises:
+        UserError: a text is empty, has several lines or is too long; or the prefix or a word is empty.
+    """
+    texts = [text] if compare_with is None else [text, compare_with]
+    traces = [with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not) for text in texts]
+    snapshots = [_snapshot(explainer, text, prefix, checkpoint) for checkpoint in checkpoints]
+    return Explanation(
+        model=model,
+        options=explainer.options,
+        prefix=prefix,
+        traces=tuple(traces),
+        changes=None if compare_with is None else compare(*traces),
+        checkpoints=tuple(snapshots),
+    )
+
+
+def describe(bundle: Bundle, name: str) -> dict[str, Any]:
+    """Describe a bundle: its name, the digest of its contents, the step it was saved at, its languages and sizes."""
+    header = bundle.header
+    architecture = header.architecture
+    keys = (
+        "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "norm", "norm_type", "activation",
+        "positions", "tie_embeddings", "joint_vocab", "src_vocab_size", "tgt_vocab_size",
+    )  # fmt: skip
+    step = header.scores.get("step")
+    return {
+        "name": name,
+        "digest": bundle.digest,
+        "step": None if step is None else int(step),
+        "src_lang": header.src_lang,
+        "tgt_lang": header.tgt_lang,
+        "d_head": architecture.d_model // architecture.n_heads,
+        **architecture.model_dump(include=set(keys)),
+    }
+
+
+def _snapshot(explainer: Explainer, text: str, prefix: str | None, checkpoint: Checkpoint) -> Snapshot:
+    trace = explainer.with_engine(checkpoint.engine).trace(text, prefix=prefix)
+    return Snapshot(
+        step=checkpoint.step,
+        name=checkpoint.name,
+        text=trace.target.text,
+        log_prob=trace.target.log_prob,
+        attention=trace.attentions,
+        source=trace.source,
+        target=trace.target,
+    )

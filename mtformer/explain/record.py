@@ -1,0 +1,200 @@
+"""Record the trace of one translation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from mtformer.config import SearchOptions
+from mtformer.errors import UserError
+from mtformer.explain.matrices import ForwardPass, record_pass
+from mtformer.explain.tokens import source_tokens, target_tokens
+from mtformer.explain.trace import Block, Candidate, Instead, Source, Step, Target, Trace
+from mtformer.explain.tree import TreeRecorder
+from mtformer.search import Engine, Hypothesis, SearchObserver, TorchEngine, ranked
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+
+MAX_TOKENS = 256  # of the source: what a person can look at, and what memory holds of every matrix
+_N_CANDIDATES = 10
+_HESITATION = 1.0  # nats: with a smaller margin, the second-best token gets an "instead"
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """What translates, as parts that can be watched.
+
+    Attributes:
+        engine: the model.
+        tokenizer: the one that the model was trained with.
+        options: how to search.
+        tgt_lang: the target language.
+        max_length: the most tokens, EOS included, that the model takes.
+    """
+
+    engine: TorchEngine
+    tokenizer: Tokenizer
+    options: SearchOptions
+    tgt_lang: str
+    max_length: int
+
+    @classmethod
+    def of(
+        cls, engine: Engine, tokenizer: Tokenizer, options: SearchOptions, *, tgt_lang: str, max_length: int
+    ) -> "Explainer":
+        """Put the parts together.
+
+        Raises:
+            UserError: ``engine`` is not torch's; others do not show what they compute.
+        """
+        if not isinstance(engine, TorchEngine):
+            raise UserError(f"explain needs a model that runs in torch, not {type(engine).__name__}")
+        return cls(engine, tokenizer, options, tgt_lang, max_length)
+
+    def trace(self, text: str, *, prefix: str | None = None) -> Trace:
+        """Translate ``text`` and record how.
+
+        Recording hooks into the model's modules: do not use the model in another thread meanwhile.
+
+        Args:
+            text: one sentence.
+            prefix: what the translation must begin with.
+
+        Raises:
+            UserError: the text is empty, has several lines or is too long; or the prefix is empty.
+            MtformerError: the model predicts NaN.
+        """
+        src = self._encode_source(text)
+        forced = [] if prefix is None else self._encode_target(prefix, "prefix")
+        recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
+        [found] = self.search(src, [forced], recorder)
+        best = found[0]
+        forward = self._forward(src, best.ids)
+        steps = self._with_alternatives(src, best.ids, self._steps(forward.logits, [*best.ids, EOS_ID], len(forced)))
+        return Trace(
+            source=Source(text, source_tokens(self.tokenizer, src)),
+            target=self._target(best),
+            bos=target_tokens(self.tokenizer, [BOS_ID])[0],
+            attentions=forward.attentions,
+            tree=recorder.tree(found),
+            steps=steps,
+            matrices=(*forward.blocks, *_logit_blocks(forward.logits, steps)),
+        )
+
+    def with_engine(self, engine: TorchEngine) -> "Explainer":
+        """Return the same with other weights."""
+        return replace(self, engine=engine)
+
+    def search(
+        self, src: list[int], prefixes: Sequence[Sequence[int]], observer: SearchObserver | None = None
+    ) -> list[list[Hypothesis]]:
+        """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
+        n = len(prefixes)
+        found = self.engine.translate(
+            [src] * n, self.options, [self.options.limit(len(src))] * n, prefixes, observer=observer
+        )
+        return [ranked(hypotheses, self.options.length_penalty) for hypotheses in found]
+
+    def log_probs(self, trace: Trace) -> Tensor:
+        """Return (T, V), the log probabilities of every next token along the trace's translation."""
+        ids = [token.id for token in trace.target.tokens]
+        logits = self._forward([token.id for token in trace.source.tokens], ids[:-1]).logits
+        return _choosable(logits.float().log_softmax(dim=-1))
+
+    def encode_word(self, word: str, *, first: bool) -> list[int]:
+        """Return the ids of a target word as it stands at the beginning of the translation, or after other words."""
+        return self._encode_target(word, "word", inside=not first and not is_written_with_spaces(self.tgt_lang))
+
+    def _encode_source(self, text: str) -> list[int]:
+        lines = text.count("\n") + 1
+        if lines > 1:
+            raise UserError(f"explain takes one sentence, and this text has {lines} lines")
+        [src] = self.tokenizer.encode_src([text])
+        if len(src) == 1:
+            raise UserError("there is nothing to explain: the text is empty")
+        most = min(self.max_length, MAX_TOKENS)
+        if len(src) > most:
+            raise UserError(
+                f"the text has {len(src)} tokens, and explain takes up to {most} at once; explain a part of it"
+            )
+        return src
+
+    def _encode_target(self, text: str, what: str, *, inside: bool = False) -> list[int]:
+        ids = self.tokenizer.encode_tgt_inside(text) if inside else self.tokenizer.encode_tgt([text])[0][:-1]
+        if not ids:
+            raise UserError(f"the {what} is empty")
+        return ids
+
+    def _target(self, best: Hypothesis) -> Target:
+        tokens = target_tokens(self.tokenizer, [*best.ids, EOS_ID])
+        return Target(self.tokenizer.decode(best.ids), tokens, best.log_prob, best.score(self.options.length_penalty))
+
+    def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
+        device = next(self.engine.model.parameters()).device
+        return record_pass(
+            self.engine.model, torch.tensor([src], device=device), torch.tensor([[BOS_ID, *tgt]], device=device)
+        )
+
+    def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
+        """Describe each step by the model's distribution over the next token."""
+        all_log_probs = logits.float().log_softmax(dim=-1)  # (T, V)
+        steps = []
+        for number, (log_probs, token) in enumerate(zip(all_log_probs, chosen, strict=True), 1):
+            entropy = float(torch.special.entr(log_probs.exp()).sum()) / math.log(2)
+            log_probs = _choosable(log_probs)
+            order = log_probs.argsort(descending=True, stable=True).tolist()
+            places = order[:_N_CANDIDATES]
+            places = places if token in places else [*places[:-1], token]
+            other = next(place for place in order if place != token)
+            candidates = tuple(
+                Candidate(
+                    target_tokens(self.tokenizer, [place])[0],
+                    float(log_probs[place]),
+                    math.exp(float(log_probs[place])),
+                    order.index(place) + 1,
+                    forced=place == token and number <= n_forced,
+                )
+                for place in places
+            )
+            margin = float(log_probs[token] - log_probs[other])
+            steps.append(Step(number, candidates, places.index(token), entropy, margin))
+        return steps
+
+    def _with_alternatives(self, src: list[int], tgt: list[int], steps: list[Step]) -> tuple[Step, ...]:
+        """Add what the model would have said at the steps where it hesitates."""
+        others = {
+            step.number: [*tgt[: step.number - 1], step.other.token.id] for step in steps if step.margin < _HESITATION
+        }
+        texts = self._complete(src, list(others.values()))
+        found = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
+        return tuple(replace(step, instead=found.get(step.number)) for step in steps)
+
+    def _complete(self, src: list[int], prefixes: Sequence[list[int]]) -> list[str]:
+        """Return the greedy translations of ``src`` that begin with each of ``prefixes``; EOS ends one at once."""
+        greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
+        rest = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != EOS_ID]))
+        return [self.tokenizer.decode(prefix if prefix[-1] == EOS_ID else next(rest)[0].ids) for prefix in prefixes]
+
+
+def _choosable(log_probs: Tensor) -> Tensor:
+    """Return log probabilities (…, V) without those of the tokens that no search chooses."""
+    never = torch.tensor([PAD_ID, UNK_ID, BOS_ID], device=log_probs.device)
+    return log_probs.index_fill(-1, never, float("-inf"))
+
+
+def _logit_blocks(logits: Tensor, steps: Sequence[Step]) -> list[Block]:
+    """Return logits and probabilities of each step's candidates."""
+    ids = torch.tensor([[candidate.token.id for candidate in step.candidates] for step in steps], device=logits.device)
+    found = (
+        ("logits", "decoder output·W_out", logits),
+        ("probabilities", "softmax of each row", logits.softmax(dim=-1)),
+    )
+    return [
+        Block(
+            "output", "target", None, None, name, formula, tuple(logits.shape), "target", "candidates",
+            values.gather(1, ids).float().cpu().numpy(),
+        )
+        for name, formula, values in found
+    ]  # fmt: skip

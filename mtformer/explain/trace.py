@@ -1,0 +1,345 @@
+"""A trace: what a model did to translate one sentence, as plain data.
+
+Layers, heads, steps and ranks count from 1; positions in lists of tokens and ids of nodes count from 0.
+Shapes: H heads, S source tokens, T target tokens (EOS included), D ``d_model``, V target vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from mtformer.errors import UserError
+from mtformer.explain.rounding import rounded
+
+FORMAT = 1
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of the vocabulary.
+
+    Attributes:
+        text: as the tokenizer spells it, ``▁`` for the space before a word.
+        id: its place in the vocabulary.
+        kind: ``byte`` for one byte of a character without a token of its own; ``special`` for BOS, EOS and the like.
+        character: the character that a byte and its neighbours spell.
+    """
+
+    text: str
+    id: int
+    kind: Literal["word", "special", "byte"]
+    character: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text and its tokens, EOS last."""
+
+    text: str
+    tokens: tuple[Token, ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The best translation, with its log probability and its score (the log probability over the length penalty)."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    log_prob: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The weights of one attention.
+
+    Attributes:
+        kind: of the encoder, of the decoder (to itself), or cross-attention from the decoder to the encoder's output.
+        layer: the layer, from 1.
+        name: the module's name in the model.
+        weights: (H, Q, K), each row summing to 1. Queries of ``decoder`` and ``cross`` are the decoder's input,
+            so query t predicts target token t.
+    """
+
+    kind: Kind
+    layer: int
+    name: str
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class Node:
+    """A candidate that the search considered: a prefix and one more token.
+
+    Attributes:
+        id: its place in the tree's nodes; 0 is BOS.
+        parent: the node of the prefix; None for BOS.
+        step: the decoding step, from 1; 0 for BOS.
+        token: the token appended.
+        log_prob: of the token.
+        total: of the whole prefix.
+        rank: among the candidates of its step, by ``total``.
+        fate: ``expanded`` became a beam and was continued; ``finished`` ended in EOS; ``pruned`` was dropped;
+            ``stopped`` was a beam when the search ended, which it did because no beam could win any more.
+        score: of a finished translation.
+        greedy: whether its prefix is the one that greedy search would choose, which beam search always keeps.
+    """
+
+    id: int
+    parent: int | None
+    step: int
+    token: Token
+    log_prob: float
+    total: float
+    rank: int
+    fate: Literal["expanded", "finished", "pruned", "stopped"]
+    score: float | None = None
+    greedy: bool = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished translation and the arithmetic of its score.
+
+    Attributes:
+        node: the id of its last node, EOS.
+        rank: among all finished ones, by score.
+        text: detokenized.
+        length: tokens, EOS included.
+        log_prob: the sum over its tokens.
+        penalty: ((5 + length) / 6)^alpha (Wu et al. 2016).
+        score: ``log_prob / penalty``.
+        returned: whether the search returned it.
+    """
+
+    node: int
+    rank: int
+    text: str
+    length: int
+    log_prob: float
+    penalty: float
+    score: float
+    returned: bool
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All that the search considered, in order of steps, and what it finished, best first."""
+
+    nodes: tuple[Node, ...]
+    finished: tuple[Finished, ...]
+
+    def path(self, node: Node) -> list[Node]:
+        """Return the nodes from the first token to ``node``, BOS left out."""
+        nodes: list[Node] = []
+        while node.parent is not None:
+            nodes.append(node)
+            node = self.nodes[node.parent]
+        return nodes[::-1]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A possible next token, with the model's log probability for it and its rank; ``forced`` by a given prefix."""
+
+    token: Token
+    log_prob: float
+    probability: float
+    rank: int
+    forced: bool = False
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What the model would have said with another token, decoded greedily from there."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decoding step of the best translation.
+
+    Attributes:
+        number: from 1. The decoder's input is BOS and the ``number - 1`` tokens before.
+        candidates: the likeliest tokens, best first, the chosen one always among them.
+        chosen: the place in ``candidates`` of the token that the translation continues with.
+        entropy_bits: of the whole distribution.
+        margin: the log probability of the chosen token less that of the best other; negative if that one is likelier.
+        instead: what the model would have said with the best other token; None where it hardly hesitates.
+    """
+
+    number: int
+    candidates: tuple[Candidate, ...]
+    chosen: int
+    entropy_bits: float
+    margin: float
+    instead: Instead | None = None
+
+    @property
+    def choice(self) -> Candidate:
+        """The candidate that was chosen."""
+        return self.candidates[self.chosen]
+
+    @property
+    def other(self) -> Candidate:
+        """The best candidate that was not chosen."""
+        return next(c for place, c in enumerate(self.candidates) if place != self.chosen)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A matrix as the model computed it for this sentence.
+
+    Attributes:
+        stack: where in the model.
+        side: whose tokens its queries or rows are.
+        layer: the layer, from 1; None outside layers.
+        sublayer: the part of the layer that it belongs to.
+        name: as in "scores".
+        formula: how it is computed from those before it.
+        shape: of the whole matrix.
+        rows: whose tokens the second-to-last dimension stands for; None if it stands for none.
+        columns: what the last dimension stands for: tokens, features, or each step's ``candidates``.
+        values: the numbers. Of logits and probabilities, which have V columns, those of the candidates of each step.
+    """
+
+    stack: Literal["embedding", "encoder", "decoder", "output"]
+    side: Literal["source", "target"]
+    layer: int | None
+    sublayer: Literal["self_attention", "cross_attention", "feed_forward", "norm"] | None
+    name: str
+    formula: str
+    shape: tuple[int, ...]
+    rows: Literal["source", "target"] | None
+    columns: Literal["source", "target", "features", "candidates"]
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class WhyNotStep:
+    """How a word's first token stood at one step.
+
+    Attributes:
+        step: from 1.
+        rank: among all tokens.
+        log_prob: of the token.
+        gap: the log probability of the chosen token less that of this one.
+        node: where the search considered it, if it did.
+    """
+
+    step: int
+    rank: int
+    log_prob: float
+    gap: float
+    node: int | None
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """Why a word is not in the translation.
+
+    Attributes:
+        word: as asked for.
+        tokens: as it would stand in the translation.
+        found: whether the translation contains it.
+        message: plain sentences.
+        steps: where it was available, likeliest first.
+        pruned_at: the step at which the last beam that contained it was dropped.
+        text: the best translation that contains it at its likeliest place; None if the translation contains it anyway.
+        score: of that translation.
+    """
+
+    word: str
+    tokens: tuple[Token, ...]
+    found: bool
+    message: str
+    steps: tuple[WhyNotStep, ...]
+    pruned_at: int | None
+    text: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How a model translated one sentence."""
+
+    source: Source
+    target: Target
+    bos: Token
+    attentions: tuple[Attention, ...] = field(metadata={"key": "attention"})
+    tree: Tree
+    steps: tuple[Step, ...]
+    matrices: tuple[Block, ...]
+    why_not: tuple[WhyNot, ...] = ()
+
+    @property
+    def decoder_input(self) -> tuple[Token, ...]:
+        """The target tokens shifted right: BOS first, EOS left out."""
+        return (self.bos, *self.target.tokens[:-1])
+
+    def attention(self, kind: Kind, *, layer: int, head: int | None = None) -> np.ndarray:
+        """Return the weights (Q, K) of one head, or without ``head`` the mean of all.
+
+        Args:
+            kind: ``encoder``, ``decoder`` or ``cross``.
+            layer: from 1.
+            head: from 1.
+
+        Raises:
+            UserError: there is no such layer or head.
+        """
+        weights = find_attention(self.attentions, kind, layer, head).weights
+        mean: np.ndarray = weights.mean(axis=0) if head is None else weights[head - 1]
+        return mean
+
+    def require(self, layer: int | None, head: int | None) -> None:
+        """Make sure that some attention has this layer and head, of which either may be None.
+
+        Raises:
+            UserError: none has; the message says which there are.
+        """
+        deepest = max(self.attentions, key=lambda attention: attention.layer)
+        find_attention(self.attentions, deepest.kind, deepest.layer if layer is None else layer, head)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can express: the fields of these classes."""
+        found: dict[str, Any] = to_plain(self)
+        for step in found["steps"]:
+            step["input"] = list(range(step["number"]))
+        return found
+
+
+def find_attention(attentions: Sequence[Attention], kind: Kind, layer: int, head: int | None = None) -> Attention:
+    """Return the attention of ``kind`` in ``layer``.
+
+    Raises:
+        UserError: there is no such layer, or no such head in it.
+    """
+    if kind not in KINDS:
+        raise UserError(f"there is no attention {kind!r}; there are {', '.join(KINDS)}")
+    of_kind = {attention.layer: attention for attention in attentions if attention.kind == kind}
+    if layer not in of_kind:
+        stack = "encoder" if kind == "encoder" else "decoder"
+        raise UserError(f"there is no layer {layer}: this model's {stack} has layers 1 to {max(of_kind)}")
+    n_heads = len(of_kind[layer].weights)
+    if head is not None and not 1 <= head <= n_heads:
+        raise UserError(f"there is no head {head}: this model has heads 1 to {n_heads}")
+    return of_kind[layer]
+
+
+def to_plain(value: Any) -> Any:
+    """Turn dataclasses and arrays into dictionaries and lists, with 6 significant digits and null for infinity."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {f.metadata.get("key", f.name): to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float | np.ndarray):
+        return rounded(value)
+    return value

@@ -1,0 +1,93 @@
+"""Follow a search and keep the tree of all that it considered."""
+
+from dataclasses import replace
+
+import torch
+
+from mtformer.explain.tokens import target_tokens
+from mtformer.explain.trace import Finished, Node, Tree
+from mtformer.search import Hypothesis, SearchStep, length_penalty
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
+
+
+class TreeRecorder:
+    """A :class:`mtformer.search.SearchObserver` for the search of one sentence."""
+
+    def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
+        """Start with BOS.
+
+        Args:
+            tokenizer: spells the tokens.
+            alpha: the exponent of the length penalty.
+        """
+        self._tokenizer, self._alpha = tokenizer, alpha
+        [bos] = target_tokens(tokenizer, [BOS_ID])
+        self._nodes = [Node(0, None, 0, bos, 0.0, 0.0, 1, "stopped", greedy=True)]
+        self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
+
+    def __call__(self, step: SearchStep) -> None:
+        """Add the candidates of one step."""
+        for beam in self._beams:
+            if beam is not None:
+                self._nodes[beam] = replace(self._nodes[beam], fate="expanded")
+        self._beams += [None] * (step.prefixes.ids.size(1) - len(self._beams))
+        totals = step.candidates.log_probs[0].tolist()
+        ranks = torch.tensor(totals).argsort(descending=True, stable=True).argsort().tolist()
+        places: list[int | None] = [None] * len(totals)
+        for place, total in enumerate(totals):
+            if total > float("-inf"):
+                places[place] = len(self._nodes)
+                self._nodes.append(self._node(step, place, ranks[place] + 1))
+        self._beams = []
+        for place in step.chosen[0].tolist():
+            node = places[place]
+            survives = node is not None and self._nodes[node].fate == "pruned"  # unless it has ended in EOS
+            self._beams.append(node if survives else None)
+            if node is not None and survives:
+                self._nodes[node] = replace(self._nodes[node], fate="stopped")
+
+    def tree(self, returned: list[Hypothesis]) -> Tree:
+        """Return the tree; ``returned`` are the hypotheses that the search has returned."""
+        ids = [hypothesis.ids for hypothesis in returned]
+        tree = Tree(tuple(self._nodes), ())
+        finished = sorted(
+            (node for node in self._nodes if node.fate == "finished"), key=lambda node: -(node.score or 0.0)
+        )
+        return Tree(tree.nodes, tuple(self._finished(tree, node, rank, ids) for rank, node in enumerate(finished, 1)))
+
+    def _node(self, step: SearchStep, place: int, rank: int) -> Node:
+        candidates = step.candidates
+        beam, token = int(candidates.beams[0, place]), int(candidates.tokens[0, place])
+        log_prob = float(candidates.token_log_probs[0, place])
+        parent = self._beams[beam]
+        assert parent is not None, "a candidate continues a beam"
+        node = Node(
+            id=len(self._nodes),
+            parent=parent,
+            step=step.prefixes.length + 1,
+            token=target_tokens(self._tokenizer, [token])[0],
+            log_prob=log_prob,
+            total=float(candidates.log_probs[0, place]),
+            rank=rank,
+            fate="pruned",
+            greedy=place == 0 and self._nodes[parent].greedy,
+        )
+        if not step.finished[0, place]:
+            return node
+        log_probs = [other.log_prob for other in Tree(tuple(self._nodes), ()).path(self._nodes[parent])]
+        return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._alpha))
+
+    def _finished(self, tree: Tree, node: Node, rank: int, returned: list[list[int]]) -> Finished:
+        path = tree.path(node)
+        ids = [other.token.id for other in path if other.token.id != EOS_ID]
+        assert node.score is not None
+        return Finished(
+            node=node.id,
+            rank=rank,
+            text=self._tokenizer.decode(ids),
+            length=len(path),
+            log_prob=sum(other.log_prob for other in path),
+            penalty=length_penalty(len(path), self._alpha),
+            score=node.score,
+            returned=ids in returned,
+        )

@@ -1,0 +1,549 @@
+"""Traces: every recorded number against the model, and the search replayed from its tree."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import Project
+from torch import Tensor, nn
+
+from mtformer import Translator
+from mtformer.bundle import load_bundle
+from mtformer.config import ModelConfig
+from mtformer.errors import UserError
+from mtformer.explain.matrices import record_pass
+from mtformer.explain.record import Explainer
+from mtformer.explain.rounding import rounded
+from mtformer.explain.tokens import source_tokens
+from mtformer.explain.trace import Block, Node, Trace, WhyNot
+from mtformer.explain.whatif import compare, with_why_not
+from mtformer.model.layers import GatedFeedForward
+from mtformer.model.tap import record_attention
+from mtformer.model.transformer import Transformer
+from mtformer.search import Hypothesis, TorchEngine, length_penalty
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+SENTENCE = "the red house sees a small dog."
+Blocks = dict[Any, Tensor]  # by stack, side, layer, sub-layer and name
+
+
+def make_model(seed: int, vocab_size: int = 12, **config: Any) -> Transformer:
+    torch.manual_seed(seed)
+    values = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
+    sizes = ModelConfig.model_validate({"tie_embeddings": False, **values})
+    model = Transformer(sizes, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size, joint=True, max_length=64)
+    with torch.no_grad():
+        model.output.weight.mul_(3)
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):  # fresh ones are zero, and would hide that one is missing
+                nn.init.normal_(parameter, std=0.1)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Project) -> Translator:
+    return Translator.load(trained.folder / "runs/config")
+
+
+@pytest.fixture(scope="module")
+def trace(translator: Translator) -> Trace:
+    return translator.explain(SENTENCE)
+
+
+def with_random_model(translator: Translator, seed: int, **options: Any) -> Explainer:
+    """Return what explains a model that hesitates at every step, with the tokenizer of ``translator``."""
+    model = make_model(seed, translator.tokenizer.tgt_vocab_size)
+    short = {"max_length_factor": 0.5, "max_length_offset": 3}
+    found = replace(translator.explainer(), options=translator.options.updated(**short, **options))
+    return found.with_engine(TorchEngine(model))
+
+
+# Matrices
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"norm": "post"},
+        {"norm_type": "rmsnorm", "feed_forward": "swiglu"},
+        {"norm": "post", "norm_type": "rmsnorm", "feed_forward": "gelu", "positions": "learned"},
+        {"positions": "rotary", "tie_embeddings": True},
+        {"positions": "none", "n_encoder_layers": 1, "n_decoder_layers": 3},
+    ],
+    ids=lambda config: "-".join(map(str, config.values())) or "default",
+)
+def test_every_matrix_follows_from_those_before_it(config: dict[str, Any]) -> None:
+    model = make_model(3, **config)
+    src, tgt_in = torch.tensor([[5, 8, 11, 4, EOS_ID]]), torch.tensor([[BOS_ID, 7, 7, 9]])
+    with torch.inference_mode():
+        expected = model.project(model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))[0]
+        found = record_pass(model, src, tgt_in)
+        assert not any(module._forward_hooks for module in model.modules())  # the hooks are gone
+        torch.testing.assert_close(found.logits, expected, rtol=0, atol=1e-4)
+        blocks = {(b.stack, b.side, b.layer, b.sublayer, b.name): torch.tensor(b.values) for b in found.blocks}
+        assert all(b.shape == b.values.shape for b in found.blocks)
+        used: set[Any] = set()
+        memory = follow_stack(model, blocks, used, "encoder", "source", src[0], None)
+        hidden = follow_stack(model, blocks, used, "decoder", "target", tgt_in[0], memory)
+        torch.testing.assert_close(hidden @ model.output.weight.T, expected, rtol=0, atol=1e-4)
+    assert set(blocks) == used  # none was recorded that this test does not recompute
+
+
+def follow_stack(
+    model: Transformer, blocks: Blocks, used: set[Any], stack: str, side: str, ids: Tensor, memory: Tensor | None
+) -> Tensor:
+    """Recompute a stack by the formulas of the paper from the model's weights, comparing each block on the way."""
+
+    def same(values: Tensor, *key: Any) -> Tensor:
+        torch.testing.assert_close(blocks[key].float(), values.float(), rtol=0, atol=1e-4)
+        used.add(key)
+        return values
+
+    prefix = "src" if side == "source" else "tgt"
+    x = same(getattr(model, f"{prefix}_embedding").weight[ids], "embedding", side, None, None, "embeddings")
+    x = same(x * math.sqrt(model.d_model), "embedding", side, None, None, "scaled embeddings")
+    positions = getattr(model, f"{prefix}_positions")(0, len(ids))
+    if isinstance(positions, Tensor):
+        same(positions, "embedding", side, None, None, "positions")
+        x = same(x + positions, "embedding", side, None, None, "x")
+    names = ["self_attention", *(["cross_attention"] if memory is not None else []), "feed_forward"]
+    for number, layer in enumerate(getattr(model, f"{stack}_layers"), 1):
+        for residual, name in zip(layer.residuals, names, strict=True):
+
+            def at(values: Tensor, block: str, number: int = number, name: str = name) -> Tensor:
+                return same(values, stack, side, number, name, block)
+
+            y = at(residual.norm(x), "norm") if residual.norm_first else x
+            module = getattr(layer, name)
+            y = feed(module, y, at) if name == "feed_forward" else attend(module, y, memory, name, stack, at)
+            x = at(x + y, "residual")
+            x = x if residual.norm_first else at(residual.norm(x), "norm")
+    norm = getattr(model, f"{stack}_norm")
+    return x if isinstance(norm, nn.Identity) else same(norm(x), stack, side, None, "norm", f"{stack} output")
+
+
+def attend(module: Any, x: Tensor, memory: Tensor | None, name: str, stack: str, at: Any) -> Tensor:
+    keys = memory if name == "cross_attention" and memory is not None else x
+    w, b = module.qkv_proj.weight.chunk(3), module.qkv_proj.bias.chunk(3)
+    q, k, v = (
+        (of @ weight.T + bias).unflatten(-1, (module.n_heads, -1)).transpose(0, 1)  # (H, T, Dh)
+        for of, weight, bias in zip((x, keys, keys), w, b, strict=True)
+    )
+    if module.rotary:
+        q, k = rotated(q), rotated(k)
+    at(q, "Q"), at(k, "K"), at(v, "V")
+    scores = at(at(q @ k.mT, "scores") / math.sqrt(q.size(-1)), "scaled scores")
+    if stack == "decoder" and name == "self_attention":
+        mask = torch.tensor([[i <= t for i in range(len(x))] for t in range(len(x))])
+        at(mask, "mask")
+        scores = at(scores.masked_fill(~mask, -math.inf), "masked scores")
+    heads = at(at(scores.softmax(-1), "weights") @ v, "heads")
+    together = at(torch.cat(list(heads), dim=-1), "concatenation")
+    return at(together @ module.out_proj.weight.T + module.out_proj.bias, "output")
+
+
+def rotated(x: Tensor) -> Tensor:
+    half = x.size(-1) // 2
+    angle = torch.arange(x.size(-2))[:, None] * 10_000.0 ** (-torch.arange(half) / half)
+    turned = torch.complex(*x.chunk(2, dim=-1)) * torch.exp(1j * angle)
+    return torch.cat([turned.real, turned.imag], dim=-1)
+
+
+def feed(module: Any, x: Tensor, at: Any) -> Tensor:
+    first = x @ module.linear1.weight.T + module.linear1.bias
+    if isinstance(module, GatedFeedForward):
+        gate, value = first.chunk(2, dim=-1)
+        inside = at(gate, "gate") * gate.sigmoid() * at(value, "value")
+    else:
+        inside = module.activation(at(first, "linear1"))
+        assert module.activation in (F.relu, F.gelu)
+    at(inside, "activation")
+    return at(inside @ module.linear2.weight.T + module.linear2.bias, "linear2")
+
+
+def test_attention_is_what_the_model_computes(translator: Translator, trace: Trace) -> None:
+    assert isinstance(translator.engine, TorchEngine)
+    model = translator.engine.model
+    src = torch.tensor([[token.id for token in trace.source.tokens]])
+    tgt_in = torch.tensor([[token.id for token in trace.decoder_input]])
+    with torch.inference_mode(), record_attention(model) as expected:
+        model(src, src != PAD_ID, tgt_in)
+    assert {attention.name for attention in trace.attentions} == set(expected)
+    for attention in trace.attentions:
+        np.testing.assert_allclose(attention.weights, expected[attention.name][0][0].numpy(), atol=1e-5)
+    weights = translator.explain(SENTENCE).attention("cross", layer=1, head=2)
+    np.testing.assert_allclose(weights, expected["decoder_layers.0.cross_attention"][0][0, 1], atol=1e-5)
+    mean = trace.attention("encoder", layer=1)
+    np.testing.assert_allclose(mean, expected["encoder_layers.0.self_attention"][0][0].mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ({"kind": "encoder", "layer": 2}, "there is no layer 2: this model's encoder has layers 1 to 1"),
+        ({"kind": "cross", "layer": 1, "head": 0}, "there is no head 0: this model has heads 1 to 2"),
+        ({"kind": "self", "layer": 1}, "there is no attention 'self'; there are encoder, decoder, cross"),
+    ],
+)
+def test_attention_that_does_not_exist(trace: Trace, chosen: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        trace.attention(**chosen)
+
+
+# The search
+
+
+@pytest.mark.parametrize("beam_size", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tree_replays_the_search(translator: Translator, beam_size: int, seed: int) -> None:
+    explainer = with_random_model(translator, seed, beam_size=beam_size, n_best=2, length_penalty=1.0)
+    trace = explainer.trace(SENTENCE)
+    src = [token.id for token in trace.source.tokens]
+    limit = explainer.options.limit(len(src))
+    expected = explainer.engine.translate([src], explainer.options, [limit])[0]
+    assert replay(trace, beam_size, 2, limit) == expected
+    assert [f.score for f in trace.tree.finished[:2]] == [hypothesis.score(1.0) for hypothesis in expected]
+    assert {node.fate for node in trace.tree.nodes} >= {"expanded", "finished", "pruned"}
+
+
+def replay(trace: Trace, beam_size: int, n_best: int, limit: int) -> list[Hypothesis]:
+    """Search once more by the rules of beam search, with the recorded nodes instead of a model."""
+    nodes = trace.tree.nodes
+    beams, found = [nodes[0]], list[Hypothesis]()
+    for step in range(1, nodes[-1].step + 1):
+        assert {beam.fate for beam in beams} == {"expanded"}
+        candidates = [node for node in nodes if node.step == step]
+        assert [node.rank for node in sorted(candidates, key=lambda node: -node.total)] == sorted(
+            node.rank for node in candidates
+        )
+        assert all(nodes[node.parent or 0] in beams for node in candidates)
+        assert all(node.total == pytest.approx(nodes[node.parent or 0].total + node.log_prob) for node in candidates)
+        others = [node for node in candidates if not node.greedy]
+        assert [node.total for node in others] == sorted((node.total for node in others), reverse=True)
+        finished = [node for node in candidates if node.token.id == EOS_ID]
+        assert all(node.fate == "finished" for node in finished)
+        found += [hypothesis_of(trace, node) for node in finished]
+        beams = [node for node in candidates if node not in finished][:beam_size]
+        assert all(node.fate == "pruned" for node in candidates if node not in finished + beams)
+    assert {beam.fate for beam in beams} <= {"stopped"}
+    found = sorted(found, key=lambda hypothesis: -hypothesis.score(1.0))
+    best_left = max((beam.total for beam in beams), default=-math.inf)
+    assert best_left / length_penalty(limit + 1, 1.0) <= found[n_best - 1].score(1.0)
+    return found[:n_best]
+
+
+def hypothesis_of(trace: Trace, node: Node) -> Hypothesis:
+    path = trace.tree.path(node)
+    return Hypothesis([other.token.id for other in path[:-1]], [other.log_prob for other in path])
+
+
+def test_node_probabilities_are_the_models(translator: Translator) -> None:
+    explainer = with_random_model(translator, 1, beam_size=3)
+    trace = explainer.trace(SENTENCE)
+    src = [token.id for token in trace.source.tokens]
+    leaves = [node for node in trace.tree.nodes[1:] if node.fate in ("finished", "pruned")]
+    paths = [[other.token.id for other in trace.tree.path(node)] for node in leaves]
+    scores = explainer.engine.score([src] * len(paths), [path[:-1] if path[-1] == EOS_ID else path for path in paths])
+    for node, path, score in zip(leaves, paths, scores, strict=True):
+        log_probs = [other.log_prob for other in trace.tree.path(node)]
+        assert log_probs == pytest.approx(score[: len(path)], abs=1e-4)
+        assert node.total == pytest.approx(sum(log_probs), abs=1e-4)
+
+
+def test_greedy_search_has_a_path_and_what_it_passed_by(translator: Translator) -> None:
+    trace = with_random_model(translator, 2, beam_size=1).trace(SENTENCE)
+    [finished] = trace.tree.finished
+    path = trace.tree.path(trace.tree.nodes[finished.node])
+    assert [node.token for node in path] == list(trace.target.tokens)
+    assert [node.fate for node in path] == ["expanded"] * (len(path) - 1) + ["finished"]
+    assert all(node.rank == 1 for node in path)
+    others = [node for node in trace.tree.nodes[1:] if node not in path]
+    assert {node.fate for node in others} == {"pruned"}
+    assert {sum(node.step == step for node in others) for step in range(1, len(path))} == {9}
+
+
+# Decoding
+
+
+def test_steps_show_the_models_distribution(translator: Translator) -> None:
+    explainer = with_random_model(translator, 4, beam_size=2)
+    trace = explainer.trace(SENTENCE)
+    src = torch.tensor([[token.id for token in trace.source.tokens]])
+    target = [token.id for token in trace.target.tokens]
+    for t, step in enumerate(trace.steps):
+        tgt_in = torch.tensor([[BOS_ID, *target[:t]]])
+        with torch.inference_mode():
+            model = explainer.engine.model
+            log_probs = model.project(model(src, src != PAD_ID, tgt_in))[0, -1].double().log_softmax(-1)
+        probabilities = log_probs.exp()
+        assert step.number == t + 1
+        assert step.entropy_bits == pytest.approx(-float((probabilities * probabilities.log2()).sum()), abs=1e-4)
+        allowed = [i for i in range(len(log_probs)) if i not in (PAD_ID, UNK_ID, BOS_ID)]
+        likeliest = sorted(allowed, key=lambda i: -float(log_probs[i]))
+        found = [candidate.token.id for candidate in step.candidates]
+        assert found[:9] == likeliest[:9]
+        assert len(found) == 10
+        assert step.choice.token.id == target[t]
+        assert [c.rank for c in step.candidates] == [likeliest.index(i) + 1 for i in found]
+        assert [c.log_prob for c in step.candidates] == pytest.approx(log_probs[found].tolist(), abs=1e-4)
+        assert [c.probability for c in step.candidates] == pytest.approx(probabilities[found].tolist(), abs=1e-4)
+        other = next(i for i in likeliest if i != target[t])
+        assert step.margin == pytest.approx(float(log_probs[target[t]] - log_probs[other]), abs=1e-4)
+        assert (step.instead is not None) == (step.margin < 1)
+        if step.instead is not None:
+            prefix = [*target[:t], other]
+            text = explainer.tokenizer.decode(prefix)
+            if other != EOS_ID:
+                greedy = explainer.options.model_copy(update={"beam_size": 1})
+                [[best]] = explainer.engine.translate(src.tolist(), greedy, [greedy.limit(src.size(1))], [prefix])
+                text = explainer.tokenizer.decode(best.ids)
+            assert step.instead.text == text
+    assert any(step.instead for step in trace.steps)
+
+
+def test_the_translation_is_that_of_translate(translator: Translator, trace: Trace) -> None:
+    [[best]] = translator.translate([SENTENCE])
+    assert trace.target.text == best.text
+    assert trace.target.log_prob == best.log_prob
+    assert trace.target.score == best.score
+    assert tuple(token.text for token in trace.target.tokens) == best.tokens
+    assert all(trace.tree.nodes[f.node].token.id == EOS_ID for f in trace.tree.finished)
+    assert [f.text for f in trace.tree.finished if f.returned] == [best.text]
+
+
+def test_characters_that_became_bytes(translator: Translator) -> None:
+    trace = translator.explain("a €🙂 dog")
+    spelled = [token for token in trace.source.tokens if token.kind == "byte"]
+    assert bytes(int(token.text[3:5], 16) for token in spelled).decode() == "€🙂"
+    assert [token.character for token in spelled] == ["€"] * 3 + ["🙂"] * 4
+    assert trace.source.tokens[-1].kind == "special"
+    assert trace.source.tokens[0].kind == "word"
+    ids = [token.id for token in spelled[:2]]
+    assert [token.character for token in source_tokens(translator.tokenizer, ids)] == [None, None]  # a part of €
+
+
+# What if
+
+
+def test_a_prefix_is_forced_and_continued(translator: Translator) -> None:
+    trace = translator.explain(SENTENCE, prefix="dieses grüne Auto")
+    n_forced = sum(step.choice.forced for step in trace.steps)
+    forced = [token.id for token in trace.target.tokens[:n_forced]]
+    assert forced == translator.tokenizer.encode_tgt(["dieses grüne Auto"])[0][:-1]
+    assert trace.target.text.startswith("dieses grüne Auto ")
+    assert len(trace.target.text.split()) > 3
+    against = next(step for step in trace.steps if step.margin < 0)  # the model wanted to say "das"
+    assert against.choice.forced
+    assert against.instead is not None
+    assert against.instead.text.startswith("d")
+    assert not against.instead.text.startswith("dieses grüne Auto")
+
+
+def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -> None:
+    [answer] = translator.explain(SENTENCE, why_not=["findet"]).why_not
+    assert not answer.found
+    assert [token.text for token in answer.tokens] == translator.tokenizer.tgt_tokens(
+        translator.tokenizer.encode_tgt(["findet"])[0][:-1]
+    )
+    target = [token.id for token in trace.target.tokens]
+    src = torch.tensor([[token.id for token in trace.source.tokens]])
+    assert isinstance(translator.engine, TorchEngine)
+    model = translator.engine.model
+    with torch.inference_mode():
+        log_probs = model.project(model(src, src != PAD_ID, torch.tensor([[BOS_ID, *target[:-1]]])))[0].log_softmax(-1)
+    word = answer.tokens[0].id
+    assert answer.steps == tuple(sorted(answer.steps, key=lambda step: -step.log_prob))
+    for step in answer.steps:
+        row = log_probs[step.step - 1]
+        assert step.log_prob == pytest.approx(float(row[word]), abs=1e-4)
+        assert step.gap == pytest.approx(float(row[target[step.step - 1]] - row[word]), abs=1e-4)
+        allowed = row[EOS_ID:]
+        assert step.rank == 1 + int((allowed > row[word]).sum())
+    sources = src.tolist()
+    word_ids = [token.id for token in answer.tokens]
+    begun = [target[: step.step - 1] + word_ids for step in answer.steps]
+    limits = [translator.options.limit(src.size(1))] * len(begun)
+    found = translator.engine.translate(sources * len(begun), translator.options, limits, begun)
+    best = max((hypotheses[0] for hypotheses in found), key=lambda hypothesis: hypothesis.score(0.6))
+    assert answer.text == translator.tokenizer.decode(best.ids)
+    assert answer.score == pytest.approx(best.score(0.6), abs=1e-4)
+    assert "findet" in answer.text
+    assert "which is lower" in answer.message
+
+
+def test_why_not_finds_where_a_beam_was_pruned(translator: Translator) -> None:
+    explainer = with_random_model(translator, 0, beam_size=3)
+    trace = explainer.trace(SENTENCE)
+    chosen = {node.token.id for node in trace.tree.path(trace.tree.nodes[trace.tree.finished[0].node])}
+    seen: dict[str, WhyNot] = {}
+    for node in trace.tree.nodes:
+        word = node.token.text.removeprefix("▁")
+        is_whole = (
+            node.token.text.startswith("▁") and len(explainer.encode_word(word, first=False)) == 1 if word else False
+        )
+        if is_whole and node.fate == "pruned" and node.token.id not in chosen:
+            [seen[word]] = with_why_not(explainer, trace, [word]).why_not
+    assert seen
+    for word, answer in seen.items():
+        containing = [
+            node
+            for node in trace.tree.nodes
+            if any(other.token.text == f"▁{word}" for other in trace.tree.path(node)) and node.fate != "expanded"
+        ]
+        last = max(containing, key=lambda node: node.step)
+        assert answer.pruned_at == (last.step if last.fate == "pruned" else None)
+        assert (f"pruned at step {answer.pruned_at}" in answer.message) == (answer.pruned_at is not None)
+        for step in answer.steps:
+            if step.node is not None:
+                assert trace.tree.nodes[step.node].token.text == f"▁{word}"
+                assert trace.tree.nodes[step.node].step == step.step
+                assert trace.tree.nodes[step.node].log_prob == pytest.approx(step.log_prob, abs=1e-4)
+
+
+def test_why_not_of_a_word_that_is_there(translator: Translator) -> None:
+    [answer] = translator.explain(SENTENCE, why_not=["Haus"]).why_not
+    assert answer.found
+    assert answer.message.startswith("The translation contains “Haus”, at step ")
+
+
+def test_the_word_of_a_language_without_spaces_needs_no_boundary(translator: Translator) -> None:
+    explainer = replace(translator.explainer(), tgt_lang="zh")
+    first, later = (translator.tokenizer.tgt_tokens(explainer.encode_word("Hund", first=f)) for f in (True, False))
+    assert "".join(first) == "▁Hund"
+    assert "".join(later) == "Hund"
+
+
+def test_compare_aligns_tokens_and_measures_every_head(translator: Translator, trace: Trace) -> None:
+    other = translator.explain("the red house finds a small dog.")
+    changes = compare(trace, other)
+    words = [token.text for token in trace.source.tokens], [token.text for token in other.source.tokens]
+    changed = [tuple(words[0][a0:a1] + words[1][b0:b1]) for op, a0, a1, b0, b1 in changes.source if op != "equal"]
+    assert "".join("".join(tokens) for tokens in changed) == "▁sees▁finds"
+    assert len(changes.attention) == 3 * 2  # kinds and heads of the one layer
+    differences = {(c.kind, c.head): c.difference for c in changes.attention}
+    same = [
+        (a, b)
+        for op, a0, a1, b0, b1 in changes.source
+        if a1 - a0 == b1 - b0
+        for a, b in zip(range(a0, a1), range(b0, b1), strict=True)
+    ]
+    rows, columns = ([place[side] for place in same] for side in (0, 1))
+    ours = trace.attention("encoder", layer=1, head=2)[np.ix_(rows, rows)]
+    theirs = other.attention("encoder", layer=1, head=2)[np.ix_(columns, columns)]
+    assert differences["encoder", 2] == pytest.approx(float(np.abs(ours - theirs).mean()), abs=1e-6)
+    assert [c.difference for c in changes.attention] == sorted(differences.values(), reverse=True)
+    assert compare(trace, trace).attention[0].difference == 0
+
+
+# JSON
+
+
+def test_numbers_have_six_digits_and_infinity_is_null() -> None:
+    values = np.array([[1 / 3, -123456.789, 0.0], [1e-12 / 7, -np.inf, 2e20 / 3]], dtype=np.float64)
+    assert rounded(values) == [[0.333333, -123457.0, 0.0], [1.42857e-13, None, 6.66667e19]]
+    assert rounded(float("nan")) is None
+
+
+def test_json_is_the_trace(trained: Project, trace: Trace) -> None:
+    result = trained.mtformer("explain", SENTENCE, "--format", "json", "--why-not", "findet", "--prefix", "das")
+    assert result.status == 0, result.stderr
+    found = json.loads(result.stdout)
+    bundle = load_bundle(trained.folder / "runs/config/model.safetensors")
+    assert found["format"] == 1
+    assert found["model"]["digest"] == bundle.digest
+    assert found["model"]["step"] == bundle.header.scores["step"]
+    assert found["model"]["d_head"] == 16
+    assert found["search"]["prefix"] == "das"
+    assert found["search"]["beam_size"] == 4
+    [one] = found["traces"]
+    assert one["target"]["text"] == trace.target.text
+    assert one["steps"][2]["input"] == [0, 1, 2]
+    for attention, recorded in zip(one["attention"], trace.attentions, strict=True):
+        np.testing.assert_allclose(attention["weights"], recorded.weights, atol=1e-5)
+    for block, matrix in zip(one["matrices"], trace.matrices, strict=True):
+        assert (block["name"], block["shape"]) == (matrix.name, list(matrix.shape))
+        values = np.array(block["values"], dtype=np.float64)
+        np.testing.assert_allclose(np.nan_to_num(values, nan=-np.inf), matrix.values, rtol=1e-5, atol=1e-5)
+    logits, probabilities = by_name(trace, "logits"), by_name(trace, "probabilities")
+    for step, row in zip(trace.steps, probabilities.values, strict=True):
+        np.testing.assert_allclose(row, [candidate.probability for candidate in step.candidates], atol=1e-5)
+    assert logits.shape == (len(trace.steps), bundle.tokenizer.tgt_vocab_size)
+    assert one["why_not"][0]["word"] == "findet"
+
+
+def by_name(trace: Trace, name: str) -> Block:
+    [block] = [block for block in trace.matrices if block.name == name]
+    return block
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([""], "the text is empty"),
+        (["  \t"], "the text is empty"),
+        (["a\nb"], "explain takes one sentence, and this text has 2 lines"),
+        (["dog " * 5_000], "explain takes up to 256 at once"),
+        ([b"caf\xe9".decode("utf-8", "surrogateescape")], "the text is not UTF-8"),
+        (["a dog", "--prefix", " "], "the prefix is empty"),
+        (["a dog", "--why-not", ""], "the word is empty"),
+        (["a dog", "--compare", ""], "the text is empty"),
+        (["a dog", "--layer", "2"], "there is no layer 2: this model's encoder has layers 1 to 1"),
+        (["a dog", "--head", "3"], "there is no head 3: this model has heads 1 to 2"),
+        (["a dog", "--attention", "--head", "3"], "there is no head 3: this model has heads 1 to 2"),
+        (["a dog", "--attention", "--layer", "3"], "there is no layer 3"),
+        (["a dog", "--format", "json", "--head", "0"], "there is no head 0"),
+        (["a dog", "--model", "nowhere"], "there is no model at nowhere"),
+    ],
+)
+def test_bad_input_is_one_sentence(trained: Project, arguments: list[str], problem: str) -> None:
+    result = trained.mtformer("explain", *arguments)
+    assert result.status == 2
+    assert result.stdout == ""
+    assert problem in result.stderr
+    assert [line.startswith("Error: ") for line in result.stderr.splitlines()][-1:] == [True]
+    assert "Traceback" not in result.stderr
+
+
+def test_an_engine_that_is_not_torchs_is_refused(translator: Translator) -> None:
+    class Other:
+        pass
+
+    engine: Any = Other()
+    other = Translator(engine, translator.tokenizer, translator.options, tgt_lang="de", max_length=64)
+    with pytest.raises(UserError, match="explain needs a model that runs in torch, not Other"):
+        other.explain("a dog")
+
+
+# Checkpoints
+
+
+def test_checkpoints_show_what_changed_in_training(trained: Project) -> None:
+    result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--format", "json")
+    assert result.status == 0, result.stderr
+    found = json.loads(result.stdout)
+    folders = sorted(path.name for path in (trained.folder / "runs/config/checkpoints").glob("step-*"))
+    assert [snapshot["name"] for snapshot in found["checkpoints"]] == folders
+    assert [snapshot["step"] for snapshot in found["checkpoints"]] == [int(name[5:]) for name in folders]
+    for snapshot in found["checkpoints"]:
+        assert np.array(snapshot["attention"][0]["weights"]).sum(-1) == pytest.approx(1, abs=1e-3)
+        assert snapshot["target"]["log_prob"] == snapshot["log_prob"]
+    one = trained.mtformer("explain", SENTENCE, "--checkpoints")
+    assert f"step {found['checkpoints'][0]['step']:>7,}" in one.stdout
+
+
+def test_a_model_without_checkpoints_names_the_key(trained: Project, tmp_path: Path) -> None:
+    copy = tmp_path / "model.safetensors"
+    copy.write_bytes((trained.folder / "runs/config/model.safetensors").read_bytes())
+    result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--model", copy)
+    assert result.status == 2
+    assert "has no checkpoints, and --checkpoints compares at least two; training.keep_last" in result.stderr
