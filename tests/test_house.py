@@ -17,7 +17,6 @@ PACKAGES = (
     "versions",
     "logs",
     "progress",
-    "tables",
     "files",
     "hardware",
     "seeds",

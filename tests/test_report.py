@@ -1,14 +1,20 @@
 """The page of a run, and of several side by side."""
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from browser import needs_browser, opened
-from conftest import Project
+from conftest import Project, sentence_pairs, write_pairs
 
+from mtformer import Translator
 from mtformer.runs import RunFolder
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> & 'quoted'"
@@ -41,7 +47,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 def test_the_curves_are_the_numbers_of_metrics_jsonl(trained: Project, run: Path) -> None:
-    result = trained.mtformer("report", run)
+    result = trained.mtformer("report", "--no-test", run)
     assert (result.status, result.stdout) == (0, f"{run / 'report.html'}\n"), result.stderr
     series = {
         (chart["title"], series["name"]): series["points"]
@@ -69,7 +75,7 @@ def test_the_curves_are_the_numbers_of_metrics_jsonl(trained: Project, run: Path
 
 @needs_browser
 def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> None:
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     validations = lines_of(run, "valid_loss")
     with opened(run / "report.html") as page:
         loss, bleu = page.locator("figure.chart").nth(0), page.locator("figure.chart").nth(1)
@@ -95,14 +101,14 @@ def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> Non
 @needs_browser
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_page_fits_its_window(trained: Project, run: Path, width: int) -> None:
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     with opened(run / "report.html", width=width, dark=width == 360) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.locator("figure.chart").count() == 6
 
 
 def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) -> None:
-    assert trained.mtformer("report", run, "--output", run / "page.html").status == 0
+    assert trained.mtformer("report", "--no-test", run, "--output", run / "page.html").status == 0
     text = (run / "page.html").read_text(encoding="utf-8")
     start = json.loads((run / "starts.jsonl").read_text(encoding="utf-8"))
     best = max(lines_of(run, "valid_loss"), key=lambda line: -line["valid_loss"])
@@ -124,7 +130,7 @@ def test_resumes_and_the_best_step_are_marked(project: Project) -> None:
     for steps in (3, 6):
         assert project.mtformer(*train, "--set", f"training.max_steps={steps}").status == 0
     run = project.folder / "runs" / "config"
-    assert project.mtformer("report", run).status == 0
+    assert project.mtformer("report", "--no-test", run).status == 0
     resumed, best = page_data(run / "report.html")["marks"]
     assert (resumed["kind"], resumed["at"][0]) == ("resume", 3)
     validations = lines_of(run, "valid_loss")
@@ -139,7 +145,7 @@ def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Pat
         {"step": 600, "samples": [{"src": HOSTILE, "ref": "das rote Haus", "hyp": f"das rote Haus {HOSTILE}"}]},
     ]
     (run / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in samples), encoding="utf-8")
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     with opened(run / "report.html") as page:
         card, slider = page.locator("#sample-0"), page.locator("#samples input")
         assert page.locator("#samples output").inner_text().startswith("step 600 ")
@@ -154,23 +160,125 @@ def test_samples_change_with_the_slider_and_stay_text(trained: Project, run: Pat
         assert page.locator("img, section b b").count() == 0
 
 
+# The test set
+
+
+@pytest.fixture(scope="module")
+def tested(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose page has a test set that the model does not know all of."""
+    folder = tmp_path_factory.mktemp("tested")
+    shutil.copytree(trained.folder / "runs" / "config", folder / "demo", ignore=shutil.ignore_patterns("checkpoints"))
+    pairs = [
+        (src, tgt.replace("Haus", f"Gebäude {HOSTILE}") if i < 4 else tgt)
+        for i, (src, tgt) in enumerate(sorted(sentence_pairs(30, seed=3), key=lambda pair: "Haus" not in pair[1]))
+    ]
+    write_pairs(folder, "hard", pairs)
+    config = yaml.safe_load((folder / "demo" / "config.yaml").read_text(encoding="utf-8"))
+    config["data"]["test"] = [{"src": str(folder / "hard.en"), "tgt": str(folder / "hard.de")}]
+    (folder / "demo" / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    result = trained.mtformer("report", folder / "demo")
+    assert (result.status, result.stdout) == (0, f"{folder / 'demo' / 'report.html'}\n"), result.stderr
+    return folder / "demo"
+
+
+def test_scores_are_those_of_eval_with_intervals_of_sacrebleu(trained: Project, tested: Path) -> None:
+    hypotheses, references = tested.parent / "hyp.de", tested.parent / "hard.de"
+    result = trained.mtformer("eval", "--model", tested, "--output", hypotheses)
+    assert result.status == 0, result.stderr
+    command = [sys.executable, "-m", "sacrebleu", str(references), "-i", str(hypotheses), "--confidence"]
+    options = ["-m", "bleu", "ter", "-w", "2"]
+    printed = subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
+    text = (tested / "report.html").read_text(encoding="utf-8")
+    for score in json.loads(printed):
+        low, high = (score["confidence_mean"] + sign * score["confidence_var"] for sign in (-1, 1))
+        shown = f'<td>{score["name"]}</td><td class="number">{score["score"]:.2f}</td><td class="number">'
+        assert shown in text
+        found_low, found_high = re.findall(r"[\d.]+", text.partition(shown)[2])[:2]
+        assert (float(found_low), float(found_high)) == pytest.approx((low, high), abs=0.011)
+        assert score["score"] not in (0.0, 100.0)
+    assert "nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a" in text
+
+
+@needs_browser
+def test_the_worst_sentences_come_first_and_are_text(tested: Path) -> None:
+    with opened(tested / "report.html") as page:
+        cards = page.locator("#sentences .sentence")
+        assert cards.count() == 12
+        for number in range(4):
+            assert HOSTILE in cards.nth(number).locator("mark.missing").first.inner_text()
+            assert "Haus" in cards.nth(number).locator("mark.extra").first.inner_text()
+        assert "chrF2 100.0" in cards.last.inner_text()
+        assert page.locator("img").count() == 0
+
+
+@needs_browser
+def test_charts_of_the_test_set_count_every_sentence(tested: Path) -> None:
+    charts = [chart for chart in page_data(tested / "report.html")["charts"] if "bars" in chart]
+    assert [chart["caption"] for chart in charts] == ["30 sentences.", charts[1]["caption"], "30 sentences."]
+    assert sum(bar["value"] for bar in charts[2]["bars"]) == 30
+    with opened(tested / "report.html") as page:
+        chart = page.locator("#test figure.chart").first
+        chart.locator("svg").focus()
+        page.keyboard.press("Home")
+        [first, *_] = charts[0]["bars"]
+        assert chart.locator(".readout").inner_text().startswith(f"{first['label']} words, ")
+
+
+@needs_browser
+def test_attention_is_that_of_explain(tested: Path) -> None:
+    data = page_data(tested / "report.html")["attention"]
+    with opened(tested / "report.html") as page:
+        source = page.locator("#attention .sentence dd").first.inner_text()
+        trace = Translator.load(tested).explain(source)
+        assert data["sources"] == [token.text for token in trace.source.tokens]
+        for head in (1, 2):
+            weights = trace.attention("cross", layer=1, head=head)
+            np.testing.assert_allclose(data["layers"][0][head - 1], weights, atol=6e-4)
+        mean = trace.attention("cross", layer=1)
+        readout = page.locator("#attention .readout")
+        page.locator("#attention table").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowRight")
+        words = f"{data['targets'][1]} attends to {data['sources'][1]}: "
+        assert readout.inner_text().startswith(words)
+        assert float(readout.inner_text().removeprefix(words)) == pytest.approx(mean[1, 1], abs=2e-3)
+        page.locator("#attention select").last.select_option(label="2")
+        head_2 = trace.attention("cross", layer=1, head=2)
+        assert float(readout.inner_text().removeprefix(words)) == pytest.approx(head_2[1, 1], abs=2e-3)
+
+
+@pytest.mark.parametrize("missing", ["model.safetensors", "test"])
+def test_a_page_without_the_test_set_is_written_with_a_warning(trained: Project, run: Path, missing: str) -> None:
+    if missing == "test":
+        config = (run / "config.yaml").read_text(encoding="utf-8")
+        (run / "config.yaml").write_text(config.replace("test.en", "gone.en"), encoding="utf-8")
+    else:
+        (run / missing).unlink()
+    result = trained.mtformer("report", run)
+    assert result.status == 0, result.stderr
+    assert "the report has no test scores" in result.stderr
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert '<section id="test">' not in text
+    assert '<section id="curves">' in text
+
+
 # A run that is not complete
 
 
 def test_a_file_cut_in_the_middle_of_a_line_loses_that_line_only(trained: Project, run: Path) -> None:
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     whole = page_data(run / "report.html")["charts"]
     with (run / "metrics.jsonl").open("ab") as file:
         file.write(b'{"step": 1600, "epoch": 3, "train_lo')
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     assert page_data(run / "report.html")["charts"] == whole
 
 
 def test_it_says_that_the_run_is_training(trained: Project, run: Path) -> None:
     with RunFolder(run).lock():
-        assert trained.mtformer("report", run).status == 0
+        assert trained.mtformer("report", "--no-test", run).status == 0
         assert "still training: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     assert "not training now: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
 
 
@@ -178,7 +286,7 @@ def test_a_run_without_metrics_has_a_page(trained: Project, run: Path) -> None:
     for path in run.iterdir():
         if path.name != "config.yaml":
             path.unlink()
-    assert trained.mtformer("report", run).status == 0
+    assert trained.mtformer("report", "--no-test", run).status == 0
     text = (run / "report.html").read_text(encoding="utf-8")
     assert "nothing was trained" in text
     assert "metrics.jsonl has no line yet" in text
@@ -200,7 +308,7 @@ def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage:
         (run / "metrics.jsonl").unlink()
         (run / "metrics.jsonl").mkdir()
     before = contents(run)
-    result = trained.mtformer("report", run)
+    result = trained.mtformer("report", "--no-test", run)
     assert (result.status, result.stdout, result.stderr) == (2, "", f"Error: {expected[damage]}\n")
     assert contents(run) == before
 
@@ -208,7 +316,7 @@ def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage:
 @pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "model.safetensors"])
 def test_a_file_of_the_run_is_no_output(trained: Project, run: Path, name: str) -> None:
     before = contents(run)
-    result = trained.mtformer("report", run, "--output", run / name)
+    result = trained.mtformer("report", "--no-test", run, "--output", run / name)
     assert (result.status, result.stdout) == (2, "")
     assert "is both input and output" in result.stderr
     assert contents(run) == before
@@ -224,7 +332,7 @@ def test_training_rewrites_the_page_after_each_validation(project: Project) -> N
     page = project.folder / "runs" / "config" / "report.html"
     assert "not training now: step 20 of 20" in page.read_text(encoding="utf-8")
     written = page_data(page)
-    assert project.mtformer("report", page.parent).status == 0
+    assert project.mtformer("report", "--no-test", page.parent).status == 0
     assert page_data(page)["charts"] == written["charts"]
 
 
@@ -247,7 +355,7 @@ def test_runs_side_by_side_show_what_differs(trained: Project, run: Path) -> Non
     (other / "config.yaml").write_text(config.replace("seed: 1", "seed: 2"), encoding="utf-8")
     lines = (other / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (other / "metrics.jsonl").write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")
-    result = trained.mtformer("report", run, other)
+    result = trained.mtformer("report", "--no-test", run, other)
     page = run.parent / "report.html"
     assert (result.status, result.stdout) == (0, f"{page}\n"), result.stderr
     by_title = {chart["title"]: chart["series"] for chart in page_data(page)["charts"]}
@@ -263,7 +371,10 @@ def test_runs_side_by_side_show_what_differs(trained: Project, run: Path) -> Non
 @needs_browser
 def test_lines_of_several_runs_are_named(trained: Project, run: Path) -> None:
     shutil.copytree(run, run.parent / "other")
-    assert trained.mtformer("report", run, run.parent / "other", "--output", run.parent / "both.html").status == 0
+    assert (
+        trained.mtformer("report", "--no-test", run, run.parent / "other", "--output", run.parent / "both.html").status
+        == 0
+    )
     with opened(run.parent / "both.html") as page:
         assert page.locator("figure.chart").first.locator(".legend li").all_inner_texts() == ["demo", "other"]
         assert page.get_by_text("None: the runs have the same settings").count() == 1

@@ -1,8 +1,5 @@
 """What commands print."""
 
-import os
-import sys
-
 from mtformer.text.lines import open_output
 
 
@@ -15,8 +12,3 @@ def print_result(result: object) -> None:
     """
     with open_output(None) as output:
         print(result, file=output)
-
-
-def has_colours() -> bool:
-    """Tell whether standard output is a terminal, and colours are wanted there (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mtformer.cli.options import Device, DeviceOption
 from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
@@ -14,10 +15,12 @@ def report(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page to write; default: report.html in the run's folder.")
     ] = None,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Do not translate the test set.")] = False,
+    device: DeviceOption = Device.auto,
 ) -> None:
     """Write a page about a run: data, curves, samples, scores, settings; several runs are laid side by side."""
     from mtformer.report.writing import write_report
 
     if str(output) == "-":
         raise UserError("--output -: standard output shows the path of the page; name a file for the page")
-    print_result(write_report(runs, output))
+    print_result(write_report(runs, output, with_test=not no_test, device=device))

@@ -29,7 +29,8 @@ class Score:
         name: such as ``BLEU``.
         value: on sacreBLEU's scale of 0 to 100; for TER lower is better and 100 can be passed.
         signature: sacreBLEU's recipe of the score.
-        details: of BLEU: its brevity penalty, precisions, and the lengths of hypotheses and references in words.
+        details: of BLEU: its brevity penalty, precisions, and the lengths of hypotheses and references in words. After
+            bootstrap resampling: the mean and half of the 95 % confidence interval around it, ``ci``.
     """
 
     name: str
@@ -75,9 +76,19 @@ def ter(hypotheses: Sequence[str], references: References, tgt_lang: str) -> Sco
     return _score(_ter(tgt_lang), hypotheses, references)
 
 
-def all_scores(hypotheses: Sequence[str], references: References, tgt_lang: str, tokenize: str = "auto") -> list[Score]:
-    """BLEU, chrF2, chrF2++ (Popović 2017) and TER, the way they are reported for the target language."""
-    return [_score(metric, hypotheses, references) for metric in _metrics(tgt_lang, tokenize)]
+def all_scores(
+    hypotheses: Sequence[str], references: References, tgt_lang: str, tokenize: str = "auto", *, n_bootstrap: int = 1
+) -> list[Score]:
+    """BLEU, chrF2, chrF2++ (Popović 2017) and TER, the way they are reported for the target language.
+
+    Args:
+        hypotheses: one for each reference.
+        references: what they are compared with.
+        tgt_lang: the target language.
+        tokenize: as for :func:`bleu_tokenize`.
+        n_bootstrap: with more than 1, this many resampled test sets give a confidence interval (Koehn 2004).
+    """
+    return [_score(metric, hypotheses, references, n_bootstrap) for metric in _metrics(tgt_lang, tokenize)]
 
 
 def sentence_scores(
@@ -118,8 +129,8 @@ def _ter(tgt_lang: str) -> TER:
     return TER(normalized=unspaced, asian_support=unspaced)
 
 
-def _score(metric: Metric, hypotheses: Sequence[str], references: References) -> Score:
-    result = metric.corpus_score(list(hypotheses), _streams(references))
+def _score(metric: Metric, hypotheses: Sequence[str], references: References, n_bootstrap: int = 1) -> Score:
+    result = metric.corpus_score(list(hypotheses), _streams(references), n_bootstrap)
     details: dict[str, Any] = {}
     if isinstance(result, BLEUScore):
         details = {
@@ -128,6 +139,8 @@ def _score(metric: Metric, hypotheses: Sequence[str], references: References) ->
             "hyp_length": result.sys_len,
             "ref_length": result.ref_len,
         }
+    if n_bootstrap > 1:
+        details |= {"mean": result._mean, "ci": result._ci}
     return Score(result.name, result.score, str(metric.get_signature()), details)
 
 

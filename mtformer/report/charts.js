@@ -151,6 +151,7 @@
         const step = yTicks[1] - yTicks[0];
         if (low < yTicks[0]) yTicks.unshift((low = yTicks[0] - step));
         if (high > yTicks[yTicks.length - 1]) yTicks.push((high = yTicks[yTicks.length - 1] + step));
+        if (high > this.data.most) while ((high = yTicks[yTicks.length - 1]) > this.data.most) yTicks.pop();
       }
       const [first, last] = [0, this.places[this.places.length - 1] || 1];
       this.toX = (value) => left + ((value - first) / (last - first)) * (right - left);
@@ -231,15 +232,17 @@
       this.places = bars.map((_, i) => i);
       const high = Math.max(...bars.map((bar) => bar.value), 1);
       const yTicks = ticks(0, high, 5);
-      const most = Math.max(high, yTicks[yTicks.length - 1]);
+      const step = yTicks[1] - yTicks[0];
+      if (high > yTicks[yTicks.length - 1] + 1e-6 * step) yTicks.push(yTicks[yTicks.length - 1] + step);
+      const most = yTicks[yTicks.length - 1];
       this.toX = (i) => left + (i + 0.5) * width;
       this.toValue = (x) => (x - left) / width - 0.5;
       this.toY = (value) => bottom - (value / most) * (bottom - top);
       this.grid(yTicks, this.toY);
       const group = svg("g", { class: "axis" });
       bars.forEach((bar, i) => {
-        const y = this.toY(bar.value);
-        this.plot.append(svg("rect", { x: left + (i + 0.14) * width, y, width: 0.72 * width, height: bottom - y, fill: colour(0), rx: 2 }));
+        const [y, thick] = [this.toY(bar.value), Math.min(0.72 * width, 72)];
+        this.plot.append(svg("rect", { x: this.toX(i) - thick / 2, y, width: thick, height: bottom - y, fill: colour(0), rx: 2 }));
         if (width > 34) this.plot.append(svg("text", { x: this.toX(i), y: y - 4, "text-anchor": "middle" }, number(bar.value, 3)));
         group.append(svg("text", { x: this.toX(i), y: bottom + 17, "text-anchor": "middle" }, bar.label));
       });

@@ -57,3 +57,15 @@ def facts(rows: Iterable[tuple[object, object]]) -> Html:
     """Return a table of names and values; rows without a value are left out."""
     shown = ((element("span", name, class_="muted"), value) for name, value in rows if value not in (None, ""))
     return table((), list(shown))
+
+
+def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
+    """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
+    shown = (element("dt", name) + element("dd", text, class_=class_) for name, text, class_ in rows)
+    return element(
+        "div",
+        element("p", title, class_="score") if title else "",
+        element("dl", joined(map(Html, shown))),
+        class_="sentence",
+        id=id_,
+    )

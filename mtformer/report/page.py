@@ -1,7 +1,7 @@
 """The page of one run."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,22 +11,47 @@ from mtformer.page import assemble
 from mtformer.progress import clock
 from mtformer.report.contents import Contents
 from mtformer.report.curves import chart_figures, controls, curves_of, marks_of
-from mtformer.report.elements import Html, element, facts, joined, section, table
+from mtformer.report.elements import Html, element, facts, joined, section, sentence_card, table
+from mtformer.report.results import (
+    LEGEND,
+    attention_data,
+    attention_figure,
+    best_and_worst,
+    interval,
+    test_set_charts,
+    test_set_scores,
+)
+from mtformer.report.test_set import TestSet
 
-ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js")]
+ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 
 SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
 _MOST_SAMPLED_STEPS = 200
 
 
-def render(run: Contents) -> str:
-    """Return the page of a run."""
+def render(run: Contents, result: TestSet | None = None) -> str:
+    """Return the page of a run.
+
+    Args:
+        run: what is recorded of it.
+        result: how its model translates the test set, if that is known.
+    """
     charts = curves_of(run)
     samples = _samples_data(run)
-    sections = [
-        ("curves", "Curves", _curves(run, charts)),
-        ("samples", "Validation samples", _samples(run, samples)),
-        ("data", "Data and model", _data_and_model(run)),
+    sections = [("curves", "Curves", _curves(run, charts)), ("samples", "Validation samples", _samples(run, samples))]
+    data = {"charts": charts, "marks": marks_of(run), "samples": samples}
+    if result:
+        more = test_set_charts(result)
+        shown = [test_set_scores(result), chart_figures(more, first=len(charts))]
+        sections.append(("test", "Test set", joined(shown)))
+        sections.append(("sentences", "Best and worst sentences", best_and_worst(result, run.config.data.tgt_lang)))
+        data["charts"] = charts + more
+        if result.traced:
+            sentence, trace = result.traced
+            sections.append(("attention", "Attention", attention_figure(sentence, trace, run.config.data.tgt_lang)))
+            data["attention"] = attention_data(trace)
+    sections += [
+        ("data", "Data and model", _data_and_model(run, result)),
         ("settings", "Settings", _settings(run)),
         ("reproduce", "Environment and reproduction", _environment(run)),
     ]
@@ -34,13 +59,12 @@ def render(run: Contents) -> str:
     body = joined(
         [
             element("header", element("h1", f"Run {run.name}"), element("p", describe_state(run), class_="notice")),
-            _tiles(run),
+            _tiles(run, result),
             element("nav", joined(links), class_="contents", aria_label="Contents"),
             *(section(anchor, title, content) for anchor, title, content in sections),
             footer(shlex.join(["mtformer", "report", str(run.folder.path)])),
         ]
     )
-    data = {"charts": charts, "marks": marks_of(run), "samples": samples}
     return assemble(f"Run {run.name}", body, data=data, assets=ASSETS)
 
 
@@ -64,11 +88,14 @@ def describe_state(run: Contents) -> str:
     return f"{languages}, {state}: {at} of training{missing}."
 
 
-def _tiles(run: Contents) -> Html:
+def _tiles(run: Contents, result: TestSet | None) -> Html:
     def tile(name: str, value: object, note: object = "") -> Html:
         return element("div", element("dt", name), element("dd", value, element("small", note) if note else ""))
 
     tiles = []
+    if result:
+        first = result.scores[0]
+        tiles.append(tile(f"test {first.name}", f"{first.value:.2f}", f"95 % interval {interval(first)}"))
     if best := run.best:
         metric = f"valid_{run.metric}"
         at = f"at step {best['step']:,}"
@@ -141,17 +168,14 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
     if not data["steps"]:
         return element("p", "No samples have been recorded.")
     last = len(data["steps"]) - 1
+    texts = run.samples[-1]["samples"][: len(data["sentences"])]
     cards = [
         sentence_card(
-            [
-                ("source", sample["src"], None),
-                ("reference", "", "reference"),
-                ("translation", "", "hypothesis"),
-                ("since before", "", "change"),
-            ],
+            [("source", sample["src"], None), ("reference", "", "reference"), ("translation", "", "hypothesis")],
+            title=element("span", class_="change"),
             id_=f"sample-{i}",
         )
-        for i, sample in enumerate(run.samples[-1]["samples"][: len(data["sentences"])])
+        for i, sample in enumerate(texts)
     ]
     slider = element("input", type="range", min=0, max=last, value=last, aria_label="Validation")
     return joined(
@@ -163,32 +187,14 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
     )
 
 
-LEGEND = Html(
-    'Words that the reference has in another way are marked: <mark class="missing">only in the reference</mark>, '
-    '<mark class="extra">only in the translation</mark>.'
-)
-
-
-def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
-    """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
-    shown = (element("dt", name) + element("dd", text, class_=class_) for name, text, class_ in rows)
-    return element(
-        "div",
-        element("p", title, class_="score") if title else "",
-        element("dl", joined(map(Html, shown))),
-        class_="sentence",
-        id=id_,
-    )
-
-
-def _data_and_model(run: Contents) -> Html:
+def _data_and_model(run: Contents, result: TestSet | None) -> Html:
     config, data = run.config.data, run.data
     rows = [
         [part, joined(map(source_label, sources), "; "), count]
         for part, sources, count in (
             ("train", config.train, data.get("pairs")),
             ("valid", config.valid, data.get("valid_pairs")),
-            ("test", config.test, None),
+            ("test", config.test, len(result.sentences) if result else None),
         )
         if sources
     ]

@@ -11,14 +11,21 @@ from mtformer.report.contents import Contents, differing_settings
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
 from mtformer.report.elements import Html, element, joined, section, table
 from mtformer.report.page import ASSETS, SHOWN_AS, describe_state, footer, score, short
+from mtformer.report.results import interval
+from mtformer.report.test_set import TestSet
 
 
-def render_side_by_side(runs: Sequence[Contents]) -> str:
-    """Return the page of several runs."""
+def render_side_by_side(runs: Sequence[Contents], results: Sequence[TestSet | None]) -> str:
+    """Return the page of several runs.
+
+    Args:
+        runs: what is recorded of them.
+        results: how the model of each translates its test set, where that is known.
+    """
     names = distinct_names(runs)
     charts = curves_side_by_side(runs)
     sections = [
-        ("scores", "Scores", _scores(runs, names)),
+        ("scores", "Scores", joined([_test_scores(results, names), _scores(runs, names)])),
         ("curves", "Curves", joined([controls(charts), chart_figures(charts)])),
         ("settings", "Settings that differ", _settings(runs, names)),
     ]
@@ -37,6 +44,25 @@ def render_side_by_side(runs: Sequence[Contents]) -> str:
     )
     data = {"charts": charts, "marks": [], "namesRuns": True}
     return assemble(title, body, data=data, assets=ASSETS)
+
+
+def _test_scores(results: Sequence[TestSet | None], names: Sequence[str]) -> Html:
+    known = [(name, result) for name, result in zip(names, results, strict=True) if result]
+    if not known:
+        return Html()
+    metrics = [score.name for score in known[0][1].scores]
+    rows = [
+        [name, *(cell for score in result.scores for cell in (f"{score.value:.2f}", interval(score)))]
+        for name, result in known
+    ]
+    head = ["run", *(title for metric in metrics for title in (f"test {metric}", "95 % interval"))]
+    notes = []
+    if len({result.fingerprint for _, result in known}) > 1:
+        notes.append("The runs have different test sets: their test scores cannot be compared.")
+    recipes = {tuple(score.signature for score in result.scores) for _, result in known}
+    notes.append("Signatures: " if len(recipes) == 1 else "The scores have different recipes, and cannot be compared: ")
+    codes = (element("code", signature) for recipe in sorted(recipes) for signature in recipe)
+    return joined([table(head, rows, numbers=range(1, len(head))), element("p", " ".join(notes), joined(codes, " "))])
 
 
 def _scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:

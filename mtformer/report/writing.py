@@ -9,18 +9,23 @@ from mtformer.files import require_distinct, write_atomically
 from mtformer.report.contents import gather
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
+from mtformer.report.test_set import translate_test_set
 from mtformer.runs import RunFolder
 
 log = logging.getLogger(__name__)
 
 
-def write_report(paths: Sequence[Path], output: Path | None = None) -> Path:
+def write_report(
+    paths: Sequence[Path], output: Path | None = None, *, with_test: bool = True, device: str = "auto"
+) -> Path:
     """Write the page of the runs in ``paths`` and return where it is.
 
     Args:
         paths: the folders of runs.
         output: the file to write. Default: ``report.html`` in the folder of the run; of several runs, in the folder
             that contains the first.
+        with_test: translate the test sets, to show how well the models do.
+        device: where to translate.
 
     Raises:
         UserError: one of ``paths`` is not the folder of a run, or ``output`` belongs to one.
@@ -29,7 +34,8 @@ def write_report(paths: Sequence[Path], output: Path | None = None) -> Path:
     runs = [gather(path) for path in paths]
     target = output or (runs[0].folder if len(runs) == 1 else RunFolder(paths[0].parent)).report
     require_distinct(target, [file for run in runs for file in _files_of(run.folder)])
-    _write(target, render(runs[0]) if len(runs) == 1 else render_side_by_side(runs))
+    results = [translate_test_set(run, device) if with_test else None for run in runs]
+    _write(target, render(runs[0], results[0]) if len(runs) == 1 else render_side_by_side(runs, results))
     return target
 
 

@@ -1,0 +1,145 @@
+"""How a run's model translates its test set: scores, the best and the worst sentences, attention."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtformer.bundle import load_bundle
+from mtformer.errors import UserError
+from mtformer.evaluate.analysis import Analysis, analyse
+from mtformer.evaluate.evaluation import best_translations
+from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
+from mtformer.evaluate.testsets import joined, read_eval_sets
+from mtformer.explain.trace import Trace
+from mtformer.report.contents import Contents
+from mtformer.translator import Translator
+
+log = logging.getLogger(__name__)
+
+SENTENCE_METRIC = "chrF2"  # steadier than BLEU on a single sentence, and meaningful without words
+
+_N_RESAMPLES = 1_000
+_N_WORST, _N_BEST = 8, 4
+_TOKENS_OF_TRACE = range(8, 40)  # of a sentence that makes a good picture of attention: more cannot be read
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of the test set.
+
+    Attributes:
+        number: its place, from 1.
+        src: the source.
+        ref: the first reference.
+        hyp: the translation.
+        score: chrF2 of the translation.
+    """
+
+    number: int
+    src: str
+    ref: str
+    hyp: str
+    score: float
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A translated test set.
+
+    Attributes:
+        name: where it comes from.
+        fingerprint: a digest of its text.
+        n_references: for each sentence.
+        step: of the training that the model is from; None if the model does not say.
+        search: how the translations were searched for.
+        scores: of the whole set, with confidence intervals.
+        analysis: what the scores do not say.
+        sentences: all of them.
+        traced: one of them, and how it was translated; None if all are long.
+    """
+
+    name: str
+    fingerprint: str
+    n_references: int
+    step: int | None
+    search: str
+    scores: list[Score]
+    analysis: Analysis
+    sentences: list[Sentence]
+    traced: tuple[Sentence, Trace] | None
+
+    __test__ = False  # for pytest, which takes the name for that of a class of tests
+
+    @property
+    def worst(self) -> list[Sentence]:
+        """The sentences with the lowest scores, the worst first."""
+        return sorted(self.sentences, key=lambda sentence: (sentence.score, -len(sentence.ref)))[:_N_WORST]
+
+    @property
+    def best(self) -> list[Sentence]:
+        """The sentences with the highest scores; of equal ones, the longest."""
+        return sorted(self.sentences, key=lambda sentence: (-sentence.score, -len(sentence.ref)))[:_N_BEST]
+
+
+def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
+    """Translate the test set of a run with its best model and score it; None, with a warning, if that is impossible.
+
+    Raises:
+        MtformerError: the model predicts NaN.
+    """
+    folder = run.folder
+    if not run.config.data.test:
+        log.warning("%s has no test set (data.test): the report has no test scores", folder.path)
+        return None
+    if not folder.bundle.is_file():
+        log.warning("%s has no model yet: the report has no test scores", folder.path)
+        return None
+    try:
+        bundle = load_bundle(folder.bundle)
+        texts = joined(read_eval_sets(folder.bundle, bundle.header))
+    except UserError as error:
+        log.warning("the report has no test scores: %s", error)
+        return None
+    header = bundle.header
+    translator = Translator.from_bundle(bundle, device)
+    hypotheses = [translation.text for translation in best_translations(translator, texts.sources)]
+    tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
+    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=_N_RESAMPLES)
+    of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
+    rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
+    sentences = [Sentence(n, src, ref, hyp, found[SENTENCE_METRIC]) for n, (src, ref, hyp, found) in enumerate(rows, 1)]
+    analysis = analyse(
+        texts.sources,
+        hypotheses,
+        texts.references,
+        src_lang=header.src_lang,
+        tgt_lang=header.tgt_lang,
+        tokenize=tokenize,
+        tokenizer=bundle.tokenizer,
+    )
+    options = translator.options
+    return TestSet(
+        name=texts.name,
+        fingerprint=texts.fingerprint,
+        n_references=len(texts.references),
+        step=int(header.scores["step"]) if "step" in header.scores else None,
+        search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
+        scores=scores,
+        analysis=analysis,
+        sentences=sentences,
+        traced=_traced(translator, sentences),
+    )
+
+
+def _traced(translator: Translator, sentences: Sequence[Sentence]) -> tuple[Sentence, Trace] | None:
+    """Trace the translation with the lowest score, if possible of a sentence that is neither short nor long."""
+    lengths = [len(ids) for ids in translator.tokenizer.encode_src([sentence.src for sentence in sentences])]
+    possible = [
+        (length not in _TOKENS_OF_TRACE, sentence.score, sentence)
+        for length, sentence in zip(lengths, sentences, strict=True)
+        if 1 < length < _TOKENS_OF_TRACE.stop
+    ]
+    if not possible:
+        return None
+    chosen = min(possible, key=lambda item: item[:2])[-1]
+    return chosen, translator.explain(chosen.src)
