@@ -17,6 +17,7 @@ PACKAGES = (
     "versions",
     "logs",
     "progress",
+    "tables",
     "files",
     "hardware",
     "seeds",

@@ -12,6 +12,7 @@ import typer
 
 from mtformer import __version__
 from mtformer.cli import data
+from mtformer.cli.compare import compare
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.explain import explain
 from mtformer.cli.export import export
@@ -53,6 +54,7 @@ app.command()(average)
 app.command()(translate)
 app.command()(explain)
 app.command(name="eval")(evaluate)
+app.command()(compare)
 app.command()(export)
 app.command()(report)
 app.add_typer(data.app, name="data")

@@ -15,6 +15,16 @@ class Format(StrEnum):
     json = "json"
 
 
+class TableFormat(StrEnum):
+    """How ``compare`` prints."""
+
+    text = "text"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
 class Device(StrEnum):
     """Where to compute; ``auto`` takes a GPU when there is one."""
 

@@ -1,5 +1,8 @@
 """What commands print."""
 
+import os
+import sys
+
 from mtformer.text.lines import open_output
 
 
@@ -12,3 +15,8 @@ def print_result(result: object) -> None:
     """
     with open_output(None) as output:
         print(result, file=output)
+
+
+def has_colours() -> bool:
+    """Tell whether standard output is a terminal, and colours are wanted there (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -19,6 +19,7 @@ from sacrebleu.significance import PairedTest
 
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu_tokenize
+from mtformer.progress import Progress
 from mtformer.text.languages import is_written_with_spaces
 
 ALPHA = 0.05  # the level of significance
@@ -72,6 +73,13 @@ class MetricComparison:
     metric: str
     estimates: list[Estimate]
     signatures: tuple[str, str]
+
+    @property
+    def signature(self) -> str:
+        """Both signatures in one, as sacreBLEU orders their parts."""
+        bootstrap, randomization = self.signatures
+        [trials] = [part for part in randomization.split("|") if part.startswith("ar:")]
+        return bootstrap.replace("|seed:", f"|{trials}|seed:")
 
 
 @dataclass(frozen=True)
@@ -135,24 +143,21 @@ def compare_systems(
     streams = [list(stream) for stream in references]
     systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
     metrics = {type(metric).__name__: metric for metric in _metrics(streams, tgt_lang, tokenize)}
-    with _seeded(seed):
-        bootstrap = PairedTest(systems, metrics, None, "bs", n_resamples)
-        randomization = PairedTest(systems, metrics, None, "ar", n_trials)
-        bs_signatures, bs_results = bootstrap()
-        ar_signatures, ar_results = randomization()
     baseline = systems[0][1]
     floors = [_least_p_value(baseline, texts) for _, texts in systems]
-    return Comparison(
-        len(baseline),
-        [
-            MetricComparison(
-                name,
-                _estimates(name, list(hypotheses), floors, bs_results[name], ar_results[name]),
-                (bs_signatures[name].format(), ar_signatures[name].format()),
-            )
-            for name in bs_signatures
-        ],
-    )
+    compared = []
+    with _seeded(seed), Progress("testing", 2 * len(metrics), unit="tests") as progress:
+        for key, metric in metrics.items():  # one by one, for the progress: each test starts from the seed again
+            signatures, results = [], []
+            for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):
+                by_name, found = PairedTest(systems, {key: metric}, None, kind, n_samples)()
+                [(name, signature)] = by_name.items()
+                signatures.append(signature.format())
+                results.append(found[name])
+                progress.advance()
+            estimates = _estimates(name, list(hypotheses), floors, *results)
+            compared.append(MetricComparison(name, estimates, (signatures[0], signatures[1])))
+    return Comparison(len(baseline), compared)
 
 
 def _require_parallel(hypotheses: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]) -> None:
@@ -229,3 +234,36 @@ def _verdict(comparison: MetricComparison, estimate: Estimate) -> str:
     if estimate.outcome is Outcome.unclear:
         return f"no difference between {estimate.system} and {baseline} can be shown: {change}, {p_values}"
     return f"{estimate.system} is {estimate.outcome} than {baseline}: {change}, {p_values}"
+
+
+@dataclass(frozen=True)
+class SentenceDifference:
+    """A sentence that two systems translate differently.
+
+    Attributes:
+        index: its place in the test set, from 0.
+        scores: the chrF2 of both translations.
+        hypotheses: both translations.
+    """
+
+    index: int
+    scores: tuple[float, float]
+    hypotheses: tuple[str, str]
+
+    @property
+    def change(self) -> float:
+        """The second score minus the first."""
+        return self.scores[1] - self.scores[0]
+
+
+def largest_differences(
+    one: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int
+) -> list[SentenceDifference]:
+    """Return the ``n`` sentences whose chrF2 differs most, the largest difference first; none that are equal."""
+    metric = CHRF()
+    found = []
+    for index, (ours, theirs, *targets) in enumerate(zip(one, other, *references, strict=True) if n else ()):
+        if ours != theirs:
+            scores = metric.sentence_score(ours, targets).score, metric.sentence_score(theirs, targets).score
+            found.append(SentenceDifference(index, scores, (ours, theirs)))
+    return sorted(found, key=lambda difference: -abs(difference.change))[:n]

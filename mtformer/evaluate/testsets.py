@@ -13,7 +13,7 @@ from mtformer.bundle import Header
 from mtformer.config import Config, HubDataset, Source, TextFiles, parse_source
 from mtformer.errors import MtformerError, UserError
 from mtformer.runs import RunFolder
-from mtformer.text.languages import base_language
+from mtformer.text.languages import LanguagePair, base_language
 from mtformer.text.lines import read_lines
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_name
 
@@ -66,7 +66,7 @@ def joined(sets: Sequence[EvalSet]) -> EvalSet:
 
 def read_eval_sets(
     path: Path,
-    header: Header,
+    header: Header | LanguagePair,
     *,
     src: Path | None = None,
     ref: Sequence[Path] = (),
@@ -79,7 +79,7 @@ def read_eval_sets(
 
     Args:
         path: the bundle.
-        header: its header, with the languages.
+        header: its header, or else the languages alone.
         src: the source text, with ``ref``.
         ref: one or more reference translations of it.
         data: sources such as ``tsv:test.tsv``, instead of both.

@@ -1,10 +1,34 @@
 """What a language code says about text in that language."""
 
 import re
+from typing import NamedTuple
 
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
+
+
+_SCRIPTS = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7af", "th": "\u0e00-\u0e7f", "zh": "\u4e00-\u9fff"}
+UNDETERMINED = "und"  # ISO 639-2's code of a language that is not known
+
+
+class LanguagePair(NamedTuple):
+    """The codes of two languages."""
+
+    src_lang: str
+    tgt_lang: str
+
+
+def language_of_script(text: str) -> str:
+    """Tell Japanese, Korean, Thai and Chinese by their script; other languages are undetermined.
+
+    A tenth of the letters is enough: Japanese has kana among its characters, and all have names in Latin letters.
+    """
+    n_letters = sum(character.isalpha() for character in text)
+    for language, script in _SCRIPTS.items():
+        if n_letters and len(re.findall(f"[{script}]", text)) > 0.1 * n_letters:
+            return language
+    return UNDETERMINED
 
 
 def base_language(code: str) -> str:

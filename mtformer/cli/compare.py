@@ -1,0 +1,88 @@
+"""``mtformer compare``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtformer.cli.options import BeamOption, Device, DeviceOption, LengthPenaltyOption, TableFormat
+from mtformer.cli.output import has_colours
+from mtformer.errors import UserError
+
+
+def compare(
+    systems: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SYSTEM...",
+            help="Bundles, folders of runs, or files with a translation on each line; the first is the baseline.",
+        ),
+    ],
+    src: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Source text; without it, the test set of the first run.")
+    ] = None,
+    ref: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Its reference; may be repeated. Files of translations need no --src."),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated."
+        ),
+    ] = None,
+    testset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de, where no system is a model.")
+    ] = None,
+    beam_size: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    resamples: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Resampled test sets of the paired bootstrap.")
+    ] = 1_000,
+    trials: Annotated[int, typer.Option(metavar="N", min=1, help="Trials of approximate randomization.")] = 10_000,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=1, envvar="SACREBLEU_SEED", help="The seed of both tests.")
+    ] = 12_345,
+    sentences: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How many of the most different sentences to show.")
+    ] = 5,
+    format: Annotated[TableFormat, typer.Option(help="text, json, or the tables as csv, markdown or latex.")] = (
+        TableFormat.text
+    ),
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write the result instead of standard output.")
+    ] = None,
+    device: DeviceOption = Device.auto,
+) -> None:
+    """Test whether systems translate a test set better or worse than the first one, or chance explains it."""
+    from mtformer.evaluate.comparison_formats import format_comparison
+    from mtformer.evaluate.systems import compare_paths
+    from mtformer.text.languages import LanguagePair
+    from mtformer.text.lines import open_output
+
+    languages = None
+    if pair is not None:
+        languages = LanguagePair(*pair.partition("-")[::2])
+        if not all(languages) or languages.src_lang == languages.tgt_lang:
+            raise UserError(f"--pair {pair}: give two languages as in en-de")
+    with open_output(output) as file:  # opened first: a wrong path must not cost the work
+        result = compare_paths(
+            systems,
+            pair=languages,
+            search={"beam_size": beam_size, "length_penalty": length_penalty},
+            n_resamples=resamples,
+            n_trials=trials,
+            seed=seed,
+            n_sentences=sentences,
+            output=output,
+            device=device,
+            src=src,
+            ref=ref or [],
+            data=data or [],
+            testset=testset or [],
+        )
+        print(format_comparison(result, format, coloured=output is None and has_colours()), file=file)

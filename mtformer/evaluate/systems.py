@@ -1,0 +1,267 @@
+"""Compare models and files of translations on one test set."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import yaml
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.errors import UserError
+from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
+from mtformer.evaluate.evaluation import best_translations
+from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.files import require_distinct
+from mtformer.runs import RunFolder
+from mtformer.text.languages import UNDETERMINED, LanguagePair, language_of_script
+from mtformer.text.lines import read_lines
+from mtformer.translator import Translator
+
+_HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
+
+
+@dataclass(frozen=True)
+class System:
+    """What is compared.
+
+    Attributes:
+        name: short, and different from that of every other system.
+        path: a file of translations, or a bundle.
+        bundle: the model, if it is a bundle.
+    """
+
+    name: str
+    path: Path
+    bundle: Bundle | None
+
+
+@dataclass(frozen=True)
+class SeedGroup:
+    """Runs of one config that differ in nothing but the seed.
+
+    Attributes:
+        name: the names of the runs, as in ``base-{1,2,3}``.
+        systems: their names.
+        scores: by metric, the mean over the runs and the standard deviation (of a sample, with n - 1).
+    """
+
+    name: str
+    systems: list[str]
+    scores: dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class SystemsComparison:
+    """The result of :func:`compare_paths`.
+
+    Attributes:
+        test_set: what the systems were compared on.
+        tgt_lang: its target language.
+        comparison: the scores and tests.
+        groups: several runs of one config with different seeds.
+        differences: by system, the sentences that it translates most differently from the baseline.
+    """
+
+    test_set: EvalSet
+    tgt_lang: str
+    comparison: Comparison
+    groups: list[SeedGroup]
+    differences: dict[str, list[SentenceDifference]]
+
+
+def compare_paths(
+    paths: Sequence[Path],
+    *,
+    pair: LanguagePair | None = None,
+    search: Mapping[str, float | None] | None = None,
+    n_resamples: int,
+    n_trials: int,
+    seed: int,
+    n_sentences: int,
+    output: Path | None = None,
+    device: str = "auto",
+    **texts: Any,
+) -> SystemsComparison:
+    """Translate a test set with each model, and test whether the systems differ from the first one.
+
+    Args:
+        paths: of each system: a bundle, the folder of a run, or a file with a translation on each line.
+        pair: the languages, where no system is a model.
+        search: search options that replace those of the bundles.
+        n_resamples: resampled test sets of the paired bootstrap.
+        n_trials: trials of approximate randomization.
+        seed: of both tests.
+        n_sentences: how many of the most different sentences to return for each system.
+        output: the file that the result will be written to, which must not be one of those read.
+        device: where to compute.
+        **texts: the test set, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; by default that of the run
+            of the first bundle.
+
+    Raises:
+        UserError: a system or the test set cannot be used, or they do not belong together.
+    """
+    systems = _read_systems(paths)
+    models = [system for system in systems if system.bundle]
+    test_set, languages = _test_set(systems, pair, texts)
+    require_distinct(output, [*test_set.files, *(system.path for system in systems)])
+    given = {system.name: _read_hypotheses(system, test_set) for system in systems if not system.bundle}
+    translated = {}
+    for system in models:
+        assert system.bundle
+        translator = Translator.from_bundle(system.bundle, device, **(search or {}))
+        translated[system.name] = [best.text for best in best_translations(translator, test_set.sources)]
+    hypotheses = {system.name: (given | translated)[system.name] for system in systems}
+    tokenize = models[0].bundle.header.bleu_tokenize if models and models[0].bundle else "auto"
+    comparison = compare_systems(
+        hypotheses,
+        test_set.references,
+        tgt_lang=languages.tgt_lang,
+        tokenize=tokenize,
+        n_resamples=n_resamples,
+        n_trials=n_trials,
+        seed=seed,
+    )
+    baseline, *others = hypotheses
+    differences = {
+        other: largest_differences(hypotheses[baseline], hypotheses[other], test_set.references, n_sentences)
+        for other in others
+    }
+    return SystemsComparison(test_set, languages.tgt_lang, comparison, _seed_groups(systems, comparison), differences)
+
+
+def _read_systems(paths: Sequence[Path]) -> list[System]:
+    """Find out what each path is, and load the bundles."""
+    if len(paths) < 2:
+        raise UserError("a comparison needs two systems or more")
+    files = [_file_of(path) for path in paths]
+    for path, file in zip(paths, files, strict=True):
+        if sum(file == other for other in files) > 1:
+            raise UserError(f"{path} is given twice: a system cannot be compared with itself")
+    bundles = [load_bundle(file) if file.suffix == ".safetensors" else None for file in files]
+    return [System(*found) for found in zip(_names(paths, files), files, bundles, strict=True)]
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file of a system: the bundle of a run, or the path itself."""
+    if not path.is_dir():
+        return path
+    bundle = RunFolder(path).bundle
+    if not bundle.is_file():
+        raise UserError(f"{path} is not the folder of a run with a model: there is no {bundle}")
+    return bundle
+
+
+def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
+    """Name systems after the folder of their run or their file; by their whole paths if that is ambiguous."""
+    short = [file.resolve().parent.name if RunFolder(file.parent).bundle == file else file.name for file in files]
+    return short if len(set(short)) == len(short) else [str(path) for path in paths]
+
+
+def _test_set(
+    systems: Sequence[System], pair: LanguagePair | None, texts: Mapping[str, Any]
+) -> tuple[EvalSet, LanguagePair]:
+    """Read the test set, and tell its languages."""
+    models = [(system, system.bundle) for system in systems if system.bundle]
+    if not models:
+        return _test_set_of_files(pair, texts)
+    if pair is not None:
+        raise UserError("--pair is for files of translations alone: a model knows its languages")
+    first, bundle = models[0]
+    languages = _languages(bundle)
+    for other, its_bundle in models[1:]:
+        if _languages(its_bundle) != languages:
+            names = " to ".join(languages), " to ".join(_languages(its_bundle))
+            raise UserError(f"{first.name} translates {names[0]}, {other.name} {names[1]}: they cannot be compared")
+    test_set = joined(read_eval_sets(first.path, bundle.header, **texts))
+    if not any(texts.values()):
+        for other, its_bundle in models[1:]:
+            _require_same_test_set(test_set, first, other, its_bundle)
+    return test_set, languages
+
+
+def _languages(bundle: Bundle) -> LanguagePair:
+    return LanguagePair(bundle.header.src_lang, bundle.header.tgt_lang)
+
+
+def _require_same_test_set(test_set: EvalSet, first: System, other: System, bundle: Bundle) -> None:
+    try:
+        its_set = joined(read_eval_sets(other.path, bundle.header))
+    except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
+        return
+    if its_set.fingerprint != test_set.fingerprint:
+        raise UserError(f"the runs of {first.name} and {other.name} have different test sets: {_HOW_TO_NAME_ONE}")
+
+
+def _test_set_of_files(pair: LanguagePair | None, texts: Mapping[str, Any]) -> tuple[EvalSet, LanguagePair]:
+    """Read the test set where no system is a model: references alone are enough."""
+    references = texts.get("ref", ())
+    if not any(texts.values()):
+        raise UserError("files of translations need references: give --ref, --data or --testset")
+    if references and not texts.get("src"):
+        if texts.get("data") or texts.get("testset"):
+            raise UserError("give --ref, or --data, or --testset, not several of them")
+        streams = [list(read_lines(path)) for path in references]
+        for path, stream in zip(references, streams, strict=True):
+            if not stream:
+                raise UserError(f"the reference {path} is empty")
+            if len(stream) != len(streams[0]):
+                raise UserError(f"{references[0]} has {len(streams[0]):,} lines, {path} has {len(stream):,}")
+        test_set = EvalSet(str(references[0]), [""] * len(streams[0]), streams, list(references))
+    elif pair is None and not references:
+        raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
+    else:
+        test_set = joined(read_eval_sets(Path(), pair or LanguagePair(UNDETERMINED, UNDETERMINED), **texts))
+    language = language_of_script("\n".join(test_set.references[0]))
+    return test_set, pair or LanguagePair(UNDETERMINED, language)
+
+
+def _read_hypotheses(system: System, test_set: EvalSet) -> list[str]:
+    lines = list(read_lines(system.path))
+    n_sentences = len(test_set.references[0])
+    if not lines:
+        raise UserError(f"{system.path} is empty: it should have {n_sentences:,} translations, one a line")
+    if len(lines) != n_sentences:
+        raise UserError(f"{system.path} has {len(lines):,} lines, the test set {test_set.name} has {n_sentences:,}")
+    return lines
+
+
+def _seed_groups(systems: Sequence[System], comparison: Comparison) -> list[SeedGroup]:
+    """Find the runs that differ in their seeds only, by the ``config.yaml`` beside their bundles."""
+    found: dict[str, dict[Any, str]] = defaultdict(dict)
+    for system in systems:
+        if system.bundle and (config := _read_config(system.path.parent)):
+            training = dict(config["training"])
+            seed = training.pop("seed")
+            found[yaml.safe_dump(config | {"training": training})].setdefault(seed, system.name)
+    scores = {
+        metric.metric: {estimate.system: estimate.score for estimate in metric.estimates}
+        for metric in comparison.metrics
+    }
+    groups = []
+    for names in (list(by_seed.values()) for by_seed in found.values() if len(by_seed) > 1):
+        of_group = {metric: [values[name] for name in names] for metric, values in scores.items()}
+        summary = {metric: (fmean(values), stdev(values)) for metric, values in of_group.items()}
+        groups.append(SeedGroup(_common_name(names), names, summary))
+    return groups
+
+
+def _read_config(run: Path) -> dict[str, Any] | None:
+    """Read what determines a run, without its name and the circumstances; None if there is no config."""
+    try:
+        config = yaml.safe_load(RunFolder(run).config.read_text(encoding="utf-8"))
+        fingerprints = config["provenance"]["fingerprints"]
+        return {k: v for k, v in config.items() if k not in ("run", "provenance")} | {"fingerprints": fingerprints}
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        return None
+
+
+def _common_name(names: Sequence[str]) -> str:
+    """Join names as a shell would take them apart: ``base-1`` and ``base-2`` to ``base-{1,2}``."""
+    length = 0
+    while len({name[: length + 1] for name in names}) == 1:
+        length += 1
+    prefix = names[0][:length].rstrip("0123456789")
+    return f"{prefix}{{{','.join(name.removeprefix(prefix) for name in names)}}}"

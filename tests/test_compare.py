@@ -1,0 +1,240 @@
+"""``mtformer compare``: what it accepts, what it shows, and what it refuses."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from conftest import Project
+
+from mtformer.bundle import load_bundle, save_bundle
+from mtformer.cli.output import has_colours
+from mtformer.evaluate.comparison import compare_systems
+from mtformer.text.languages import language_of_script
+
+FIXTURES = Path(__file__).parent / "fixtures"
+PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-2.json").read_text("utf-8"))]
+QUICK = ("--resamples", "200", "--trials", "200", "--beam-size", "1")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Project:
+    """A folder with a test set of eight sentences."""
+    (tmp_path / "test.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS), encoding="utf-8")
+    for name, lines in (("src.txt", [src for src, _ in PAIRS]), ("ref.txt", [tgt for _, tgt in PAIRS])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return Project(tmp_path, tmp_path / "none.yaml")
+
+
+def write_lines(place: Project, name: str, change: Callable[[str], str]) -> list[str]:
+    lines = [change(tgt) for _, tgt in PAIRS]
+    (place.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return lines
+
+
+def make_run(place: Project, name: str, *, noise: float = 0.0, seed: int = 1, **config: Any) -> Path:
+    """Make the folder of a run, whose model knows the test set by heart except for the noise in its weights."""
+    run = place.folder / "runs" / name
+    run.mkdir(parents=True)
+    bundle = load_bundle(FIXTURES / "bundle-2.safetensors")
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bundle.model.parameters():
+            parameter.add_(noise * torch.randn_like(parameter))
+    save_bundle(run / "model.safetensors", bundle)
+    source = {"tsv": "test.tsv"}
+    sections: dict[str, Any] = {
+        "data": {"src_lang": "en", "tgt_lang": "de", "train": [source], "valid": [source], "test": [source]},
+        "training": {"seed": seed},
+        "run": {"name": name},
+        "provenance": {"fingerprints": {"train": "a"}, "versions": {"mtformer": name}},
+    }
+    (run / "config.yaml").write_text(yaml.safe_dump(sections | config), encoding="utf-8")
+    return run
+
+
+def test_a_model_and_a_file_are_compared_on_the_test_set_of_the_run(place: Project) -> None:
+    make_run(place, "good")
+    lines = write_lines(place, "bad.txt", lambda text: text.replace("e", "i").replace(" ist", ""))
+    result = place.mtformer("compare", "bad.txt", "runs/good", *QUICK)
+    assert (result.status, result.stderr) == (0, "")
+    expected = compare_systems(
+        {"bad.txt": lines, "good": [tgt for _, tgt in PAIRS]},
+        [[tgt for _, tgt in PAIRS]],
+        tgt_lang="de",
+        n_resamples=200,
+        n_trials=200,
+    )
+    for sentence in expected.verdicts():
+        assert sentence + "\n" in result.stdout
+    assert "good is better than bad.txt: +" in result.stdout
+    assert "test.tsv: 8 sentences, fingerprint " in result.stdout
+    assert "BLEU: nrefs:1|bs:200|ar:200|seed:12345|case:mixed|" in result.stdout
+    assert "  source     The kettle is empty.\n  reference  Der Kessel ist leer.\n" in result.stdout
+    assert "  bad.txt    [-Dir Kissil liir-].\n  good       {+Der Kessel ist leer+}.\n" in result.stdout
+    assert place.mtformer("compare", "bad.txt", "runs/good", *QUICK).stdout == result.stdout
+    other = place.mtformer("compare", "bad.txt", "runs/good", *QUICK, env={"SACREBLEU_SEED": "7"})
+    assert "|seed:7|" in other.stdout
+    assert other.stdout.replace("seed:7", "seed:12345") != result.stdout
+
+
+def test_a_run_its_bundle_and_a_file_of_its_translations_are_the_same_system(place: Project) -> None:
+    make_run(place, "one")
+    bundle = Path(shutil.copy(place.folder / "runs/one/model.safetensors", place.folder / "two.safetensors"))
+    write_lines(place, "three.txt", str)
+    result = place.mtformer("compare", "runs/one", bundle, "three.txt", *QUICK, "--format", "json")
+    shown = json.loads(result.stdout)
+    assert shown["systems"] == ["one", "two.safetensors", "three.txt"]
+    for metric in shown["metrics"]:
+        assert [system.get("p_bootstrap") for system in metric["systems"]] == [None, 1.0, 1.0]
+        assert [system.get("p_randomization") for system in metric["systems"]] == [None, 1.0, 1.0]
+    assert all(text.startswith("no difference between ") for text in shown["verdicts"])
+    assert shown["differences"] == {"two.safetensors": [], "three.txt": []}
+
+
+def test_runs_that_differ_in_the_seed_only_are_shown_with_mean_and_standard_deviation(place: Project) -> None:
+    for seed in (1, 2, 3):
+        make_run(place, f"noisy-{seed}", noise=0.15, seed=seed)
+    make_run(place, "other", noise=0.15, seed=4, training={"seed": 4, "label_smoothing": 0.2})
+    runs = ["runs/other", "runs/noisy-1", "runs/noisy-2", "runs/noisy-3"]
+    shown = json.loads(place.mtformer("compare", *runs, *QUICK, "--format", "json").stdout)
+    [group] = shown["groups"]
+    assert (group["name"], group["systems"]) == ("noisy-{1,2,3}", ["noisy-1", "noisy-2", "noisy-3"])
+    rows = []
+    for metric in shown["metrics"]:
+        scores = [system["score"] for system in metric["systems"][1:]]
+        found = group["scores"][metric["name"]]
+        assert (found["mean"], found["sd"]) == pytest.approx((mean(scores), stdev(scores)))
+        rows.append(f"{mean(scores):.2f} ± {stdev(scores):.2f}")
+    assert group["scores"]["BLEU"]["sd"] > 0
+    text = place.mtformer("compare", *runs, *QUICK).stdout
+    assert "mean ± standard deviation" in text
+    assert all(row in text for row in rows)
+    markdown = place.mtformer("compare", *runs, *QUICK, "--format", "markdown").stdout
+    assert f"| noisy-{{1,2,3}}, 3 seeds | {' | '.join(rows)} |\n" in markdown
+    latex = place.mtformer("compare", *runs, *QUICK, "--format", "latex").stdout
+    assert f"noisy-\\{{1,2,3\\}}, 3 seeds & {' & '.join(rows)} \\\\\n".replace("±", "$\\pm$") in latex
+
+
+def test_tables_agree_with_each_other(place: Project) -> None:
+    write_lines(place, "a_b.txt", lambda text: text.lower())
+    write_lines(place, "c.txt", lambda text: text.replace(".", ""))
+    command = ["compare", "a_b.txt", "c.txt", "--ref", "ref.txt", *QUICK, "--format"]
+    shown = json.loads(place.mtformer(*command, "json").stdout)
+    rows = list(csv.DictReader(io.StringIO(place.mtformer(*command, "csv").stdout)))
+    assert [(row["system"], row["metric"]) for row in rows] == [
+        (system, metric) for metric in ("BLEU", "chrF2", "TER") for system in ("a_b.txt", "c.txt")
+    ]
+    for row, system in zip(rows, [system for metric in shown["metrics"] for system in metric["systems"]], strict=True):
+        assert float(row["score"]) == pytest.approx(system["score"], rel=1e-5)
+        assert float(row["high"]) - float(row["low"]) == pytest.approx(2 * system["ci"], abs=1e-3)
+        assert row["outcome"] == system.get("outcome", "")
+    bleu, chrf, ter = (
+        f"{metric['systems'][0]['score']:.2f} ± {metric['systems'][0]['ci']:.2f}" for metric in shown["metrics"]
+    )
+    markdown = place.mtformer(*command, "markdown").stdout.splitlines()
+    assert markdown[:2] == ["| system | BLEU | chrF2 | TER |", "| --- | ---: | ---: | ---: |"]
+    assert markdown[2] == f"| a_b.txt | {bleu} | {chrf} | {ter} |"
+    latex = place.mtformer(*command, "latex").stdout
+    assert f"a\\_b.txt & {bleu} & {chrf} & {ter} \\\\\n".replace("±", "$\\pm$") in latex
+    assert latex.endswith("\\bottomrule\n\\end{tabular}\n")
+    written = place.mtformer(*command, "csv", "--output", "table.csv")
+    assert written.stdout == ""
+    assert list(csv.DictReader((place.folder / "table.csv").read_text(encoding="utf-8").splitlines())) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "tokenize"),
+    [("我吃了苹果", "zh", "zh"), ("私はりんごを食べた", "ja", "char"), ("나는 사과를 먹었다", "ko", "char")],
+)
+def test_without_a_model_the_script_of_the_references_tells_how_to_count_words(
+    text: str, language: str, tokenize: str, place: Project
+) -> None:
+    assert language_of_script(text) == language
+    assert language_of_script("ein Apfel 苹果 und noch ein Apfel und noch einer") == "und"
+    for name in ("ref", "a", "b"):
+        (place.folder / name).write_text(f"{text}\n{text}。\n", encoding="utf-8")
+    shown = json.loads(place.mtformer("compare", "a", "b", "--ref", "ref", *QUICK, "--format", "json").stdout)
+    assert shown["metrics"][0]["systems"][0]["score"] == pytest.approx(100)
+    assert f"|tok:{tokenize}" in shown["metrics"][0]["signatures"]["bootstrap"]
+    assert "asian:" + ("no" if language == "ko" else "yes") in shown["metrics"][2]["signatures"]["bootstrap"]
+
+
+def test_colours_mark_differences_on_a_terminal_unless_they_are_not_wanted(
+    place: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(place, "a.txt", str)
+    write_lines(place, "b.txt", lambda text: text.replace("leer", "voll"))
+    command = ["compare", "a.txt", "b.txt", "--ref", "ref.txt", *QUICK]
+    assert "ist [-leer-]." in place.mtformer(*command).stdout
+    monkeypatch.setattr("mtformer.cli.compare.has_colours", lambda: True)
+    assert "ist \x1b[31mleer\x1b[0m." in place.mtformer(*command).stdout
+    assert place.mtformer(*command, "--output", "plain.txt").status == 0
+    assert "\x1b" not in (place.folder / "plain.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "coloured"), [(True, "", True), (True, "1", False), (False, "", False)]
+)
+def test_only_a_terminal_has_colours_and_only_without_no_color(
+    terminal: bool, environment: str, coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: terminal))
+    monkeypatch.setenv("NO_COLOR", environment)
+    monkeypatch.setenv("TERM", "xterm")
+    assert has_colours() is coloured
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["a.txt"], "a comparison needs two systems or more"),
+        (["a.txt", "./a.txt", "--ref", "ref.txt"], "a.txt is given twice: a system cannot be compared with itself"),
+        (["a.txt", "ref.txt"], "files of translations need references: give --ref, --data or --testset"),
+        (["a.txt", "missing.txt", "--ref", "ref.txt"], "cannot read missing.txt: No such file or directory"),
+        (["a.txt", "short.txt", "--ref", "ref.txt"], "short.txt has 7 lines, the test set ref.txt has 8"),
+        (["a.txt", "empty.txt", "--ref", "ref.txt"], "empty.txt is empty: it should have 8 translations, one a line"),
+        (["a.txt", "b.txt", "--ref", "empty.txt"], "the reference empty.txt is empty"),
+        (["a.txt", "b.txt", "--ref", "ref.txt", "--ref", "short.txt"], "ref.txt has 8 lines, short.txt has 7"),
+        (["a.txt", "b.txt", "--ref", "ref.txt", "--data", "tsv:test.tsv"], "give --ref, or --data, or --testset"),
+        (["a.txt", "b.txt", "--data", "tsv:test.tsv"], "the files do not tell their languages: give --pair"),
+        (["a.txt", "b.txt", "--ref", "ref.txt", "--pair", "de"], "--pair de: give two languages as in en-de"),
+        (["a.txt", "runs/one", "--pair", "en-de"], "--pair is for files of translations alone"),
+        (["runs", "runs/one"], "runs is not the folder of a run with a model: there is no runs/model.safetensors"),
+        (["runs/one", "runs/reverse"], "one translates en to de, reverse de to en: they cannot be compared"),
+        (["runs/one", "runs/elsewhere"], "the runs of one and elsewhere have different test sets: name one with"),
+        (["a.txt", "runs/one", "--output", "test.tsv"], "test.tsv is both input and output"),
+        (["a.txt", "b.txt", "--ref", "ref.txt", "--output", "b.txt"], "b.txt is both input and output"),
+        (["a.txt", "runs/one/model.safetensors", "--output", "runs/one/model.safetensors"], "both input and output"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_sentence(arguments: list[str], told: str, place: Project) -> None:
+    for name in ("a.txt", "b.txt"):
+        write_lines(place, name, str)
+    (place.folder / "short.txt").write_text("x\n" * 7)
+    (place.folder / "empty.txt").touch()
+    if any("runs" in argument for argument in arguments):
+        run = make_run(place, "one")
+        elsewhere = make_run(place, "elsewhere")
+        config = (elsewhere / "config.yaml").read_text()
+        (place.folder / "other.tsv").write_text("A kettle.\tEin Kessel.\n")
+        (elsewhere / "config.yaml").write_text(config.replace("test.tsv", "other.tsv"))
+        bundle = load_bundle(run / "model.safetensors")
+        header = bundle.header.model_copy(update={"src_lang": "de", "tgt_lang": "en"})
+        (place.folder / "runs" / "reverse").mkdir()
+        save_bundle(place.folder / "runs/reverse/model.safetensors", replace(bundle, header=header))
+    before = {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()}
+    result = place.mtformer("compare", *arguments, *QUICK)
+    assert (result.status, result.stdout) == (2, "")
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()} == before
