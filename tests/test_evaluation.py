@@ -41,7 +41,7 @@ def test_the_result_is_returned_and_nothing_is_printed(
         bundle, src=trained.folder / "test.en", ref=[trained.folder / "test.de"], search={"beam_size": 1}
     )
     assert [score.name for score in result.total.scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
-    assert (len(result.hypotheses), result.options.beam_size, result.model) == (20, 1, bundle)
+    assert (len(result.hypotheses), result.model.options.beam_size, result.model.path) == (20, 1, bundle)
     assert capfd.readouterr().out == ""
 
 
@@ -224,7 +224,7 @@ def test_sentences_are_saved_with_their_scores(copied: Project) -> None:
         (["--src", "none.en", "--ref", "test.de"], "cannot read none.en"),
         (["--src", "empty", "--ref", "empty"], "the test set empty is empty"),
         (["--data", "tsv:a.tsv", "--testset", "wmt14"], "not several of them"),
-        (["--output", "out", "--save", "out"], "name another file"),
+        (["--output", "out", "--save", "out"], "name two files"),
         (["--save", "-"], "standard output has the scores"),
     ],
 )

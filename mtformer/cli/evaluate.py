@@ -11,8 +11,10 @@ from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
 if TYPE_CHECKING:
-    from mtformer.evaluate.analysis import Bucket
-    from mtformer.evaluate.evaluation import Evaluation, SetResult
+    from mtformer.evaluate.protocols import ProtocolResult
+    from mtformer.evaluate.results import Evaluation
+    from mtformer.evaluate.stress import StressResult
+    from mtformer.evaluate.testsets import TextOptions
 
 
 def evaluate(
@@ -33,6 +35,15 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
     ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a."
+        ),
+    ] = None,
+    stress: Annotated[
+        bool, typer.Option("--stress", help="Score perturbed text: all caps, typos, an emoji appended and others.")
+    ] = False,
     beam_size: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
     comet: Annotated[
@@ -53,53 +64,34 @@ def evaluate(
 ) -> None:
     """Score a model on a test set: BLEU, chrF and TER, with sacreBLEU's signatures."""
     from mtformer.evaluate.evaluation import evaluate_model
+    from mtformer.evaluate.protocols import find_protocol, run_protocol
+    from mtformer.evaluate.stress import stress_model
     from mtformer.runs import find_model
 
     for option, path in (("--output", output), ("--save", save)):
         if str(path) == "-":
             raise UserError(f"{option} -: standard output has the scores; name a file")
-    result = evaluate_model(
-        find_model(model),
-        src=src,
-        ref=ref or [],
-        data=data or [],
-        testset=testset or [],
-        search={"beam_size": beam_size, "length_penalty": length_penalty},
-        comet=comet,
-        output=output,
-        save=save,
-        device=device,
-    )
-    print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if json else _as_text(result))
-
-
-def _as_text(result: "Evaluation") -> str:
-    if len(result.results) == 1:
-        blocks = [_block(result.total)]
+    search = {"beam_size": beam_size, "length_penalty": length_penalty}
+    others = {"--testset": testset, "--comet": comet, "--save": save, "--stress": stress or None}
+    if protocol is not None:
+        _refuse("--protocol", others | {"--beam-size": beam_size, "--length-penalty": length_penalty})
+    elif stress:
+        _refuse("--stress", {"--comet": comet, "--output": output})
+    chosen = None if protocol is None else find_protocol(protocol)
+    bundle = find_model(model)
+    texts: TextOptions = {"src": src, "ref": ref or [], "data": data or [], "testset": testset or []}
+    result: Evaluation | ProtocolResult | StressResult
+    if chosen is not None:
+        result = run_protocol(bundle, chosen, output=output, device=device, **texts)
+    elif stress:
+        result = stress_model(bundle, search=search, save=save, device=device, **texts)
     else:
-        blocks = [f"{one.name}\n{_block(one)}" for one in result.results]
-        blocks.append(f"together\n{_block(result.total)}")
-    if result.command is not None:
-        blocks.append(f"The same scores from sacreBLEU:\n{result.command}")
-    return "\n\n".join(blocks)
+        result = evaluate_model(bundle, search=search, comet=comet, output=output, save=save, device=device, **texts)
+    print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if json else result.to_text())
 
 
-def _block(result: "SetResult") -> str:
-    """Show the scores first, one a line, then what explains them."""
-    analysis, likelihood = result.analysis, result.likelihood
-    lines = [f"{score.name:<7} {score.value:6.2f}  {score.signature}" for score in result.scores]
-    share = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
-    lines.append(f"{result.n_sentences:,} sentences: {share}, length ratio {result.length_ratio:.3f}")
-    if likelihood.loss is not None:
-        excluded = f" ({likelihood.n_excluded:,} sentences excluded)" if likelihood.n_excluded else ""
-        lines.append(f"loss {likelihood.loss:.3f}, perplexity {likelihood.perplexity:.2f}{excluded}")
-    lines += _buckets("BLEU by words", analysis.by_length)
-    lines += _buckets("F1 by tokens of a word", analysis.by_tokens)
-    return "\n".join(lines)
-
-
-def _buckets(title: str, buckets: "list[Bucket]") -> list[str]:
-    """Show buckets on one line; a single one says nothing new."""
-    if len(buckets) < 2:
-        return []
-    return [f"{title}: " + ", ".join(f"{one.label}: {one.score:.1f} ({one.count:,})" for one in buckets)]
+def _refuse(option: str, others: dict[str, object]) -> None:
+    """Refuse the options that do not go with ``option``."""
+    for name, value in others.items():
+        if value is not None:
+            raise UserError(f"{option} and {name} do not go together")

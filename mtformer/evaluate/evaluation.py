@@ -3,152 +3,58 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Unpack
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
-from mtformer.evaluate.analysis import Analysis, analyse
+from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.comet import comet_scores, require_comet
 from mtformer.evaluate.likelihood import Likelihood, likelihoods
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sacrebleu_command, sentence_scores
-from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
+from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.hardware import pick_device
 from mtformer.progress import Progress
 from mtformer.runs import RunFolder
-from mtformer.search import SearchOptions
 from mtformer.text.lines import open_output
 from mtformer.translator import Translation, Translator
-from mtformer.versions import versions
-
-
-@dataclass(frozen=True)
-class SetResult:
-    """The result on one test set, or on several put together.
-
-    Attributes:
-        name: of the test set.
-        fingerprint: a digest of its sources and references.
-        n_sentences: its size.
-        scores: BLEU, chrF2, chrF2++, TER and, if asked for, COMET.
-        likelihood: loss and perplexity of the first reference.
-        analysis: what the scores do not say.
-    """
-
-    name: str
-    fingerprint: str
-    n_sentences: int
-    scores: list[Score]
-    likelihood: Likelihood
-    analysis: Analysis
-
-    @property
-    def length_ratio(self) -> float:
-        """The length of the translations over that of the references, in words as BLEU counts them."""
-        lengths = next(score.details for score in self.scores if score.name == "BLEU")
-        return lengths["hyp_length"] / max(1, lengths["ref_length"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
-        return {
-            "test_set": self.name,
-            "fingerprint": self.fingerprint,
-            "sentences": self.n_sentences,
-            "scores": [score.to_dict() for score in self.scores],
-            "length_ratio": round(self.length_ratio, 4),
-            **self.likelihood.to_dict(),
-            **self.analysis.to_dict(),
-        }
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The result of scoring a model.
-
-    Attributes:
-        model: the bundle.
-        digest: of the bundle's contents.
-        step: of the training that it is from; None if it does not say.
-        options: how the translations were searched for.
-        hypotheses: the translations, one for each source.
-        results: for each test set.
-        total: for all of them together, the same if there is one.
-        command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
-            references, or nothing was written.
-    """
-
-    model: Path
-    digest: str
-    step: int | None
-    options: SearchOptions
-    hypotheses: list[str]
-    results: list[SetResult]
-    total: SetResult
-    command: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
-        shown = {
-            "model": str(self.model),
-            "digest": self.digest,
-            "step": self.step,
-            "beam_size": self.options.beam_size,
-            "length_penalty": self.options.length_penalty,
-            **self.total.to_dict(),
-            "versions": versions(),
-        }
-        if len(self.results) > 1:
-            shown["test_sets"] = [result.to_dict() for result in self.results]
-        return shown if self.command is None else shown | {"sacrebleu": self.command}
 
 
 def evaluate_model(
     path: Path,
     *,
-    src: Path | None = None,
-    ref: Sequence[Path] = (),
-    data: Sequence[str] = (),
-    testset: Sequence[str] = (),
     search: Mapping[str, float | None] | None = None,
     comet: str | None = None,
     output: Path | None = None,
     save: Path | None = None,
     device: str = "auto",
+    **texts: Unpack[TextOptions],
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
 
     Args:
         path: the bundle.
-        src: the source text, with ``ref``.
-        ref: one or more reference translations of it.
-        data: sources such as ``tsv:test.tsv``, instead of both. Without any, the test sets are those of the run whose
-            folder contains the bundle.
-        testset: names of sacreBLEU's test sets, instead of all these.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
         comet: a model of COMET to score with too.
         output: write the translations there, one a line.
         save: write a JSON object for each sentence there.
         device: where to compute.
+        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run.
 
     Raises:
         UserError: the bundle or a test set cannot be used, or a file to write is one of the input files or the config
             of the bundle's run.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
-    bundle = load_bundle(path)
-    sets = read_eval_sets(path, bundle.header, src=src, ref=ref, data=data, testset=testset)
-    whole = joined(sets)
-    for written in (output, save):
-        require_distinct(written, [path, RunFolder(path.parent).config, *whole.files])
-    if output and save and output.resolve() == save.resolve():
-        raise UserError(f"{save} cannot have both the translations and the sentences' scores: name another file")
     if comet is not None:
         require_comet()
-    translator = Translator.from_bundle(bundle, device, **(search or {}))
+    bundle, sets, translator = prepare(path, [output, save], search, device, **texts)
+    whole = joined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
         hypotheses = [translation.text for translation in translations]
@@ -167,11 +73,27 @@ def evaluate_model(
         sizes = [len(one.sources) for one in sets]
         results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
         total = _with_comet(total, from_comet, comet)
-    header = bundle.header
-    step = int(header.scores["step"]) if "step" in header.scores else None
-    named = whole.sacrebleu_arguments
+    header, named = bundle.header, whole.sacrebleu_arguments
     command = sacrebleu_command(output, named, header.tgt_lang, header.bleu_tokenize) if output and named else None
-    return Evaluation(path, bundle.digest, step, translator.options, hypotheses, results, total, command)
+    return Evaluation(ScoredModel.of(path, bundle, translator), hypotheses, results, total, command)
+
+
+def prepare(
+    path: Path,
+    outputs: Sequence[Path | None],
+    search: Mapping[str, float | None] | None,
+    device: str,
+    **texts: Unpack[TextOptions],
+) -> tuple[Bundle, list[EvalSet], Translator]:
+    """Load the model and the test sets, and refuse to write over what was read; see :func:`evaluate_model`."""
+    bundle = load_bundle(path)
+    sets = read_eval_sets(path, bundle.header, **texts)
+    written = [output for output in outputs if output is not None]
+    for output in written:
+        require_distinct(output, [path, RunFolder(path.parent).config, *(file for one in sets for file in one.files)])
+    if len({output.resolve() for output in written}) < len(written):
+        raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
+    return bundle, sets, Translator.from_bundle(bundle, device, **(search or {}))
 
 
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:

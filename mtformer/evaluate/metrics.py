@@ -42,6 +42,10 @@ class Score:
         """Return what ``--json`` shows."""
         return {"name": self.name, "score": round(self.value, 2), "signature": self.signature, **self.details}
 
+    def to_text(self) -> str:
+        """Return a line with name, value and signature."""
+        return f"{self.name:<7} {self.value:6.2f}  {self.signature}"
+
 
 def bleu_tokenize(choice: str, tgt_lang: str) -> str:
     """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language.
@@ -63,7 +67,8 @@ def bleu_tokenize(choice: str, tgt_lang: str) -> str:
 
 def bleu(hypotheses: Sequence[str], references: References, tokenize: str = "13a", *, lowercase: bool = False) -> Score:
     """BLEU (Papineni et al. 2002), case counted unless ``lowercase``."""
-    return _score(BLEU(tokenize=tokenize, lowercase=lowercase), hypotheses, references)
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")  # who asks for none has tokenized
+    return _score(metric, hypotheses, references)
 
 
 def chrf(hypotheses: Sequence[str], references: References, *, lowercase: bool = False) -> Score:

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import yaml
 from sacrebleu.dataset import DATASETS
@@ -43,6 +44,15 @@ class EvalSet:
         """A digest of all sources and references; ``train`` records the same of its text."""
         targets = ("\n".join(found) for found in zip(*self.references, strict=True))
         return fingerprint(map(SentencePair, self.sources, targets)).digest
+
+
+class TextOptions(TypedDict, total=False):
+    """The arguments of :func:`read_eval_sets` that name test sets."""
+
+    src: Path | None
+    ref: Sequence[Path]
+    data: Sequence[str]
+    testset: Sequence[str]
 
 
 def joined(sets: Sequence[EvalSet]) -> EvalSet:

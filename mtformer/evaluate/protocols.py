@@ -1,0 +1,223 @@
+"""Published protocols: test set, search, text processing and metric, fixed so that scores can be compared."""
+
+import hashlib
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+from mtformer.errors import MtformerError, UserError
+from mtformer.evaluate.evaluation import best_translations, prepare
+from mtformer.evaluate.metrics import Score, bleu
+from mtformer.evaluate.results import ScoredModel
+from mtformer.evaluate.testsets import EvalSet, TextOptions, joined
+from mtformer.text.languages import base_language
+from mtformer.text.lines import open_output
+
+_FLICKR_2016 = "8e62472e2e143ec7"
+_BEAM_OF_FIVE = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a score was computed where it was published.
+
+    Attributes:
+        name: what ``--protocol`` takes.
+        description: what it does, and how it differs from others.
+        published: scores computed this way, with their sources.
+        languages: source and target.
+        test_set: what the test set is called.
+        fingerprint: of its unprocessed text.
+        references: the digest of the processed references; empty if they are not processed.
+        search: the search options that it fixes.
+        process: turns lines of the target language into what is compared.
+        tokenize: sacreBLEU's tokenization for BLEU.
+        lowercase: whether BLEU ignores case.
+    """
+
+    name: str
+    description: str
+    published: str
+    languages: tuple[str, str]
+    test_set: str
+    fingerprint: str
+    references: str
+    search: Mapping[str, float]
+    process: Callable[[Sequence[str], str], list[str]]
+    tokenize: str
+    lowercase: bool
+
+
+def lower_case_moses(lines: Sequence[str], language: str) -> list[str]:
+    """Lower-case, normalize punctuation and tokenize as the scripts of Moses do (Koehn et al. 2007).
+
+    Raises:
+        UserError: sacremoses is not installed.
+    """
+    try:
+        from sacremoses import MosesPunctNormalizer, MosesTokenizer
+    except ImportError:
+        raise UserError("this protocol needs sacremoses: pip install 'mtformer[moses]'") from None
+    normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
+    return [tokenizer.tokenize(normalizer.normalize(line.lower()), return_str=True) for line in lines]
+
+
+def unchanged(lines: Sequence[str], language: str) -> list[str]:
+    """Compare detokenized text, as sacreBLEU expects it."""
+    return list(lines)
+
+
+PROTOCOLS = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol(
+            name="multi30k-2016-lc-tok",
+            description=(
+                "Translations and references are lower-cased, their punctuation is normalized and their words are "
+                "split by the tokenizer of Moses before they are compared, as in papers on Multi30k: errors in case "
+                "or in the kind of quotation marks do not count. multi30k-2016-cased-13a translates the same way, "
+                "and compares the text as it is."
+            ),
+            published="41.02, Transformer-tiny of Wu et al. 2021, which was trained on text processed the same way",
+            languages=("en", "de"),
+            test_set="test2016 of Multi30k, English to German, unprocessed",
+            fingerprint=_FLICKR_2016,
+            references="c6a33d39d48f9f51",
+            search=_BEAM_OF_FIVE,
+            process=lower_case_moses,
+            tokenize="none",
+            lowercase=True,
+        ),
+        Protocol(
+            name="multi30k-2016-cased-13a",
+            description=(
+                "Translations and references are compared as they are, with sacreBLEU's defaults (Post 2018): case "
+                "and the kind of quotation marks count, and the tokenizer 13a of WMT splits words. "
+                "multi30k-2016-lc-tok translates the same way, and compares lower-cased, normalized text that Moses "
+                "has tokenized."
+            ),
+            published="",
+            languages=("en", "de"),
+            test_set="test2016 of Multi30k, English to German, unprocessed",
+            fingerprint=_FLICKR_2016,
+            references="",
+            search=_BEAM_OF_FIVE,
+            process=unchanged,
+            tokenize="13a",
+            lowercase=False,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """A score by a protocol.
+
+    Attributes:
+        protocol: the protocol.
+        model: what was scored.
+        score: BLEU.
+        n_sentences: the size of the test set.
+    """
+
+    protocol: Protocol
+    model: ScoredModel
+    score: Score
+    n_sentences: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {
+            "protocol": self.protocol.name,
+            "description": self.protocol.description,
+            "published": self.protocol.published or None,
+            **self.model.to_dict(),
+            "test_set": self.protocol.test_set,
+            "fingerprint": self.protocol.fingerprint,
+            "sentences": self.n_sentences,
+            "scores": [self.score.to_dict()],
+        }
+
+    def to_text(self) -> str:
+        """Show the score, what the protocol does and what was published with it."""
+        protocol, options = self.protocol, self.model.options
+        lines = [
+            self.score.to_text(),
+            f"{protocol.test_set}, {self.n_sentences:,} sentences, beam size {options.beam_size}, "
+            f"length penalty {options.length_penalty:g}",
+            textwrap.fill(protocol.description, width=100, break_on_hyphens=False),
+        ]
+        if protocol.published:
+            lines.append(f"Published: {protocol.published}")
+        return "\n".join(lines)
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return the protocol of that name.
+
+    Raises:
+        UserError: there is none; the message names all.
+    """
+    if name not in PROTOCOLS:
+        raise UserError(f"there is no protocol {name!r}; there are {' and '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+def run_protocol(
+    path: Path,
+    protocol: Protocol,
+    *,
+    output: Path | None = None,
+    device: str = "auto",
+    **texts: Unpack[TextOptions],
+) -> ProtocolResult:
+    """Translate the test set of a protocol and score it the way that the protocol says.
+
+    Args:
+        path: the bundle.
+        protocol: how to do it; see :func:`find_protocol`.
+        output: write the unprocessed translations there, one a line.
+        device: where to compute.
+        texts: the protocol's test set, unprocessed, as for :func:`read_eval_sets`; without any, that of the run.
+
+    Raises:
+        UserError: the model or the test set is another than the protocol's.
+        MtformerError: the installed sacremoses processes text differently.
+    """
+    bundle, sets, translator = prepare(path, [output], protocol.search, device, **texts)
+    languages = base_language(bundle.header.src_lang), base_language(bundle.header.tgt_lang)
+    if languages != protocol.languages:
+        wanted, found = "-".join(protocol.languages), "-".join(languages)
+        raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {found}")
+    test_set = joined(sets)
+    references = _processed_references(protocol, test_set)
+    with open_output(output) if output else nullcontext() as file:  # first: a wrong path must not cost the work
+        hypotheses = [translation.text for translation in best_translations(translator, test_set.sources)]
+        if file is not None:
+            file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
+    processed = protocol.process(hypotheses, protocol.languages[1])
+    score = bleu(processed, references, protocol.tokenize, lowercase=protocol.lowercase)
+    return ProtocolResult(protocol, ScoredModel.of(path, bundle, translator), score, len(hypotheses))
+
+
+def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:
+    """Return what translations are compared with, after a check that it is what the paper compared with."""
+    if texts.fingerprint != protocol.fingerprint:
+        raise UserError(
+            f"the protocol {protocol.name} needs {protocol.test_set}: name it with --data or --src and --ref; "
+            f"{texts.name} has another text (fingerprint {texts.fingerprint}, not {protocol.fingerprint})"
+        )
+    processed = protocol.process(texts.references[0], protocol.languages[1])
+    if protocol.references and _digest(processed) != protocol.references:
+        raise MtformerError(
+            f"the installed sacremoses does not process the references as {protocol.name} does: install sacremoses 0.2"
+        )
+    return processed
+
+
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()[:16]

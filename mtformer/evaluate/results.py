@@ -1,0 +1,145 @@
+"""What scoring a model gives, and how ``--json`` shows it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtformer.bundle import Bundle
+from mtformer.evaluate.analysis import Analysis, Bucket
+from mtformer.evaluate.likelihood import Likelihood
+from mtformer.evaluate.metrics import Score
+from mtformer.search import SearchOptions
+from mtformer.translator import Translator
+from mtformer.versions import versions
+
+
+@dataclass(frozen=True)
+class SetResult:
+    """The result on one test set, or on several put together.
+
+    Attributes:
+        name: of the test set.
+        fingerprint: a digest of its sources and references.
+        n_sentences: its size.
+        scores: BLEU, chrF2, chrF2++, TER and, if asked for, COMET.
+        likelihood: loss and perplexity of the first reference.
+        analysis: what the scores do not say.
+    """
+
+    name: str
+    fingerprint: str
+    n_sentences: int
+    scores: list[Score]
+    likelihood: Likelihood
+    analysis: Analysis
+
+    @property
+    def length_ratio(self) -> float:
+        """The length of the translations over that of the references, in words as BLEU counts them."""
+        lengths = next(score.details for score in self.scores if score.name == "BLEU")
+        return lengths["hyp_length"] / max(1, lengths["ref_length"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {
+            "test_set": self.name,
+            "fingerprint": self.fingerprint,
+            "sentences": self.n_sentences,
+            "scores": [score.to_dict() for score in self.scores],
+            "length_ratio": round(self.length_ratio, 4),
+            **self.likelihood.to_dict(),
+            **self.analysis.to_dict(),
+        }
+
+    def to_text(self) -> str:
+        """Show the scores first, one a line, then what explains them."""
+        analysis, likelihood = self.analysis, self.likelihood
+        lines = [score.to_text() for score in self.scores]
+        shares = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
+        lines.append(f"{self.n_sentences:,} sentences: {shares}, length ratio {self.length_ratio:.3f}")
+        if likelihood.loss is not None:
+            excluded = f" ({likelihood.n_excluded:,} sentences excluded)" if likelihood.n_excluded else ""
+            lines.append(f"loss {likelihood.loss:.3f}, perplexity {likelihood.perplexity:.2f}{excluded}")
+        lines += _buckets("BLEU by words", analysis.by_length)
+        lines += _buckets("F1 by tokens of a word", analysis.by_tokens)
+        return "\n".join(lines)
+
+
+def _buckets(title: str, buckets: Sequence[Bucket]) -> list[str]:
+    """Show buckets on one line; a single one says nothing new."""
+    if len(buckets) < 2:
+        return []
+    return [f"{title}: " + ", ".join(f"{one.label}: {one.score:.1f} ({one.count:,})" for one in buckets)]
+
+
+@dataclass(frozen=True)
+class ScoredModel:
+    """A model as it was searched.
+
+    Attributes:
+        path: the bundle.
+        digest: of the bundle's contents.
+        step: of the training that it is from; None if it does not say.
+        options: how translations were searched for.
+    """
+
+    path: Path
+    digest: str
+    step: int | None
+    options: SearchOptions
+
+    @classmethod
+    def of(cls, path: Path, bundle: Bundle, translator: Translator) -> "ScoredModel":
+        """Describe the bundle at ``path``."""
+        step = bundle.header.scores.get("step")
+        return cls(path, bundle.digest, None if step is None else int(step), translator.options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows, with the versions of the software."""
+        return {
+            "model": str(self.path),
+            "digest": self.digest,
+            "step": self.step,
+            "beam_size": self.options.beam_size,
+            "length_penalty": self.options.length_penalty,
+            "versions": versions(),
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result of scoring a model.
+
+    Attributes:
+        model: what was scored.
+        hypotheses: the translations, one for each source.
+        results: for each test set.
+        total: for all of them together, the same if there is one.
+        command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
+            references, or nothing was written.
+    """
+
+    model: ScoredModel
+    hypotheses: list[str]
+    results: list[SetResult]
+    total: SetResult
+    command: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        shown = self.model.to_dict() | self.total.to_dict()
+        if len(self.results) > 1:
+            shown["test_sets"] = [result.to_dict() for result in self.results]
+        return shown if self.command is None else shown | {"sacrebleu": self.command}
+
+    def to_text(self) -> str:
+        """Show each set under its name, then all together, then sacreBLEU's command."""
+        if len(self.results) == 1:
+            blocks = [self.total.to_text()]
+        else:
+            blocks = [f"{one.name}\n{one.to_text()}" for one in self.results]
+            blocks.append(f"together\n{self.total.to_text()}")
+        if self.command is not None:
+            blocks.append(f"The same scores from sacreBLEU:\n{self.command}")
+        return "\n\n".join(blocks)

@@ -1,0 +1,306 @@
+"""Robustness: what becomes of the translations when the source text is not as clean as a test set."""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+from mtformer.evaluate.analysis import repeats
+from mtformer.evaluate.evaluation import best_translations, prepare
+from mtformer.evaluate.metrics import chrf
+from mtformer.evaluate.results import ScoredModel
+from mtformer.evaluate.testsets import TextOptions, joined
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.lines import open_output
+
+_LETTERS = r"[^\W\d_]+"
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_FULL_STOPS = (".", "。")
+_EMOJI = ("😀", "🎉", "👍🏽", "🚗", "❤️")
+_CHARACTERS_PER_TYPO = 30
+_WIDTHS = (10, 8, 8, 8, 13, 9, 8)  # of the columns of the table
+
+
+class Pair(NamedTuple):
+    """A sentence of the test set, with its first reference and whether spaces separate the words of the source."""
+
+    src: str
+    ref: str
+    spaced: bool
+
+
+class Case(NamedTuple):
+    """A perturbed sentence.
+
+    Attributes:
+        src: what the model is given.
+        ref: what its translation is compared with; None if there is no reference.
+        added: what the translation should contain as it is; empty for nothing.
+    """
+
+    src: str
+    ref: str | None
+    added: str = ""
+
+
+def _clean(pair: Pair, rng: random.Random) -> Case:
+    return Case(pair.src, pair.ref)
+
+
+def _all_caps(pair: Pair, rng: random.Random) -> Case:
+    return Case(pair.src.upper(), pair.ref)
+
+
+def _title_case(pair: Pair, rng: random.Random) -> Case:
+    return Case(re.sub(r"(?<!\S)\S", lambda found: found[0].upper(), pair.src), pair.ref)
+
+
+def _no_full_stop(pair: Pair, rng: random.Random) -> Case:
+    if not pair.src.rstrip().endswith(_FULL_STOPS):
+        return Case(pair.src, pair.ref)
+    return Case(pair.src.rstrip().rstrip(".。"), pair.ref.rstrip().rstrip(".。"))
+
+
+def _doubled_spaces(pair: Pair, rng: random.Random) -> Case:
+    return Case(pair.src.replace(" ", "  "), pair.ref)
+
+
+def _typos(pair: Pair, rng: random.Random) -> Case:
+    """Swap neighbouring letters: one pair for every 30 characters, not the first letter of a word if it has spaces."""
+    src = pair.src
+    pattern = r"(?<=[^\W\d_])[^\W\d_]{2}" if pair.spaced else r"[^\W\d_]{2}"
+    places = [i for i in range(len(src)) if re.compile(pattern).match(src, i) and src[i] != src[i + 1]]
+    for i in rng.sample(places, min(len(places), 1 + len(src) // _CHARACTERS_PER_TYPO)):
+        src = f"{src[:i]}{src[i + 1]}{src[i]}{src[i + 2 :]}"
+    return Case(src, pair.ref)
+
+
+def _emoji(pair: Pair, rng: random.Random) -> Case:
+    return _with_appended(pair, rng.choice(_EMOJI))
+
+
+def _url(pair: Pair, rng: random.Random) -> Case:
+    return _with_appended(pair, f"https://example.org/news/{rng.randrange(10_000)}?id={rng.randrange(100)}")
+
+
+def _with_appended(pair: Pair, added: str) -> Case:
+    return Case(f"{pair.src} {added}", f"{pair.ref} {added}", added)
+
+
+def _one_word(pair: Pair, rng: random.Random) -> Case:
+    """Keep one word, or two neighbouring characters where no spaces separate words."""
+    words = re.findall(_LETTERS if pair.spaced else r"[^\W\d_]{2}", pair.src)
+    return Case(rng.choice(words) if words else pair.src, None)
+
+
+def _wrong_language(pair: Pair, rng: random.Random) -> Case:
+    return Case(pair.ref, pair.ref)
+
+
+PERTURBATIONS: Mapping[str, Callable[[Pair, random.Random], Case]] = {
+    "clean": _clean,
+    "all caps": _all_caps,
+    "title case": _title_case,
+    "no full stop": _no_full_stop,
+    "doubled spaces": _doubled_spaces,
+    "typos": _typos,
+    "emoji appended": _emoji,
+    "URL appended": _url,
+    "one word": _one_word,
+    "wrong language": _wrong_language,
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many of some expressions of the sources are in the translations."""
+
+    kept: int
+    total: int
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None if there are none."""
+        return self.kept / self.total if self.total else None
+
+
+@dataclass(frozen=True)
+class StressRow:
+    """The sentences that one perturbation changes.
+
+    Attributes:
+        perturbation: its name.
+        n_sentences: how many it changes.
+        clean_chrf: chrF2 of the translations of the same sentences unchanged, without regard to case.
+        chrf: that of the perturbed sentences; for the wrong language, against the given text itself; None without
+            references.
+        repetitions: the share of translations that repeat a phrase as neither source nor reference does.
+        numbers: those of both source and reference that are in the translation.
+        added: the emoji or URLs that are in the translation.
+    """
+
+    perturbation: str
+    n_sentences: int
+    clean_chrf: float
+    chrf: float | None
+    repetitions: float
+    numbers: Kept
+    added: Kept
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {
+            "perturbation": self.perturbation,
+            "sentences": self.n_sentences,
+            "clean_chrf": round(self.clean_chrf, 2),
+            "chrf": None if self.chrf is None else round(self.chrf, 2),
+            "repetitions": round(self.repetitions, 4),
+            "numbers_kept": self.numbers.kept,
+            "numbers": self.numbers.total,
+            "added_kept": self.added.kept,
+            "added": self.added.total,
+        }
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what the table shows; an en dash where there is nothing to count."""
+        shares = [_percent(share) for share in (self.repetitions, self.numbers.share, self.added.share)]
+        chrf, change = ("–", "–") if self.chrf is None else (f"{self.chrf:.1f}", f"{self.chrf - self.clean_chrf:+.1f}")
+        return self.perturbation, f"{self.n_sentences:,}", f"{self.clean_chrf:.1f}", chrf, change, *shares
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+@dataclass(frozen=True)
+class StressResult:
+    """How a model bears perturbed text.
+
+    Attributes:
+        model: what was scored.
+        test_set: the name of the clean text.
+        fingerprint: of the clean text.
+        signature: of chrF.
+        rows: one for each perturbation that changes a sentence, the clean text first.
+    """
+
+    model: ScoredModel
+    test_set: str
+    fingerprint: str
+    signature: str
+    rows: list[StressRow]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        texts = {"test_set": self.test_set, "fingerprint": self.fingerprint, "signature": self.signature}
+        return self.model.to_dict() | texts | {"stress": [row.to_dict() for row in self.rows]}
+
+    def to_text(self) -> str:
+        """Show a table."""
+        head = ("perturbation", "sentences", "clean", "chrF2", "change", "repetitions", "numbers", "added")
+        lines = [_line(head), *(_line(row.cells()) for row in self.rows)]
+        return "\n".join((*lines, "", f"chrF2  {self.signature}"))
+
+
+def _line(cells: Sequence[str]) -> str:
+    first, *rest = cells
+    return f"{first:<15}" + "".join(f"{cell:>{width}}" for cell, width in zip(rest, _WIDTHS, strict=True))
+
+
+def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
+    """Perturb sentences; return the cases that differ from the clean text by their places, the same at every call."""
+    change = PERTURBATIONS[name]
+    cases = {i: change(pair, random.Random(f"{name} {i}")) for i, pair in enumerate(pairs)}
+    return {i: case for i, case in cases.items() if name == "clean" or case.src != pairs[i].src}
+
+
+def stress_model(
+    path: Path,
+    *,
+    search: Mapping[str, float | None] | None = None,
+    save: Path | None = None,
+    device: str = "auto",
+    **texts: Unpack[TextOptions],
+) -> StressResult:
+    """Translate a test set clean and perturbed in several ways, and score the translations.
+
+    Args:
+        path: the bundle.
+        search: search options that replace the bundle's own.
+        save: write a JSON object for each perturbed sentence there.
+        device: where to compute.
+        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run. First references count.
+
+    Raises:
+        UserError: the bundle or a test set cannot be used, or ``save`` is one of the input files.
+        MtformerError: sacreBLEU cannot download a test set.
+    """
+    bundle, sets, translator = prepare(path, [save], search, device, **texts)
+    test_set, header = joined(sets), bundle.header
+    spaced = is_written_with_spaces(header.src_lang)
+    pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
+    cases = {name: found for name in PERTURBATIONS if (found := perturb(name, pairs))}
+    with nullcontext() if save is None else open_output(save) as file:  # first: a wrong path must not cost the work
+        sources = [case.src for found in cases.values() for case in found.values()]
+        rest = (translation.text for translation in best_translations(translator, sources))
+        hypotheses = {name: dict(zip(found, islice(rest, len(found)), strict=True)) for name, found in cases.items()}
+        if file is not None:
+            for name, found in cases.items():
+                for i, case in found.items():
+                    row = {"perturbation": name, "line": i + 1, **case._asdict(), "hyp": hypotheses[name][i]}
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
+    rows = [score(name, found, hypotheses[name]) for name, found in cases.items()]
+    signature = chrf(["a"], ["a"], lowercase=True).signature
+    return StressResult(ScoredModel.of(path, bundle, translator), test_set.name, test_set.fingerprint, signature, rows)
+
+
+def _row(
+    pairs: Sequence[Pair],
+    clean: Mapping[int, str],
+    src_lang: str,
+    tgt_lang: str,
+    name: str,
+    cases: Mapping[int, Case],
+    hypotheses: Mapping[int, str],
+) -> StressRow:
+    """Score the translations of one perturbation."""
+    references = [case.ref for case in cases.values() if case.ref is not None]
+    src_lang = tgt_lang if name == "wrong language" else src_lang
+    loops = sum(
+        repeats(hypotheses[i], tgt_lang) and not repeats(case.src, src_lang) and not repeats(pairs[i].ref, tgt_lang)
+        for i, case in cases.items()
+    )
+    return StressRow(
+        perturbation=name,
+        n_sentences=len(cases),
+        clean_chrf=chrf([clean[i] for i in cases], [pairs[i].ref for i in cases], lowercase=True).value,
+        chrf=chrf(list(hypotheses.values()), references, lowercase=True).value if references else None,
+        repetitions=loops / len(cases),
+        numbers=_numbers_kept((case, pairs[i].ref, hypotheses[i]) for i, case in cases.items()),
+        added=Kept(
+            sum(case.added in hypotheses[i] for i, case in cases.items() if case.added),
+            sum(bool(case.added) for case in cases.values()),
+        ),
+    )
+
+
+def _numbers_kept(found: Iterable[tuple[Case, str, str]]) -> Kept:
+    """Count the numbers of both source and reference, which may separate digits differently."""
+    kept = total = 0
+    for case, reference, hypothesis in found:
+        wanted = _numbers(case.src.removesuffix(case.added)) & _numbers(reference)
+        kept += (wanted & _numbers(hypothesis)).total()
+        total += wanted.total()
+    return Kept(kept, total)
+
+
+def _numbers(text: str) -> Counter[str]:
+    return Counter(re.sub(r"\D", "", number) for number in _NUMBER.findall(text))
