@@ -1,0 +1,178 @@
+"""Draw the pictures at the top of the README: what *it* attends to, and BLEU over minutes of training.
+
+The first run must be a phrasebook model from English. Of its heads the one is drawn that knows best what *it* refers to
+(see pronoun_attention.py), in two sentences that differ in their last word. The second run gives the curve.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import torch
+from pronoun_attention import Head, kind_and_layer, measure, places_of, questions
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.errors import UserError
+from mtformer.files import open_atomically
+from mtformer.model.tap import record_attention
+from mtformer.phrasebook import held_out
+from mtformer.runs import RunFolder, find_model
+from mtformer.text.tokenizer import BOS_ID, PAD_ID
+from mtformer.translator import Translator
+
+SENTENCE = "The animal did not cross the street because it was too {}."
+REASONS = ("tired", "wide")
+WIDTH, HEIGHT = 480, 340
+FAINTEST = 0.005  # of the weights that are drawn
+STYLE = """
+  text { font: 13px system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", sans-serif; fill: #1f2328 }
+  .card { fill: #ffffff } .muted { fill: #656d76 } .small { font-size: 11px } .title { font-weight: 600 }
+  .line { stroke: #d0d7de } .ink { stroke: #0969da; fill: none } .dot, .strong { fill: #0969da }
+  .strong { font-weight: 700 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .card { fill: #0d1117 } .muted { fill: #9198a1 } .line { stroke: #3d444d }
+    .ink { stroke: #58a6ff } .dot, .strong { fill: #58a6ff }
+  }
+"""
+
+
+def svg(title: str, parts: Sequence[str]) -> str:
+    """Return a picture that follows the reader's light or dark theme, its background included."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
+        f'<rect class="card" width="{WIDTH}" height="{HEIGHT}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    """Return ``words`` at a point; ``kind`` names classes of the style."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one token attends to.
+
+    Attributes:
+        title: stands above.
+        rows: the tokens whose attention it is: of the source, or of the translation in cross-attention.
+        row: the place of the one to draw.
+        columns: the source's tokens.
+        weights: of that token on each of ``columns``.
+    """
+
+    title: str
+    rows: Sequence[str]
+    row: int
+    columns: Sequence[str]
+    weights: Sequence[float]
+
+
+@torch.inference_mode()
+def panel_of(bundle: Bundle, head: Head, source: str, pattern: str, title: str = "") -> Panel:
+    """Translate ``source`` and return what the token that matches ``pattern`` attends to."""
+    tokenizer = bundle.tokenizer
+    [[translation]] = Translator.from_bundle(bundle, device="cpu").translate([source])
+    [src], [tgt] = tokenizer.encode_src([source]), tokenizer.encode_tgt([translation.text])
+    ids = torch.tensor([src])
+    with record_attention(bundle.model) as recorded:
+        bundle.model(ids, ids != PAD_ID, torch.tensor([[BOS_ID, *tgt[:-1]]]))
+    [weights] = next(calls for name, calls in recorded.items() if kind_and_layer(name) == (head.kind, head.layer))
+    columns = tokenizer.src_tokens(src)
+    rows = columns if head.kind == "encoder" else tokenizer.tgt_tokens(tgt)
+    row = places_of(pattern, rows)[0]
+    return Panel(title, rows, row, columns, weights[0, head.number - 1, row].tolist())
+
+
+def draw_panel(panel: Panel, x: float) -> list[str]:
+    """Draw both lists of tokens, and a line from the one that attends to each other, as thick as its weight."""
+    pitch = min(20.0, 270 / max(len(panel.rows), len(panel.columns)))
+    left, right, top = x + 92, x + 150, 48.0
+    start = top + panel.row * pitch - 4
+    parts = [text(x + WIDTH / 4, 22, panel.title, "title", "middle")]
+    for place, token in enumerate(panel.rows):
+        kind = "strong" if place == panel.row else "muted"
+        parts.append(text(left, top + place * pitch, token.replace("▁", ""), kind, "end"))
+    for place, (token, weight) in enumerate(zip(panel.columns, panel.weights, strict=True)):
+        y = top + place * pitch
+        kind = "strong" if weight == max(panel.weights) else "muted" if weight < 0.1 else ""
+        parts.append(text(right, y, token.replace("▁", ""), kind))
+        if weight >= FAINTEST:
+            parts.append(
+                f'<path class="ink" d="M{left + 4:.1f} {start:.1f}C{left + 30:.1f} {start:.1f} {right - 30:.1f} '
+                f'{y - 4:.1f} {right - 4:.1f} {y - 4:.1f}" stroke-width="{0.5 + 6 * weight:.2f}" '
+                f'stroke-opacity="{0.25 + 0.75 * weight:.2f}"><title>{weight:.3f}</title></path>'
+            )
+    return parts
+
+
+def draw_it(bundle: Bundle) -> str:
+    """Draw the weights of the best head for *it* in both sentences, side by side."""
+    head = measure(bundle.model, questions(bundle, held_out("pronouns")))[0]
+    pattern = {"encoder": r"(?<=because )it\b", "cross": r"(?<=weil )\w+|(?<=因为)\w"}[head.kind]
+    parts = []
+    for number, reason in enumerate(REASONS):
+        panel = panel_of(bundle, head, SENTENCE.format(reason), pattern, f"… too {reason}.")
+        parts += draw_panel(panel, number * WIDTH / 2)
+    name = {"encoder": "encoder self-attention", "cross": "cross-attention"}[head.kind]
+    caption = f"{name}, layer {head.layer}, head {head.number}"
+    parts.append(text(WIDTH / 2, HEIGHT - 12, caption, "muted small", "middle"))
+    return svg("What “it” attends to", parts)
+
+
+def draw_bleu(run: RunFolder) -> str:
+    """Draw the BLEU of each validation over the minutes of training until then."""
+    points = [(line["seconds"] / 60, line["valid_bleu"]) for line in run.read_metrics() if "valid_bleu" in line]
+    if not points:
+        raise UserError(f"{run.metrics} has no validation with a BLEU score")
+    left, top, right, bottom = 42.0, 40.0, WIDTH - 16.0, HEIGHT - 44.0
+    step_x = next(step for step in (1, 2, 5, 10, 20, 60, 120, 600, 6000) if points[-1][0] / step <= 8)
+    max_x, max_y = points[-1][0] * 1.02, 10 * -(-max(bleu for _, bleu in points) // 10)
+
+    def at(minutes: float, bleu: float) -> tuple[float, float]:
+        return left + (right - left) * minutes / max_x, bottom - (bottom - top) * bleu / max_y
+
+    parts = [text(left, 22, "BLEU on the validation set", "title")]
+    for bleu in range(0, int(max_y) + 1, 10):
+        _, y = at(0, bleu)
+        parts.append(f'<path class="line" d="M{left} {y:.1f}H{right}"/>')
+        parts.append(text(left - 8, y + 4, str(bleu), "muted small", "end"))
+    marks = range(0, int(max_x) + 1, step_x)
+    parts += [text(at(mark, 0)[0], bottom + 16, str(mark), "muted small", "middle") for mark in marks]
+    parts.append(text((left + right) / 2, bottom + 34, "minutes of training", "muted small", "middle"))
+    places = [at(*point) for point in points]
+    curve = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    parts.append(f'<path class="ink" d="M{curve}" stroke-width="2" stroke-linejoin="round"/>')
+    parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places]
+    minutes, bleu = max(points, key=lambda point: point[1])
+    x, y = at(minutes, bleu)
+    parts.append(text(min(x, right), y - 10, f"{bleu:.1f}", "strong", "end"))
+    return svg("BLEU over minutes of training", parts)
+
+
+def main() -> None:
+    """Write both pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("phrasebook", type=Path, help="a run on the phrasebook, for it.svg")
+    parser.add_argument("curve", type=Path, help="the run whose validations bleu.svg shows")
+    parser.add_argument("--output", type=Path, default=Path("docs/pictures"), help="the folder of the pictures")
+    arguments = parser.parse_args()
+    try:
+        pictures = {
+            "it.svg": draw_it(load_bundle(find_model(arguments.phrasebook))),
+            "bleu.svg": draw_bleu(RunFolder(arguments.curve)),
+        }
+    except UserError as error:
+        sys.exit(f"readme_pictures: {error}")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        with open_atomically(arguments.output / name) as file:
+            file.write(picture.encode())
+
+
+if __name__ == "__main__":
+    main()
