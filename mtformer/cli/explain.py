@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,22 +45,30 @@ def explain(
     attention: Annotated[bool, typer.Option("--attention", help="Show the attention of every layer and head.")] = False,
     layer: Annotated[int | None, typer.Option(metavar="N", help="The layer to show; else the last.")] = None,
     head: Annotated[int | None, typer.Option(metavar="N", help="The head to show; else the mean of all.")] = None,
-    format: Annotated[ExplainFormat, typer.Option(help="A readable account, or the recorded trace.")] = (
-        ExplainFormat.text
-    ),
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write everything as one HTML page, as in page.html.")
+    ] = None,
+    format: Annotated[
+        ExplainFormat | None,
+        typer.Option(help="Print a readable account (the default without --output) or the recorded trace."),
+    ] = None,
     beam_size: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
     device: DeviceOption = Device.auto,
 ) -> None:
     """Show how a sentence is translated: tokens, attention, decoding step by step, the search, the matrices."""
+    from mtformer.files import require_distinct
     from mtformer.runs import find_model
-    from mtformer.text.lines import is_utf8
+    from mtformer.text.lines import is_utf8, open_output
 
     given = {"text": text, "--prefix": prefix, "--compare": compare, **{f"--why-not {w!r}": w for w in why_not or []}}
     for name, value in given.items():
         if value is not None and not is_utf8(value):
             raise UserError(f"{name} is not UTF-8".replace("text is", "the text is"))
     path = find_model(model)
+    require_distinct(output, [path])
+    if str(output) == "-" and format is not None:
+        raise UserError("--output - and --format both print to standard output: name a file for the page")
 
     from mtformer.bundle import load_bundle
     from mtformer.explain import explanation
@@ -82,13 +91,18 @@ def explain(
         checkpoints=earlier,
     )
     found.traces[0].require(layer, head)
-    view = _view(layer, head, all_attention=attention)
+    if output is not None:
+        from mtformer.explain.page import render_page
+
+        page = render_page(found.to_dict(), layer=layer, head=head)
+        with open_output(output) as file:
+            file.write(page)
     if format is ExplainFormat.json:
         print_result(dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-    else:
+    elif format is ExplainFormat.text or output is None:
         from mtformer.explain.terminal import render
 
-        print_result(render(found, view))
+        print_result(render(found, _view(layer, head, all_attention=attention)))
 
 
 def _view(layer: int | None, head: int | None, *, all_attention: bool) -> "View":

@@ -1,0 +1,160 @@
+"use strict";
+// Section 5: every matrix of the model as it was computed for this sentence, in order.
+
+const SUBLAYERS = {
+  self_attention: "Self-attention (section 3.2)",
+  cross_attention: "Cross-attention: queries from the decoder, keys and values from the encoder (section 3.2.3)",
+  feed_forward: "Feed-forward: each position by itself (equation 2)",
+};
+const MOST_TABLE = { rows: 40, columns: 20 }; // larger matrices are pictures, until the reader asks for numbers
+const MOST_HALF_WIDTH = 64; // columns of a picture that shares its row with another one
+
+function matricesSection(trace, leftOut) {
+  if (leftOut.matrices) {
+    return [el("p", {}, "The matrices of this sentence would make the page larger than 2 MB. Take a shorter sentence, or --format json.")];
+  }
+  const groups = [];
+  for (const block of trace.matrices) {
+    const title = groupTitle(block);
+    if (groups.at(-1)?.title !== title) groups.push({ title, blocks: [] });
+    groups.at(-1).blocks.push(block);
+  }
+  const panels = groups.map(({ title, blocks }) => layerPanel(trace, title, blocks));
+  return [
+    el("p", {}, "This is the model, to be read from the bottom up like the paper's figure 1. Open a part of it to follow your ",
+      "sentence through: each matrix with its formula and shape. Rows are tokens; columns are features or tokens. ",
+      "Blue is positive, orange negative, grey masked; the strongest colour is the largest number of a matrix. ",
+      "Point at a cell for its number, or focus a picture and use the arrow keys."),
+    modelMap(groups, panels), panels,
+  ];
+}
+
+function groupTitle({ stack, side, layer }) {
+  if (stack === "embedding") return side === "source" ? "Source embedding" : "Target embedding";
+  if (stack === "output") return "Output";
+  const name = stack === "encoder" ? "Encoder" : "Decoder";
+  return layer === null ? `${name} output` : `${name} layer ${layer}`;
+}
+
+// ---- The model as a map: two stacks, whose parts open the panels below
+
+function modelMap(groups, panels) {
+  const open = (panel) => {
+    panel.open = true;
+    panel.scrollIntoView();
+    panel.querySelector("summary").focus({ preventScroll: true });
+  };
+  const stack = (side, name) => el("div", { class: "stack", role: "group", "aria-label": name },
+    groups.map((group, index) => ({ group, panel: panels[index] }))
+      .filter(({ group: { blocks: [first] } }) => (first.side === "source") === (side === "source"))
+      .map(({ group, panel }) => el("button", { class: `map-part ${group.blocks[0].stack}`, onclick: () => open(panel) },
+        el("span", {}, group.title), el("span", { class: "small muted" }, mapHint(group.blocks)))));
+  return el("div", { class: "map" }, stack("source", "Encoder"),
+    el("div", { class: "memory" }, el("span", { class: "small" }, "keys and values of every cross-attention"), el("span", { "aria-hidden": "true" }, "→")),
+    stack("target", "Decoder"));
+}
+
+function mapHint(blocks) {
+  const names = { self_attention: "self-attention", cross_attention: "cross-attention", feed_forward: "feed-forward" };
+  const parts = [...new Set(blocks.map((block) => names[block.sublayer]).filter(Boolean))];
+  if (parts.length) return parts.join(" → ");
+  return blocks[0].stack === "embedding" ? "vectors and positions" : blocks.at(-1).formula;
+}
+
+// ---- Layers, sub-layers, matrices
+
+function layerPanel(trace, title, blocks) {
+  const body = el("div", {});
+  // Filled when it is first opened: a page may have hundreds of matrices.
+  const panel = el("details", { class: "layer", ontoggle: () => { if (panel.open && !body.firstChild) body.append(...layerBody(trace, blocks)); } },
+    el("summary", {}, title, el("span", { class: "muted small" }, ` ${blocks.length} ${blocks.length === 1 ? "matrix" : "matrices"}`)), body);
+  return panel;
+}
+
+function layerBody(trace, blocks) {
+  const groups = [];
+  for (const block of blocks) {
+    if (groups.at(-1)?.[0].sublayer !== block.sublayer) groups.push([]);
+    groups.at(-1).push(block);
+  }
+  return groups.map((members) => sublayerBody(trace, members));
+}
+
+/** The matrices of a sub-layer; those with heads all show the head that is chosen here. */
+function sublayerBody(trace, blocks) {
+  const heads = Math.max(...blocks.map(nHeads));
+  const cards = blocks.map((block) => matrixCard(trace, block));
+  const choose = heads > 1 && choice("Head", [...Array(heads).keys()].map((head) => [head, head + 1]), 0, (head) => cards.forEach((card) => card.showHead(head)));
+  const title = SUBLAYERS[blocks[0].sublayer];
+  return el("section", { class: "sublayer" }, title && el("h4", {}, title), choose, el("div", { class: "cards" }, cards.map((card) => card.node)));
+}
+
+function nHeads(block) {
+  return block.shape.length === 3 ? block.shape[0] : 1;
+}
+
+function matrixCard(trace, block) {
+  const body = el("div", {});
+  const toggle = el("button", { class: "toggle small", onclick: () => { asTable = !asTable; draw(); } });
+  const node = el("div", { class: "card", role: "group", "aria-label": block.name },
+    el("div", { class: "card-head" },
+      el("div", { class: "card-title" }, el("h5", {}, block.name), formulaNode(block.formula), el("span", { class: "shape" }, shapeInWords(block))),
+      block.columns !== "candidates" && toggle), body);
+  let head = 0;
+  let asTable = null; // by size, until the reader chooses
+
+  const draw = async () => {
+    const whole = await unpack(block.values);
+    const matrix = headOf(whole, nHeads(block) > 1 ? head : 0);
+    const small = matrix.columns <= MOST_TABLE.columns && matrix.rows <= MOST_TABLE.rows && block.name !== "mask";
+    asTable ??= small || block.columns === "candidates";
+    toggle.textContent = asTable ? "Picture" : "Numbers";
+    node.classList.toggle("whole-width", matrix.columns > (asTable ? 8 : MOST_HALF_WIDTH));
+    const nColumns = block.shape.at(-1);
+    const left = block.columns === "features" && nColumns > matrix.columns &&
+      el("p", { class: "muted small" }, `The first ${matrix.columns} of ${nColumns} columns: the others would make the page too large.`);
+    body.replaceChildren(...[(asTable ? numbersTable : picture)(trace, block, matrix, head), left].filter(Boolean));
+  };
+  draw();
+  return { node, showHead: (chosen) => { head = chosen; if (nHeads(block) > 1) draw(); } };
+}
+
+/** As in "4 × 14 × 32 (H × S × d_head)". */
+function shapeInWords({ shape, rows, columns }) {
+  const { d_model: dModel } = pageData.model;
+  const letter = { source: "S", target: "T" };
+  const last = columns === "features" ? (shape.length === 3 ? "d_head" : shape.at(-1) === dModel ? "d_model" : "d_ff") : letter[columns] ?? "V";
+  const letters = [...(shape.length === 3 ? ["H"] : []), letter[rows], last].join(" × ");
+  return [`${shape.join(" × ")} (`, formulaNode(letters), ")"];
+}
+
+function nameOf(block, head) {
+  return nHeads(block) > 1 ? `${block.name}, head ${head + 1}` : block.name;
+}
+
+function picture(trace, block, matrix, head) {
+  const columns = tokensOf(trace, block.columns);
+  const isMask = block.name === "mask";
+  const shown = isMask ? { ...matrix, at: (row, column) => (matrix.at(row, column) ? 1 : -Infinity) } : matrix;
+  return matrixPicture({
+    matrix: shown, name: nameOf(block, head), rowNames: tokensOf(trace, block.rows).map(tokenText), columnNames: columns?.map(tokenText),
+    ...(isMask ? { most: 3, inWords: (value) => (value === -Infinity ? "masked" : "may attend") } : {}),
+  }).node;
+}
+
+function numbersTable(trace, block, matrix, head) {
+  const columns = tokensOf(trace, block.columns)?.map(tokenText);
+  const most = largest(matrix);
+  const cell = (row, column) => {
+    const value = matrix.at(row, column);
+    const sign = value === -Infinity ? "masked" : value < 0 ? "negative" : "";
+    const candidate = block.columns === "candidates" && el("span", { class: "candidate" }, tokenNode(trace.steps[row].candidates[column].token));
+    return el("td", { class: `number ${sign}`, "--weight": clamp(Math.abs(value) / most, 0, 1) }, candidate, number(value));
+  };
+  const indices = (n) => [...Array(n).keys()];
+  const columnName = (i) => (block.columns === "candidates" ? `candidate ${i + 1}` : columns ? columns[i] : i + 1);
+  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": nameOf(block, head) }, el("table", { class: "numbers" },
+    el("thead", {}, el("tr", {}, el("td", {}), indices(matrix.columns).map((i) => el("th", { class: "number", scope: "col", lang: "" }, columnName(i))))),
+    el("tbody", {}, tokensOf(trace, block.rows).map((token, row) =>
+      el("tr", {}, el("th", { scope: "row", lang: "" }, tokenText(token)), indices(matrix.columns).map((column) => cell(row, column)))))));
+}

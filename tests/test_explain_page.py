@@ -1,0 +1,327 @@
+"""The page of ``mtformer explain``, in a headless browser, against the numbers of the trace."""
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import needs_browser, opened
+from conftest import Project
+from playwright.sync_api import Page
+
+import mtformer.explain.page as page_module
+from mtformer.errors import UserError
+from mtformer.explain.page import _pack, render_page
+from mtformer.page import MAX_PAGE_BYTES
+
+SENTENCE = "the red house sees a small dog."
+OTHER = "the red house likes my old friend."
+HOSTILE = "</script><img src=x onerror=alert(1)> & the red dog"
+
+
+@pytest.fixture(scope="module")
+def command(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """What one command writes: a page, and the trace that the page is about."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    options = ["--compare", OTHER, "--why-not", "Hund", "--why-not", "Garten", "--prefix", "das", "--checkpoints"]
+    result = trained.mtformer("explain", SENTENCE, *options, "--output", path, "--format", "json")
+    assert result.status == 0, result.stderr
+    return path, json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def page(command: tuple[Path, dict[str, Any]]) -> Iterator[Page]:
+    """The page in a browser, for the tests that look at its sections one after the other."""
+    with opened(command[0]) as page:
+        page.wait_for_selector("#what-if")
+        yield page
+
+
+@pytest.fixture(scope="module")
+def trace(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = command[1]["traces"][0]
+    return found
+
+
+def weights_of(trace: dict[str, Any], kind: str, layer: int) -> np.ndarray:
+    [found] = [one["weights"] for one in trace["attention"] if (one["kind"], one["layer"]) == (kind, layer)]
+    return np.array(found)
+
+
+def number(text: str) -> float:
+    return float(text.replace("−∞", "-inf").replace("−", "-"))
+
+
+def decoder_input(trace: dict[str, Any]) -> list[str]:
+    return [trace["bos"]["text"], *(token["text"] for token in trace["target"]["tokens"][:-1])]
+
+
+# Numbers
+
+
+def test_numbers_survive_packing_to_within_half_a_unit() -> None:
+    numbers = np.random.default_rng(1).normal(scale=[[[1e-3]], [[1.0]], [[3e4]]], size=(3, 4, 5))
+    numbers[1, 2, 3] = -np.inf
+    packed = _pack(numbers)
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(packed["data"]), wbits=-15), dtype=np.uint8)
+    counts = np.ascontiguousarray(planes.reshape(4, -1).T).view("<i4").ravel()
+    found = np.where(counts == -(2**31), -np.inf, counts * packed["unit"]).reshape(packed["shape"])
+    assert packed["unit"] == 1e-4
+    np.testing.assert_allclose(found, numbers, rtol=0, atol=0.5001e-4)
+
+
+def test_numbers_too_large_for_the_unit_get_a_larger_one() -> None:
+    packed = _pack(np.array([1e9, -3.0]))
+    assert packed["unit"] == pytest.approx(1.0)
+
+
+# A narrow page, before the fixture ``page``: Playwright drives one browser at a time
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
+    trained: Project, tmp_path: Path, dark: bool
+) -> None:
+    path = tmp_path / "page.html"
+    options = ["--beam-size", "1", "--layer", "1", "--head", "2"]
+    result = trained.mtformer("explain", HOSTILE, *options, "--output", path)
+    assert (result.status, result.stdout) == (0, "")
+    with opened(path, width=360, height=740, dark=dark) as page:
+        page.wait_for_selector("#matrices")
+        assert page.locator("h1").inner_text() == HOSTILE
+        assert page.locator("img").count() == 0
+        assert page.locator("nav a").all_inner_texts() == ["Tokens", "Attention", "Decoding", "Search", "Matrices"]
+        assert page.locator("#attention h3").inner_text() == "Layer 1, head 2"
+        page.locator("#matrices .map-part").nth(1).click()
+        page.wait_for_selector("#matrices .card td.number, #matrices .card canvas")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        strongest = "Math.max(...document.querySelector('.thumbnail').getContext('2d').getImageData(0, 0, 9, 9).data)"
+        color = page.evaluate("cssColor('--heat')").split(", ")
+        assert page.evaluate(strongest) > 0
+        assert color == (["138", "180", "255"] if dark else ["31", "95", "191"])
+
+
+# What the page shows
+
+
+@needs_browser
+def test_tokens_and_ids_are_shown_and_uncertainty_is_explained(page: Page, trace: dict[str, Any]) -> None:
+    chips = page.locator("#tokens .strip").first.locator(".chip")
+    assert [chip.split("\n")[-1] for chip in chips.all_inner_texts()] == [
+        str(t["id"]) for t in trace["source"]["tokens"]
+    ]
+    buttons = page.locator("#tokens button.chip")
+    buttons.first.focus()
+    page.keyboard.press("ArrowRight")
+    step = trace["steps"][1]
+    detail = page.locator("#tokens .detail").inner_text()
+    assert "Step 2" in detail
+    assert f"Entropy {step['entropy_bits']:.2f} bits" in detail
+    hesitant = [step["instead"] is not None for step in trace["steps"]]
+    assert [button.get_attribute("data-close") is not None for button in buttons.all()] == hesitant
+
+
+@needs_browser
+def test_heads_and_tokens_are_selected_with_the_mouse(page: Page, trace: dict[str, Any]) -> None:
+    attention = page.locator("#attention")
+    attention.get_by_text("Cross", exact=True).click()
+    page.locator('#attention label[title="Layer 1, head 2"]').click()
+    weights = weights_of(trace, "cross", 1)[1]
+    attention.locator(".end.query").nth(3).hover()
+    shown = attention.locator(".end.key .weight").all_inner_texts()
+    assert [number(text or "0") for text in shown] == pytest.approx(list(weights[3]), abs=0.0051)
+    attention.locator(".end.key").nth(1).hover()
+    shown = attention.locator(".end.query .weight").all_inner_texts()
+    assert [number(text or "0") for text in shown] == pytest.approx(list(weights[:, 1]), abs=0.0051)
+    assert attention.locator(".wires path:not(.faded)").count() == (weights[:, 1] >= 0.005).sum()
+    attention.locator(".end.query").nth(2).click()  # stays selected when the mouse leaves and the head changes
+    page.locator('#attention label[title="Layer 1, head 1"]').click()
+    page.mouse.move(0, 0)
+    assert attention.locator(".end.query").nth(2).get_attribute("aria-pressed") == "true"
+    assert attention.locator(".wires path:not(.faded)").count() == (weights_of(trace, "cross", 1)[0, 2] >= 0.005).sum()
+    attention.locator(".end.query").nth(2).click()
+    page.mouse.move(0, 0)
+
+
+@needs_browser
+def test_heads_and_tokens_are_selected_with_the_keyboard(page: Page, trace: dict[str, Any]) -> None:
+    attention = page.locator("#attention")
+    attention.get_by_label("Encoder", exact=True).focus()
+    page.keyboard.press("Space")
+    attention.get_by_role("radio", name="Layer 1, mean of the heads").focus()
+    page.keyboard.press("ArrowRight")
+    assert attention.locator("h3").inner_text() == "Layer 1, head 1"
+    weights = weights_of(trace, "encoder", 1)[0]
+    attention.locator(".end.query").first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowUp"):  # to the keys' column, one token up
+        page.keyboard.press(key)
+    shown = attention.locator(".end.query .weight").all_inner_texts()
+    assert [number(text or "0") for text in shown] == pytest.approx(list(weights[:, 1]), abs=0.0051)
+    attention.locator(".heat .field").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    tokens = [token["text"].removeprefix("▁") or "▁" for token in trace["source"]["tokens"]]
+    row, column, value = attention.locator(".heat .readout").inner_text().split(" · ")
+    assert [row, column] == [tokens[1], tokens[2]]
+    assert number(value) == pytest.approx(weights[1, 2], abs=1e-4)
+
+
+@needs_browser
+def test_decoding_goes_step_by_step_until_the_end(page: Page, trace: dict[str, Any]) -> None:
+    decoding = page.locator("#decoding")
+    decoding.get_by_role("button", name="Next").click()
+    decoding.locator(".stepper").focus()
+    page.keyboard.press("ArrowRight")
+    step = trace["steps"][2]
+    assert "Step 3 of" in decoding.inner_text()
+    read = decoding.locator(".part").nth(1).locator(".chip:not(.new)").all_inner_texts()
+    assert read == decoder_input(trace)[:3]
+    rows = [row.split("\t") for row in decoding.locator("tbody tr").all_inner_texts()]
+    assert [int(row[0]) for row in rows] == [candidate["rank"] for candidate in step["candidates"]]
+    assert [number(row[-1]) for row in rows] == pytest.approx([c["log_prob"] for c in step["candidates"]], abs=1e-3)
+    assert [row.get_attribute("class") == "chosen" for row in decoding.locator("tbody tr").all()] == [
+        place == step["chosen"] for place in range(len(rows))
+    ]
+    decoding.locator(".stepper").focus()
+    page.keyboard.press("End")
+    assert decoding.locator(".chip.new").inner_text() == "</s>"
+    assert decoding.get_by_role("button", name="Next").is_disabled()
+
+
+@needs_browser
+def test_the_tree_contains_every_candidate_and_the_arithmetic_of_the_finished(
+    page: Page, trace: dict[str, Any]
+) -> None:
+    search = page.locator("#search")
+    nodes, finished = trace["tree"]["nodes"], trace["tree"]["finished"]
+    assert search.locator("g.node").count() == len(nodes)
+    for fate in ("expanded", "finished", "pruned"):
+        assert search.locator(f"g.node.{fate}").count() == sum(node["fate"] == fate for node in nodes)
+    first, below = sorted((node for node in nodes if node["step"] == 4), key=lambda node: node["rank"])[:2]
+    search.locator("g.node").nth(first["id"]).focus()
+    page.keyboard.press("ArrowDown")
+    assert search.locator(".detail .chip").all_inner_texts()[-1] == below["token"]["text"]
+    detail = search.locator(".detail p").inner_text()
+    assert detail.startswith("Step 4, rank 2: ")
+    assert number(re.split(r"= |\. ", detail)[1]) == pytest.approx(below["total"], abs=1e-4)
+    page.keyboard.press("ArrowLeft")
+    path = search.locator(".detail .chip").all_inner_texts()
+    assert path[-1] == nodes[below["parent"]]["token"]["text"]
+    for row, expected in zip(search.locator("tbody tr").all(), finished, strict=True):
+        cells = row.locator("td").all_text_contents()
+        assert int(cells[2]) == expected["length"]
+        assert number(cells[4].split(" = ")[1]) == pytest.approx(expected["penalty"], abs=1e-4)
+        assert number(cells[5].split(" = ")[1]) == pytest.approx(expected["score"], abs=1e-4)
+
+
+@needs_browser
+def test_matrices_show_the_numbers_of_every_head(page: Page, trace: dict[str, Any]) -> None:
+    blocks = {(block["stack"], block["layer"], block["sublayer"], block["name"]): block for block in trace["matrices"]}
+    page.locator("#matrices").get_by_role("button", name="Decoder layer 1").click()
+    panel = page.locator("#matrices details[open]")
+    attention = panel.locator(".sublayer").first
+    attention.locator("fieldset").get_by_text("2", exact=True).click()
+    for name, toggled in (("masked scores", True), ("Q", False)):  # a wide and a narrow matrix, as numbers
+        card = attention.get_by_role("group", name=name, exact=True)
+        card.get_by_role("button", name="Numbers").click() if toggled else None
+        cells = card.locator("td.number").all_inner_texts()
+        expected = blocks["decoder", 1, "self_attention", name]["values"][1]
+        flat = [-np.inf if value is None else value for row in expected for value in row]
+        assert [number(cell) for cell in cells] == pytest.approx(flat, abs=1e-4)
+    residual = attention.get_by_role("group", name="residual", exact=True)
+    residual.locator(".field").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expected = blocks["decoder", 1, "self_attention", "residual"]["values"][1][1]
+    assert number(residual.locator("output").inner_text().split(" · ")[2]) == pytest.approx(expected, abs=1e-4)
+    mask = attention.get_by_role("group", name="mask", exact=True)
+    mask.locator(".field").focus()
+    assert "may attend" in mask.locator("output").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "masked" in mask.locator("output").inner_text()
+    assert page.locator("#matrices details.layer .card-title").count() == len(
+        [block for block in trace["matrices"] if (block["stack"], block["layer"]) == ("decoder", 1)]
+    )
+
+
+@needs_browser
+def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
+    page: Page, command: tuple[Path, dict[str, Any]], trace: dict[str, Any]
+) -> None:
+    explanation = command[1]
+    shown = page.locator("#what-if")
+    assert [text for text in (answer["message"] for answer in trace["why_not"]) if text not in shown.inner_text()] == []
+    largest = explanation["changes"]["attention"][0]
+    name = f"{largest['kind'].capitalize()} layer {largest['layer']}, head {largest['head']}: "
+    assert name + f"{largest['difference']:.3f}" in shown.inner_text()
+    removed = [op for op in explanation["changes"]["source"] if op[0] in ("replace", "delete")]
+    assert shown.locator(".pair").first.locator(".chip.removed").count() >= sum(op[2] - op[1] for op in removed) > 0
+    slider = shown.get_by_label("checkpoint", exact=True)
+    slider.focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("document.querySelector('.checkpoints tr.chosen').rowIndex === 1")
+    assert explanation["checkpoints"][0]["text"] in shown.locator(".checkpoints tr.chosen").inner_text()
+    page.get_by_text(OTHER, exact=True).click()  # the other sentence in all sections
+    page.wait_for_function("text => document.querySelector('h1').textContent === text", arg=OTHER)
+    assert page.locator(".translation").inner_text() == explanation["traces"][1]["target"]["text"]
+
+
+# Size
+
+
+@pytest.fixture(scope="module")
+def large(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    """An explanation with features of 256 columns and 4 times as many layers."""
+    explanation = deepcopy(command[1])
+    random = np.random.default_rng(1)
+    for trace in explanation["traces"]:
+        for block in trace["matrices"]:
+            if block["columns"] == "features" and len(block["shape"]) == 2:
+                block["shape"][1] = 256
+                block["values"] = random.normal(size=block["shape"])
+        trace["matrices"] *= 4
+    return explanation
+
+
+def kept_columns(page: str) -> int:
+    data = json.loads(page.split("const pageData = ")[1].split(";</script>")[0])
+    kept = [b["values"]["shape"][-1] for b in data["traces"][0]["matrices"] if b["columns"] == "features"]
+    return max(kept, default=0)
+
+
+def test_a_page_that_would_be_too_large_keeps_the_first_columns(large: dict[str, Any]) -> None:
+    page = render_page(large)
+    assert len(page.encode()) <= MAX_PAGE_BYTES
+    assert kept_columns(page) == 64
+
+
+def test_matrices_and_then_heads_give_way_until_nothing_is_left(
+    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = len(render_page(large).encode())
+    found = []
+    for limit in (whole // 2, whole // 4, 0):
+        monkeypatch.setattr(page_module, "MAX_PAGE_BYTES", limit)
+        if limit == 0:
+            with pytest.raises(UserError, match="the sentence is too long"):
+                render_page(large)
+        else:
+            page = render_page(large)
+            assert len(page.encode()) <= limit
+            found.append(kept_columns(page))
+    assert found == sorted(found, reverse=True)
+
+
+def test_the_page_is_not_written_over_the_model(trained: Project) -> None:
+    bundle = trained.folder / "runs/config/model.safetensors"
+    before = bundle.read_bytes()
+    result = trained.mtformer("explain", SENTENCE, "--output", bundle)
+    assert (result.status, result.stderr.count("both input and output")) == (2, 1)
+    assert bundle.read_bytes() == before
