@@ -8,14 +8,15 @@ import logging
 import math
 import os
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mtformer.config import Config
+from mtformer.config import Config, TrainingConfig
 from mtformer.errors import MtformerError, UserError
 from mtformer.files import sync, write_atomically
 from mtformer.logs import finite
@@ -132,7 +133,7 @@ class RunFolder:
             raise MtformerError(f"cannot write {path}: {error.strerror}") from error
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take_lock(file.fileno())
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().decode(errors="replace").strip() or "another process"
@@ -209,6 +210,15 @@ class Journal:
             write_atomically(self.path, partial(Path.write_bytes, data=kept))
 
 
+def _take_lock(descriptor: int) -> None:
+    """Lock a file; a command that only looks whether it is locked holds it for a moment, so try for half a second."""
+    for pause in (0.1, 0.2, 0.2):
+        with suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(pause)
+    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _scores(text: bytes) -> bool:
     """Tell whether ``text`` comes from a validation."""
     return b'"valid_loss"' in text or b'"samples"' in text
@@ -219,6 +229,32 @@ def _step_of(line: bytes) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return math.inf
+
+
+def limit_reached(training: TrainingConfig, *, step: int, epoch: int, seconds: float) -> str:
+    """Return which limit ends a run, or an empty string while it may go on.
+
+    Args:
+        training: its settings, with nothing left open.
+        step: the updates done.
+        epoch: the passes over the data done.
+        seconds: the time spent, validations included.
+    """
+    if training.max_steps and step >= training.max_steps:
+        return f"training.max_steps = {training.max_steps}"
+    if training.max_epochs and epoch >= training.max_epochs:
+        return f"training.max_epochs = {training.max_epochs}"
+    if training.max_minutes and seconds >= 60 * training.max_minutes:
+        return f"training.max_minutes = {training.max_minutes:g}"
+    return ""
+
+
+def out_of_patience(training: TrainingConfig, stale: int) -> str:
+    """Return why early stopping ends a run after ``stale`` validations without a better model; empty if it does not."""
+    patience = training.early_stopping_patience
+    if isinstance(patience, int) and stale >= patience:
+        return f"{stale} validations without a better model (training.early_stopping_patience)"
+    return ""
 
 
 def find_model(given: Path | None) -> Path:

@@ -17,6 +17,7 @@ from mtformer.cli.evaluate import evaluate
 from mtformer.cli.explain import explain
 from mtformer.cli.export import export
 from mtformer.cli.report import report
+from mtformer.cli.runs import runs
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
 from mtformer.errors import MtformerError, OutputClosed, UserError
@@ -55,6 +56,7 @@ app.command()(translate)
 app.command()(explain)
 app.command(name="eval")(evaluate)
 app.command()(compare)
+app.command()(runs)
 app.command()(export)
 app.command()(report)
 app.add_typer(data.app, name="data")

@@ -19,7 +19,7 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
 from mtformer.report.writing import refresh_report
-from mtformer.runs import Journal, RunFolder
+from mtformer.runs import Journal, RunFolder, limit_reached, out_of_patience
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
     Checkpoint,
@@ -174,7 +174,7 @@ class Trainer:
                     progress.note("validating")
                     self._validate(since_validation)
                     interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
-                    reason = reason or self._out_of_patience()
+                    reason = reason or out_of_patience(self.settings, self.state.stale)
                     running, since_validation = RunningLoss(), RunningLoss()
                 if interrupted or reason or self._is_due(self.checkpoint_every, update) or self._is_among_best():
                     self._save()
@@ -295,20 +295,9 @@ class Trainer:
         )
 
     def _limit_reached(self) -> str:
-        settings, state = self.settings, self.state
-        if settings.max_steps and state.step >= settings.max_steps:
-            return f"training.max_steps = {settings.max_steps}"
-        if settings.max_epochs and state.epoch >= settings.max_epochs:
-            return f"training.max_epochs = {settings.max_epochs}"
-        if settings.max_minutes and state.seconds >= 60 * settings.max_minutes:
-            return f"training.max_minutes = {settings.max_minutes:g}"
-        return self._out_of_patience()
-
-    def _out_of_patience(self) -> str:
-        patience = self.settings.early_stopping_patience
-        if patience and self.state.stale >= patience:
-            return f"{self.state.stale} validations without a better model (training.early_stopping_patience)"
-        return ""
+        state = self.state
+        limit = limit_reached(self.settings, step=state.step, epoch=state.epoch, seconds=state.seconds)
+        return limit or out_of_patience(self.settings, state.stale)
 
     def total_steps(self) -> int | None:
         """Return the updates from first to last, where the limits tell."""

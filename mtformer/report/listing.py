@@ -1,0 +1,128 @@
+"""All runs in a folder, each on a line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mtformer.errors import UserError
+from mtformer.report.contents import Contents, gather, is_locked
+from mtformer.runs import RunFolder, limit_reached, out_of_patience
+from mtformer.tables import as_text
+
+_SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss"}
+_ROUNDING = 0.05  # of the seconds in metrics.jsonl
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """What the list says of a run.
+
+    Attributes:
+        path: its folder.
+        state: ``training`` now, ``finished`` by one of its limits, ``stopped`` before, or ``damaged``.
+        date: when it last wrote anything.
+        contents: what it has recorded; None if it is damaged, or has not recorded its settings yet.
+        bundle_bytes: the size of its model; None before the first validation.
+        problem: why it is called damaged.
+    """
+
+    path: Path
+    state: str
+    date: datetime
+    contents: Contents | None
+    bundle_bytes: int | None
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        shown: dict[str, Any] = {"name": self.path.resolve().name, "path": str(self.path), "state": self.state}
+        if run := self.contents:
+            best = run.best or {}
+            shown |= {
+                "src_lang": run.config.data.src_lang,
+                "tgt_lang": run.config.data.tgt_lang,
+                "step": run.step,
+                "total_steps": run.total_steps,
+                "metric": run.metric,
+                "best": best.get(f"valid_{run.metric}"),
+                "best_step": best.get("step"),
+                "minutes": round(run.minutes, 2),
+            }
+        shown |= {"bundle_bytes": self.bundle_bytes, "date": self.date.isoformat(timespec="seconds")}
+        return shown | {"problem": self.problem} if self.problem else shown
+
+
+def list_runs(folder: Path) -> list[ListedRun]:
+    """List the runs in ``folder``, or that in it if it is one itself; the newest first.
+
+    Raises:
+        UserError: ``folder`` cannot be read.
+    """
+    try:
+        inside = list(folder.iterdir())
+    except FileNotFoundError:
+        raise UserError(f"there is no folder {folder}: train a model, or name the folder of your runs") from None
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    runs = [folder] if RunFolder(folder).config.is_file() else [path for path in inside if _is_run(path)]
+    return sorted(map(_look_at, runs), key=lambda run: (run.date, run.path.name), reverse=True)
+
+
+def as_table(runs: Sequence[ListedRun]) -> str:
+    """Lay out the list for people."""
+    header = ["name", "state", "languages", "step", "best", "at step", "minutes", "model", "date"]
+    return as_text(header, [_row(run) for run in runs], left=3)
+
+
+def _row(listed: ListedRun) -> list[str]:
+    shown = listed.to_dict()
+    cells = [shown["name"], listed.state, "", "", "", "", ""]
+    if listed.contents:
+        of = f"/{shown['total_steps']:,}" if shown["total_steps"] else ""
+        best = shown["best"]
+        cells[2:] = [
+            f"{shown['src_lang']}-{shown['tgt_lang']}",
+            f"{shown['step']:,}{of}",
+            "" if best is None else f"{_SHOWN_AS[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
+            "" if best is None else f"{shown['best_step']:,}",
+            f"{shown['minutes']:.1f}",
+        ]
+    size = "" if listed.bundle_bytes is None else f"{listed.bundle_bytes / 1e6:.1f} MB"
+    return [*cells, size, listed.date.astimezone().strftime("%Y-%m-%d %H:%M")]
+
+
+def _is_run(path: Path) -> bool:
+    folder = RunFolder(path)
+    parts = (folder.config, folder.metrics, folder.bundle, folder.checkpoints)
+    return path.is_dir() and (is_locked(folder) or any(part.exists() for part in parts))
+
+
+def _look_at(path: Path) -> ListedRun:
+    folder = RunFolder(path)
+    written = [part.stat() for part in (path, folder.config, folder.metrics, folder.bundle) if part.exists()]
+    date = datetime.fromtimestamp(max(status.st_mtime for status in written), UTC)
+    size = folder.bundle.stat().st_size if folder.bundle.is_file() else None
+    is_training = is_locked(folder)
+    try:
+        contents = gather(path, is_training=is_training)
+        state = "training" if is_training else "finished" if _is_finished(contents) else "stopped"
+    except UserError as error:
+        if is_training and not folder.config.exists():  # it is still reading the text
+            return ListedRun(path, "training", date, None, size)
+        return ListedRun(path, "damaged", date, None, size, str(error))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return ListedRun(path, "damaged", date, None, size, f"{folder.metrics} has lines that are not of a run")
+    return ListedRun(path, state, date, contents, size)
+
+
+def _is_finished(run: Contents) -> bool:
+    """Tell whether the last line of the metrics is at a limit; a run that reaches one validates once more."""
+    if not run.metrics:
+        return False
+    last, validations = run.metrics[-1], run.validations
+    stale = len(validations) - 1 - (validations.index(run.best) if run.best else -1)
+    training, seconds = run.config.training, last["seconds"] + _ROUNDING
+    limit = limit_reached(training, step=last["step"], epoch=last["epoch"], seconds=seconds)
+    return bool(limit or out_of_patience(training, stale))

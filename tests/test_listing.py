@@ -1,0 +1,158 @@
+"""``mtformer runs``: a line for each run, whatever its state."""
+
+import fcntl
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Project, make_project
+
+from mtformer.runs import Journal, RunFolder
+
+SETTINGS = {"max_steps": 400, "max_epochs": None, "max_minutes": None, "early_stopping_patience": 2}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Project:
+    return Project(tmp_path, tmp_path / "none.yaml")
+
+
+def make_run(place: Project, name: str, *lines: dict[str, Any], age: int = 0, **training: Any) -> RunFolder:
+    """Make the folder of a run with these metrics, last written ``age`` seconds after a fixed time."""
+    folder = RunFolder(place.folder / "runs" / name)
+    folder.path.mkdir(parents=True)
+    source = {"tsv": "pairs.tsv"}
+    config = {
+        "data": {"src_lang": "en", "tgt_lang": "de", "train": [source], "valid": [source]},
+        "training": SETTINGS | training,
+    }
+    folder.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    for line in lines:
+        Journal(folder.metrics).write(line)
+    for path in (*folder.path.iterdir(), folder.path):
+        os.utime(path, (1e9 + age, 1e9 + age))
+    return folder
+
+
+def at(step: int, bleu: float | None = None, *, epoch: int = 0, seconds: float = 60.0) -> dict[str, Any]:
+    scores = {} if bleu is None else {"valid_loss": 1.0, "valid_bleu": bleu}
+    return {"step": step, "epoch": epoch, "seconds": seconds} | scores
+
+
+def listed(place: Project, *arguments: str) -> dict[str, dict[str, Any]]:
+    result = place.mtformer("runs", *arguments, "--json")
+    assert result.status == 0, result.stderr
+    return {run["name"]: run for run in json.loads(result.stdout)}
+
+
+def test_a_trained_run_is_listed_with_its_best_score(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=40, max_steps=4, validate_every=2, early_stopping_metric="loss")
+    assert project.mtformer("train", project.config, "--quiet").status == 0
+    folder = RunFolder(tmp_path / "runs/config")
+    best = min((line for line in folder.read_metrics() if "valid_loss" in line), key=lambda line: line["valid_loss"])
+    run = listed(project)["config"]
+    assert (run["src_lang"], run["tgt_lang"], run["state"], run["step"], run["total_steps"]) == (
+        *("en", "de", "finished"),
+        *(4, 4),
+    )
+    assert (run["metric"], run["best"], run["best_step"]) == ("loss", best["valid_loss"], best["step"])
+    assert run["bundle_bytes"] == folder.bundle.stat().st_size
+    header, row = project.mtformer("runs").stdout.splitlines()
+    assert header.split() == ["name", "state", "languages", "step", "best", "at", "step", "minutes", "model", "date"]
+    assert row.split()[:6] == ["config", "finished", "en-de", "4/4", "loss", f"{best['valid_loss']:.3f}"]
+    assert listed(project, "runs/config") == {"config": run | {"path": "runs/config"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines", "state"),
+    [
+        ({}, [], "stopped"),
+        ({}, [at(399, 10.0)], "stopped"),
+        ({}, [at(400, 10.0)], "finished"),
+        ({}, [at(100, 10.0), at(200, 9.0), at(250)], "stopped"),
+        ({}, [at(100, 10.0), at(200, 9.0), at(300, 10.0)], "finished"),  # out of patience
+        ({}, [at(100, 10.0), at(200, 9.0), at(300, 11.0)], "stopped"),
+        ({"early_stopping_patience": None}, [at(100, 10.0), at(200, 9.0), at(300, 10.0)], "stopped"),
+        ({"max_epochs": 3}, [at(300, 10.0, epoch=2)], "stopped"),
+        ({"max_epochs": 3}, [at(300, 10.0, epoch=3)], "finished"),
+        ({"max_minutes": 2.0}, [at(300, 10.0, seconds=119.0)], "stopped"),
+        ({"max_minutes": 2.0}, [at(300, 10.0, seconds=120.0)], "finished"),
+    ],
+)
+def test_a_run_at_one_of_its_limits_is_finished(
+    settings: dict[str, Any], lines: list[dict[str, Any]], state: str, place: Project
+) -> None:
+    make_run(place, "a", *lines, **settings)
+    assert listed(place)["a"]["state"] == state
+
+
+def test_a_run_whose_folder_is_locked_is_training(place: Project) -> None:
+    folder = make_run(place, "a", at(50))
+    reading = RunFolder(place.folder / "runs" / "b")  # the text; it has written nothing yet
+    with folder.lock(), reading.lock():
+        runs = listed(place)
+        assert (runs["a"]["state"], runs["b"]["state"]) == ("training", "training")
+        assert "step" not in runs["b"]
+    assert listed(place).keys() == {"a"}
+
+
+def test_the_newest_run_comes_first_and_other_folders_are_left_out(place: Project) -> None:
+    for age, name in enumerate(("old", "newer", "newest")):
+        make_run(place, name, at(10), age=100 * age)
+    (place.folder / "runs" / "notes").mkdir()
+    (place.folder / "runs" / "file").touch()
+    assert list(listed(place)) == ["newest", "newer", "old"]
+    rows = place.mtformer("runs", "runs").stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["name", "newest", "newer", "old"]
+
+
+def test_a_damaged_run_is_shown_as_such_among_the_others(place: Project) -> None:
+    make_run(place, "good", at(10, 5.0))
+    half = make_run(place, "half", at(10, 5.0), at(20, 7.0))
+    half.metrics.write_bytes(half.metrics.read_bytes()[:-20])
+    make_run(place, "config").config.write_text("data: {src_la", encoding="utf-8")
+    make_run(place, "empty").config.write_bytes(b"")
+    make_run(place, "binary").config.write_bytes(b"\xff\x00")
+    make_run(place, "none", at(10)).config.unlink()
+    make_run(place, "lines", {"step": 10, "valid_loss": "low", "valid_bleu": "high", "seconds": []}, at(20, 5.0))
+    make_run(place, "others", {"step": 10, "another": 1})
+    result = place.mtformer("runs", "--json")
+    runs = {run["name"]: run for run in json.loads(result.stdout)}
+    assert (runs["half"]["step"], runs["half"]["best"], runs["half"]["state"]) == (10, 5.0, "stopped")
+    assert {name for name, run in runs.items() if run["state"] == "damaged"} == {
+        *("config", "empty", "binary", "none", "lines", "others")
+    }
+    for name, run in runs.items():
+        assert ("problem" in run) == (run["state"] == "damaged")
+        if "problem" in run:
+            assert f"runs/{name}" in run["problem"]
+            assert run["problem"] + "\n" in result.stderr
+    table = place.mtformer("runs").stdout
+    assert len(table.splitlines()) == 1 + len(runs)
+
+
+def test_a_folder_that_is_not_there_is_an_error_and_one_without_runs_is_not(place: Project) -> None:
+    missing = place.mtformer("runs")
+    assert (missing.status, missing.stdout) == (2, "")
+    assert missing.stderr == "Error: there is no folder runs: train a model, or name the folder of your runs\n"
+    (place.folder / "runs").mkdir()
+    empty = place.mtformer("runs")
+    assert (empty.status, empty.stdout, empty.stderr) == (0, "", "there are no runs in runs\n")
+    assert place.mtformer("runs", "--json").stdout == "[]\n"
+    (place.folder / "file").touch()
+    assert "cannot read file: Not a directory" in place.mtformer("runs", "file").stderr
+
+
+def test_training_starts_though_somebody_looks_whether_it_does(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    (tmp_path / "lock").touch()
+    with (tmp_path / "lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        release = threading.Timer(0.05, lambda: fcntl.flock(file, fcntl.LOCK_UN))
+        release.start()
+        with folder.lock():
+            release.join()
