@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,13 +166,14 @@ def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: P
     shown = json.loads(result.stdout)
     hypotheses = output.read_text().splitlines()
     references = (trained.folder / "test.de").read_text().splitlines()
-    metrics = (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf, sacrebleu.corpus_ter)
+    chrf_plus_plus = partial(sacrebleu.corpus_chrf, word_order=2)
+    metrics = (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf, chrf_plus_plus, sacrebleu.corpus_ter)
     expected = [metric(hypotheses, [references]).score for metric in metrics]
     assert [score["score"] for score in shown["scores"]] == [round(score, 2) for score in expected]
     assert "tok:13a" in shown["scores"][0]["signature"]
     assert shown["sentences"] == 20
     by_files = trained.mtformer("eval", "--src", "test.en", "--ref", "test.de").stdout.splitlines()
-    assert [line.split()[:2] for line in by_files] == [[s["name"], f"{s['score']:.2f}"] for s in shown["scores"]]
+    assert [line.split()[:2] for line in by_files[:4]] == [[s["name"], f"{s['score']:.2f}"] for s in shown["scores"]]
     assert expected[0] > 60  # it has learned its language
 
 
