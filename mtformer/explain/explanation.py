@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from mtformer.bundle import Bundle
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import FORMAT, Attention, Source, Target, Trace, to_plain
+from mtformer.explain.trace import FORMAT, Trace, to_plain
 from mtformer.explain.whatif import Changes, compare, with_why_not
 from mtformer.search import SearchOptions, TorchEngine
 
@@ -26,20 +26,26 @@ class Snapshot:
     Attributes:
         step: the optimizer updates before it.
         name: of the checkpoint.
-        text: its translation.
-        log_prob: of that translation.
-        attention: the weights of all its attentions.
-        source: the text and its tokens.
-        target: the translation and its tokens.
+        trace: of its translation.
     """
 
     step: int
     name: str
-    text: str
-    log_prob: float
-    attention: tuple[Attention, ...]
-    source: Source
-    target: Target
+    trace: Trace
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can express: translation and attention, without search and matrices."""
+        trace = self.trace
+        found = {
+            "step": self.step,
+            "name": self.name,
+            "text": trace.target.text,
+            "log_prob": trace.target.log_prob,
+            "attention": trace.attentions,
+            "source": trace.source,
+            "target": trace.target,
+        }
+        return {key: to_plain(value) for key, value in found.items()}
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Explanation:
             "search": to_plain(self.options.model_dump() | {"prefix": self.prefix}),
             "traces": [trace.to_dict() for trace in self.traces],
             "changes": to_plain(self.changes),
-            "checkpoints": to_plain(self.checkpoints),
+            "checkpoints": [snapshot.to_dict() for snapshot in self.checkpoints],
         }
 
 
@@ -100,7 +106,10 @@ def explain(
     """
     texts = [text] if compare_with is None else [text, compare_with]
     traces = [with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not) for text in texts]
-    snapshots = [_snapshot(explainer, text, prefix, checkpoint) for checkpoint in checkpoints]
+    snapshots = [
+        Snapshot(checkpoint.step, checkpoint.name, explainer.with_engine(checkpoint.engine).trace(text, prefix=prefix))
+        for checkpoint in checkpoints
+    ]
     return Explanation(
         model=model,
         options=explainer.options,
@@ -129,16 +138,3 @@ def describe(bundle: Bundle, name: str) -> dict[str, Any]:
         "d_head": architecture.d_model // architecture.n_heads,
         **architecture.model_dump(include=set(keys)),
     }
-
-
-def _snapshot(explainer: Explainer, text: str, prefix: str | None, checkpoint: Checkpoint) -> Snapshot:
-    trace = explainer.with_engine(checkpoint.engine).trace(text, prefix=prefix)
-    return Snapshot(
-        step=checkpoint.step,
-        name=checkpoint.name,
-        text=trace.target.text,
-        log_prob=trace.target.log_prob,
-        attention=trace.attentions,
-        source=trace.source,
-        target=trace.target,
-    )

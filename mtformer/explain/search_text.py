@@ -3,9 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from mtformer.explain.layout import pad, shorten, width, wrap
+from mtformer.explain.layout import shorten, spelled, width, wrap
 from mtformer.explain.trace import Node, Trace
 from mtformer.search import SearchOptions, length_penalty
+
+_Children = Mapping[int, list[Node]]
 
 
 def describe_search(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
@@ -18,14 +20,14 @@ def describe_search(trace: Trace, options: SearchOptions, columns: int) -> Itera
     """
     k = options.beam_size
     if k == 1:
-        yield from wrap("Greedy search: each step takes the likeliest token, and drops all others.".split(), columns)
+        yield from wrap("Greedy search: each step takes the likeliest token and drops all others.", columns)
     else:
         text = (
             f"Beam search: each step considers the {2 * k} likeliest continuations of its {k} beams and keeps {k}, the "
-            "greedy one always among them. Numbers are the log probability of the whole prefix. The best translation "
-            "runs down; beams that were dropped branch off."
+            "greedy one always among them. The best translation runs down; other beams branch off. Each line has its "
+            "first step, and the log probability of the whole prefix at its end."
         )
-        yield from wrap(text.split(), columns)
+        yield from wrap(text, columns)
         yield from _tree(trace, columns)
         yield from _stop(trace, options, columns)
     yield from _ranking(trace, options, columns)
@@ -35,37 +37,45 @@ def _tree(trace: Trace, columns: int) -> Iterator[str]:
     """Draw the best path downwards, and to its right what branched off."""
     children: dict[int, list[Node]] = defaultdict(list)
     for node in trace.tree.nodes[1:]:
-        if node.fate != "pruned":  # was a beam
+        if node.fate != "pruned":  # was a beam, or finished
             children[node.parent or 0].append(node)
     best = trace.tree.path(trace.tree.nodes[trace.tree.finished[0].node])
-    yield f"{'':>10}<s>"
+    yield f"{'':14}<s>"
     parent = 0
     for trunk in best:
         for child in sorted(children[parent], key=lambda node: -node.total):
             if child.id != trunk.id:
-                yield from _branch(child, children, "├─ ", "│  ", columns)
-        yield f"{trunk.total:9.2f} {trunk.token.text}"
+                yield from _branch(child, children, "", columns)
+        yield f"{trunk.step:>4}{trunk.total:9.2f} {spelled(trunk.token)}"
         parent = trunk.id
 
 
-def _branch(node: Node, children: Mapping[int, list[Node]], first: str, rest: str, columns: int) -> Iterator[str]:
-    """Yield a branch: its tokens up to the next fork, and indented below it the forks."""
-    tokens = [node.token.text]
-    while len(children.get(node.id, [])) == 1:
-        [node] = children[node.id]
-        tokens.append(node.token.text)
-    forks = children.get(node.id, [])
-    fate = ""
+def _branch(node: Node, children: _Children, indent: str, columns: int) -> Iterator[str]:
+    """Yield a branch as far as its longest continuation, and indented below it what forks from it."""
+    run, forks = [node], list[Node]()
+    while children.get(node.id):
+        node = max(children[node.id], key=lambda child: (_last_step(child, children), child.total))
+        forks += [child for child in children[run[-1].id] if child is not node]
+        run.append(node)
     if node.fate == "finished":
         fate = f"  finished, score {node.score:.3f}"
     elif node.fate == "stopped":
-        fate = "  stopped"
-    elif not forks:
+        fate = "  left at the end"
+    else:
         fate = f"  dropped at step {node.step + 1}"
-    room = columns - 10 - width(first) - width(fate)
-    yield f"{node.total:9.2f} {first}{shorten(' '.join(tokens), room)}{fate}"
-    for fork in sorted(forks, key=lambda other: -other.total):
-        yield from _branch(fork, children, rest + "├─ ", rest + "│  ", columns)
+    tokens = " ".join(spelled(other.token) for other in run)
+    room = max(8, columns - 17 - width(indent) - width(fate))
+    yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
+    for fork in forks:
+        yield from _branch(fork, children, indent + "│  ", columns)
+
+
+def _last_step(node: Node, children: _Children) -> int:
+    """Return the last step that a branch reaches."""
+    level = [node]
+    while following := [child for other in level for child in children.get(other.id, [])]:
+        level = following
+    return level[0].step
 
 
 def _stop(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
@@ -80,17 +90,16 @@ def _stop(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
         f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has {max(left):.2f}, and "
         f"at the maximum length of {longest} tokens a score of at most {bound}."
     )
-    yield from wrap(text.split(), columns)
+    yield from wrap(text, columns)
 
 
 def _ranking(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
     """Show how the finished translations were ranked."""
     alpha = options.length_penalty
-    yield f"Finished translations, by score = log probability / ((5 + length) / 6)^{alpha:g}:"
+    text = f"Finished translations: score = log probability / penalty, penalty = ((5 + length) / 6)^{alpha:g}:"
+    yield from wrap(text, columns)
+    yield f"{'':5}log prob.  length  penalty   score"
     for finished in trace.tree.finished:
-        line = (
-            f"{finished.rank:>3}. {finished.log_prob:8.3f} / ((5 + {finished.length}) / 6)^{alpha:g} = "
-            f"{finished.log_prob:.3f} / {finished.penalty:.3f} = {pad(f'{finished.score:.3f}', 8)} "
-        )
-        mark = "→ " if finished.returned else "  "
-        yield shorten(line + mark + finished.text, columns)
+        numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
+        mark = "→" if finished.returned else " "
+        yield shorten(f"{finished.rank:>3}. {numbers}  {mark} {finished.text}", columns)

@@ -3,22 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from mtformer.explain.explanation import Explanation, Snapshot
-from mtformer.explain.layout import pad, shorten, shorten_left, upright, width, wrap
+from mtformer.explain.heatmap import LEGEND, HeatMap
+from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, width, wrap
 from mtformer.explain.search_text import describe_search
-from mtformer.explain.trace import KINDS, Attention, Block, Kind, Step, Token, Trace, find_attention
-from mtformer.explain.whatif import Changes
+from mtformer.explain.trace import KINDS, Block, Kind, Step, Token, Trace, WhyNot, find_attention
+from mtformer.explain.whatif import Changes, compare
 
-_SHADES = ((0.7, "██"), (0.4, "▓▓"), (0.2, "▒▒"), (0.05, "░░"))
-_LEGEND = "░ from 5 %   ▒ from 20 %   ▓ from 40 %   █ from 70 %"
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
     "decoder": "Decoder: each token of the decoder's input attends to itself and those before it",
     "cross": "Cross: each token of the decoder's input attends to the source, to predict the next token",
 }
-_CELL = 3  # columns: two shaded ones and a space
 
 
 @dataclass(frozen=True)
@@ -55,26 +51,27 @@ class View:
 def render(explanation: Explanation, view: View) -> str:
     """Return the account as text, without a final line feed; ``view`` chooses a layer and a head that exist."""
     lines = [*_model(explanation, view)]
-    for trace in explanation.traces:
-        lines += _account(trace, explanation, view)
-    if explanation.changes is not None:
-        lines += _changes(explanation.changes, explanation.traces[0], explanation.traces[1], view)
-    if explanation.checkpoints:
-        lines += _checkpoints(explanation.checkpoints, view)
+    if explanation.changes is None:
+        lines += _account(explanation, view)
+    else:
+        lines += _comparison(explanation.traces[0], explanation.traces[1], explanation.changes, view)
+    lines += _answers([answer for trace in explanation.traces for answer in trace.why_not], view)
+    lines += _checkpoints(explanation.checkpoints, explanation.traces[0], view)
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _model(explanation: Explanation, view: View) -> Iterator[str]:
     m = explanation.model
-    name = f"{m['name']}  {m['src_lang']} → {m['tgt_lang']}"
     sizes = f"{m['n_encoder_layers']} + {m['n_decoder_layers']} layers, {m['n_heads']} heads, d_model {m['d_model']}"
-    yield view.dim(shorten(f"{name}  {sizes}, {m['norm']}-norm", view.columns))
+    languages = f"{m['src_lang']} → {m['tgt_lang']}"
+    yield from map(view.dim, wrap(f"{m['name']}  {languages}, {sizes}, {m['norm']}-norm", view.columns))
 
 
-def _account(trace: Trace, explanation: Explanation, view: View) -> Iterator[str]:
+def _account(explanation: Explanation, view: View) -> Iterator[str]:
+    """Tell everything about one sentence."""
+    [trace] = explanation.traces
     yield ""
-    yield from (view.bold(line) for line in wrap(trace.source.text.split(), view.columns))
-    yield from (view.bold(line) for line in wrap(_breakable(f"→ {trace.target.text}"), view.columns, "  "))
+    yield from _sentence(trace, view)
     yield view.heading("Tokens")
     yield from _tokens("source", trace.source.tokens, view)
     yield from _tokens("target", trace.target.tokens, view)
@@ -86,42 +83,33 @@ def _account(trace: Trace, explanation: Explanation, view: View) -> Iterator[str
     yield from describe_search(trace, explanation.options, view.columns)
     yield view.heading("Matrices")
     yield from _matrices(trace.matrices, view)
-    if trace.why_not:
-        yield view.heading("Why not?")
-        for answer in trace.why_not:
-            tokens = " ".join(token.text for token in answer.tokens)
-            yield from wrap([view.bold(answer.word), f"({tokens}):", *_breakable(answer.message)], view.columns, "    ")
 
 
-def _breakable(text: str) -> list[str]:
-    """Split at spaces, and text of a language without spaces between its characters, in parts that a line can take."""
-    return [word[start : start + 30] for word in text.split() for start in range(0, len(word), 30)]
+def _sentence(trace: Trace, view: View) -> Iterator[str]:
+    yield from map(view.bold, wrap(" ".join(trace.source.text.split()), view.columns))
+    yield from map(view.bold, wrap(trace.target.text, view.columns, "→ ", "  "))
 
 
 def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
     """Show tokens with their ids below them, and what was spelled in bytes."""
-    room = view.columns - 8
-    line: list[Token] = []
-    label = side
-    for token in [*tokens, None]:
-        columns = sum(_cell(other) + 1 for other in line) + (_cell(token) if token else 0)
-        if token is None or columns > room:
-            yield pad(label, 8) + " ".join(pad(other.text, _cell(other)) for other in line)
-            yield " " * 8 + view.dim(" ".join(pad(str(other.id), _cell(other)) for other in line))
-            line, label = [], ""
-        if token:
-            line.append(token)
-    spelled = dict.fromkeys(token.character for token in tokens if token.character)
-    if spelled:
-        yield " " * 8 + f"Spelled in bytes, having no token of their own: {' '.join(spelled)}"
-
-
-def _cell(token: Token) -> int:
-    return max(width(token.text), len(str(token.id)))
+    cells = [max(width(spelled(token)), len(str(token.id))) for token in tokens]
+    start, left = 0, side
+    while start < len(tokens):
+        end, used = start, 8
+        while end < len(tokens) and (end == start or used + cells[end] <= view.columns):
+            used += cells[end] + 1
+            end += 1
+        part = list(zip(tokens[start:end], cells[start:end], strict=True))
+        yield pad(left, 8) + " ".join(pad(spelled(token), cell) for token, cell in part)
+        yield " " * 8 + view.dim(" ".join(pad(str(token.id), cell) for token, cell in part))
+        start, left = end, ""
+    characters = dict.fromkeys(token.character for token in tokens if token.character)
+    if characters:
+        yield " " * 8 + f"Spelled in bytes, having no token of their own: {' '.join(characters)}"
 
 
 def _attention(trace: Trace, view: View) -> Iterator[str]:
-    yield _LEGEND
+    yield from wrap(LEGEND, view.columns)
     if view.all_attention:
         chosen = [attention for attention in trace.attentions if view.layer in (None, attention.layer)]
     else:
@@ -131,10 +119,10 @@ def _attention(trace: Trace, view: View) -> Iterator[str]:
         if view.all_attention and view.head is None:
             heads = [None, *range(1, len(attention.weights) + 1)]
         for head in heads:
-            yield ""
             which = f"head {head}" if head else f"mean of {len(attention.weights)} heads"
-            yield from wrap(f"{_TITLES[attention.kind]}. Layer {attention.layer}, {which}.".split(), view.columns)
-            yield from _heat_map(trace, attention, head, view)
+            yield ""
+            yield from wrap(f"{_TITLES[attention.kind]}. Layer {attention.layer}, {which}.", view.columns)
+            yield from HeatMap.of(trace, attention, head).draw(view.columns)
 
 
 def _layer(trace: Trace, kind: Kind, view: View) -> int:
@@ -143,75 +131,44 @@ def _layer(trace: Trace, kind: Kind, view: View) -> int:
     return min(view.layer or last, last)
 
 
-def _heat_map(trace: Trace, attention: Attention, head: int | None, view: View) -> Iterator[str]:
-    """Draw weights (Q, K) as shaded blocks, in several parts where the terminal is too narrow for all keys."""
-    weights = trace.attention(attention.kind, layer=attention.layer, head=head)
-    queries = trace.source.tokens if attention.kind == "encoder" else trace.decoder_input
-    keys = trace.decoder_input if attention.kind == "decoder" else trace.source.tokens
-    labels = [_label(token) for token in queries]
-    label_width = max(map(width, labels)) + 1
-    strongest_width = 26
-    most = max(4, (view.columns - label_width - strongest_width) // _CELL)
-    for start in range(0, len(keys), most):
-        shown = slice(start, start + most)
-        for line in upright([_label(token) for token in keys[shown]], _CELL):
-            yield " " * label_width + view.dim(line)
-        for label, row in zip(labels, weights, strict=True):
-            cells = "".join(pad(_shade(weight), _CELL) for weight in row[shown])
-            strongest = " ".join(f"{_label(keys[k])} {row[k]:.2f}" for k in np.argsort(-row, kind="stable")[:2])
-            yield pad(label, label_width) + cells + " " + view.dim(shorten(strongest, strongest_width - 1))
-
-
-def _label(token: Token) -> str:
-    """Return a token without the mark of a space before it, which would only take room."""
-    return token.text.removeprefix("▁") or "▁"
-
-
-def _shade(weight: float) -> str:
-    return next((shade for least, shade in _SHADES if weight >= least), "  ")
-
-
 def _decoding(trace: Trace, view: View) -> Iterator[str]:
-    yield from wrap(
-        "At each step the decoder reads the translation so far, shifted right by <s>, and gives every token a "
-        "probability.".split(),
-        view.columns,
-    )
+    text = "Each step reads the translation so far, shifted right by <s>, and gives every token a probability."
+    yield from wrap(text, view.columns)
     for step in trace.steps:
-        prefix = " ".join(token.text for token in trace.decoder_input[: step.number])
+        prefix = " ".join(map(spelled, trace.decoder_input[: step.number]))
         yield f"{step.number:>3}  {shorten_left(prefix, view.columns - 5)}"
         yield "     " + _candidates(step, view)
         if step.instead is not None:
-            other = f"hesitates ({step.entropy_bits:.1f} bits); with “{_label(step.other.token)}” it would say:"
-            yield from wrap(["    ", *other.split(), *_breakable(step.instead.text)], view.columns, " " * 7)
+            said = f"hesitates ({step.entropy_bits:.1f} bits); with “{label(step.other.token)}” it would have said: "
+            yield from wrap(said + step.instead.text, view.columns, " " * 5, " " * 7)
 
 
 def _candidates(step: Step, view: View) -> str:
     """Show the choice and as many of the others as fit on a line."""
     choice = step.choice
-    line = f"→ {choice.token.text} {choice.probability:.1%}"
+    line = f"→ {spelled(choice.token)} {choice.probability:.1%}"
     if choice.forced:
-        line += f" (forced; rank {choice.rank})"
+        line += f" (forced, rank {choice.rank})"
     elif choice.rank > 1:
         line += f" (rank {choice.rank})"
     used, shown = width(line), [view.bold(line)]
-    for place, candidate in enumerate(step.candidates):
-        text = f"   {candidate.token.text} {candidate.probability:.1%}"
-        if place == step.chosen:
+    for candidate in step.candidates:
+        text = f"   {spelled(candidate.token)} {candidate.probability:.1%}"
+        if candidate is choice:
             continue
-        if used + width(text) > view.columns - 5 or len(shown) > 5:
-            break
         used += width(text)
+        if used > view.columns - 5 or len(shown) > 5 or candidate.probability < 0.0005:
+            break
         shown.append(text)
     return "".join(shown)
 
 
 def _matrices(blocks: Sequence[Block], view: View) -> Iterator[str]:
-    yield from wrap(
-        "Shapes for this sentence, in order of computation; --format json and --output have the numbers. "
-        "Each layer of a stack has the same.".split(),
-        view.columns,
+    text = (
+        "The shapes for this sentence, in order of computation; all layers of a stack have the same. --format json has "
+        "the numbers."
     )
+    yield from wrap(text, view.columns)
     part = ""
     for block in blocks:
         if block.layer not in (None, view.layer or 1):
@@ -229,28 +186,66 @@ def _part(block: Block) -> str:
     if block.stack == "embedding":
         return f"Embedding of the {side}"
     if block.layer is None:
-        return "Output"
+        return "Output" if block.stack == "output" else f"{block.stack.capitalize()}, final norm"
     return f"{block.stack.capitalize()} layer {block.layer}, {(block.sublayer or '').replace('_', '-')}"
 
 
-def _changes(changes: Changes, a: Trace, b: Trace, view: View) -> Iterator[str]:
+def _answers(answers: Sequence[WhyNot], view: View) -> Iterator[str]:
+    if answers:
+        yield view.heading("Why not?")
+    for answer in answers:
+        tokens = " ".join(map(spelled, answer.tokens))
+        yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)} ({tokens}): ", "    ")
+
+
+def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
+    """Tell what changes from one sentence to another, and draw the attention that changes most, or the chosen one."""
+    for trace in (a, b):
+        yield ""
+        yield from _sentence(trace, view)
     yield view.heading("What changed")
-    for name, opcodes, ours, theirs in (
-        ("source", changes.source, a.source.tokens, b.source.tokens),
-        ("target", changes.target, a.target.tokens, b.target.tokens),
-    ):
-        words = []
-        for operation, a0, a1, b0, b1 in opcodes:
-            before, after = (" ".join(token.text for token in part) for part in (ours[a0:a1], theirs[b0:b1]))
-            words += [before] if operation == "equal" else [view.bold(f"[{before or '∅'} → {after or '∅'}]")]
-        yield from wrap([pad(name, 7), *" ".join(words).split(" ")], view.columns, " " * 8)
-    yield "Heads whose attention changed most (mean absolute difference):"
+    yield from _changed_tokens("source", changes.source, a.source.tokens, b.source.tokens, view)
+    yield from _changed_tokens("target", changes.target, a.target.tokens, b.target.tokens, view)
+    yield ""
+    yield from wrap("Attention that changed most (mean absolute difference over the common tokens):", view.columns)
     for change in changes.attention[:5]:
-        yield f"        {change.difference:.4f}  {change.kind}, layer {change.layer}, head {change.head}"
+        yield f"{change.difference:9.4f}  {change.kind}, layer {change.layer}, head {change.head}"
+    most = next(
+        change
+        for change in changes.attention
+        if view.layer in (None, change.layer) and view.head in (None, change.head)
+    )
+    yield ""
+    yield from wrap(f"{_TITLES[most.kind]}. Layer {most.layer}, head {most.head}.", view.columns)
+    yield from wrap(LEGEND, view.columns)
+    ours, theirs = (
+        HeatMap.of(trace, find_attention(trace.attentions, most.kind, most.layer), most.head) for trace in (a, b)
+    )
+    yield from ours.beside(theirs, view.columns)
 
 
-def _checkpoints(checkpoints: Sequence[Snapshot], view: View) -> Iterator[str]:
-    yield view.heading("During training")
+def _changed_tokens(
+    side: str,
+    opcodes: Sequence[tuple[str, int, int, int, int]],
+    ours: Sequence[Token],
+    theirs: Sequence[Token],
+    view: View,
+) -> Iterator[str]:
+    words = []
+    for operation, a0, a1, b0, b1 in opcodes:
+        before, after = (" ".join(map(spelled, part)) or "∅" for part in (ours[a0:a1], theirs[b0:b1]))
+        words.append(before if operation == "equal" else view.bold(f"[{before} → {after}]"))
+    yield from wrap(" ".join(words), view.columns, pad(side, 8), " " * 8)
+
+
+def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> Iterator[str]:
+    if checkpoints:
+        yield view.heading("During training")
+        text = "Each checkpoint's translation and its log probability, and how far its attention is from the model's:"
+        yield from wrap(text, view.columns)
     for snapshot in checkpoints:
-        label = f"step {snapshot.step:>7,}  {snapshot.log_prob:8.2f}  "
-        yield from wrap([label, *_breakable(snapshot.text)], view.columns, " " * width(label))
+        yield from wrap(snapshot.trace.target.text, view.columns, f"step {snapshot.step:>7,}  ", " " * 14)
+        changes = compare(snapshot.trace, final).attention
+        kinds = [[change.difference for change in changes if change.kind == kind] for kind in KINDS]
+        distances = ", ".join(f"{kind} {sum(of) / len(of):.4f}" for kind, of in zip(KINDS, kinds, strict=True))
+        yield view.dim(shorten(f"{'':14}{snapshot.trace.target.log_prob:.3f}; {distances}", view.columns))

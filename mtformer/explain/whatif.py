@@ -1,5 +1,6 @@
 """Why a word was not chosen, and what changes between two sentences."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -9,6 +10,8 @@ import numpy as np
 from mtformer.explain.record import Explainer
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep
+from mtformer.search import Hypothesis
+from mtformer.text.languages import is_written_with_spaces
 
 _N_STEPS = 10  # that an answer lists
 
@@ -35,7 +38,10 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         begun = [[*chosen[: step.step - 1], *forms[step.step > 1]] for step in steps]
         alpha = explainer.options.length_penalty
         others = zip(steps, explainer.search(src, begun), strict=True)
-        best, other = max(((step, found[0]) for step, found in others), key=lambda pair: pair[1].score(alpha))
+        best, other = max(
+            ((step, found[0]) for step, found in others),
+            key=lambda pair: (_has_word(explainer, pair[1], word), pair[1].score(alpha)),
+        )
         text, score = explainer.tokenizer.decode(other.ids), other.score(alpha)
         sentences.append(_best_place(trace, best, text, score, is_found=bool(found_at)))
     if not found_at:
@@ -50,6 +56,13 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         text=text,
         score=score,
     )
+
+
+def _has_word(explainer: Explainer, hypothesis: Hypothesis, word: str) -> bool:
+    """Tell whether a translation has the word, and not only as the beginning of a longer one."""
+    text = explainer.tokenizer.decode(hypothesis.ids)
+    boundary = r"\b" if is_written_with_spaces(explainer.tgt_lang) else ""
+    return re.search(f"{boundary}{re.escape(word.strip())}{boundary}", text) is not None
 
 
 def _stands_at(ids: Sequence[int], place: int, word: Sequence[int]) -> bool:
