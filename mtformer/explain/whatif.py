@@ -9,7 +9,7 @@ import numpy as np
 
 from mtformer.explain.record import Explainer
 from mtformer.explain.tokens import target_tokens
-from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep
+from mtformer.explain.trace import Kind, Node, Token, Trace, WhyNot, WhyNotStep
 from mtformer.search import Hypothesis
 from mtformer.text.languages import is_written_with_spaces
 
@@ -137,7 +137,7 @@ def _fate(dropped: Node | None) -> str:
 class AttentionChange:
     """How much one head's weights differ: the mean absolute difference over the tokens that both sentences have."""
 
-    kind: str
+    kind: Kind
     layer: int
     head: int
     difference: float
