@@ -61,10 +61,15 @@ def explain(
     from mtformer.runs import find_model
     from mtformer.text.lines import is_utf8, open_output
 
-    given = {"text": text, "--prefix": prefix, "--compare": compare, **{f"--why-not {w!r}": w for w in why_not or []}}
+    given = {
+        "the text": text,
+        "--prefix": prefix,
+        "--compare": compare,
+        **{f"--why-not {w!r}": w for w in why_not or []},
+    }
     for name, value in given.items():
         if value is not None and not is_utf8(value):
-            raise UserError(f"{name} is not UTF-8".replace("text is", "the text is"))
+            raise UserError(f"{name} is not UTF-8")
     path = find_model(model)
     require_distinct(output, [path])
     if str(output) == "-" and format is not None:

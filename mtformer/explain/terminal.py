@@ -165,8 +165,8 @@ def _candidates(step: Step, view: View) -> str:
 
 def _matrices(blocks: Sequence[Block], view: View) -> Iterator[str]:
     text = (
-        "The shapes for this sentence, in order of computation; all layers of a stack have the same. --format json has "
-        "the numbers."
+        "The shapes for this sentence, in order of computation; all layers of a stack have the same. --output and "
+        "--format json have the numbers."
     )
     yield from wrap(text, view.columns)
     part = ""
