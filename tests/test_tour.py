@@ -1,0 +1,92 @@
+"""The examples of docs/tour.md and docs/tour.zh.md print what the pages show; see scripts/run_tour.py."""
+
+import os
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Project
+from filelock import FileLock
+
+ROOT = Path(__file__).parent.parent
+TOUR = runpy.run_path(str(ROOT / "scripts/run_tour.py"))
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in TOUR["PAGES"]}
+TOLERANCE = 0.3  # of decimal numbers that a trained model prints: processors round differently, so models differ
+
+TWO_SECTIONS = """
+# Without a model
+
+    >>> x = 0.25
+    >>> x
+    0.25
+
+# With one
+
+    >>> translator = x + 0.5
+    >>> print("a:", translator)
+    a: 0.85
+    $ mtformer translate --model . "a"
+    b
+
+    mtformer train config.yaml
+"""
+
+
+def differences(text: str) -> list[str]:
+    return TOUR["differences"]("page", TOUR["parse"](text), lambda _: "b\n", TOLERANCE)
+
+
+def test_numbers_of_a_trained_model_may_differ_a_little() -> None:
+    assert differences(TWO_SECTIONS) == []
+    assert len(differences(TWO_SECTIONS.replace("0.85", "1.15"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("    0.25", "    0.26"), ("a: 0.85", "b: 0.85"), ("    b\n", "    c\n"), ("    b\n", "")]
+)
+def test_any_other_difference_is_reported_with_its_line(old: str, new: str) -> None:
+    assert TWO_SECTIONS.count(old) == 1
+    [found] = differences(TWO_SECTIONS.replace(old, new))
+    line = TWO_SECTIONS[: TWO_SECTIONS.index(old)].count("\n")
+    assert found.startswith(f"page:{line}: ")
+
+
+def test_pasting_writes_what_the_examples_print(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(TWO_SECTIONS.replace("    0.25\n", "").replace("0.85", "0.95").replace("    b\n", "    c\n    d\n"))
+    TOUR["paste"](page, lambda _: "b\n")
+    assert page.read_text() == TWO_SECTIONS.replace("0.85", "0.75")
+
+
+@pytest.fixture(scope="session")
+def phrasebook(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A folder with ``runs/phrasebook_en_zh``, trained once for all processes of pytest-xdist."""
+    in_parallel = "PYTEST_XDIST_WORKER" in os.environ
+    shared = tmp_path_factory.getbasetemp().parent if in_parallel else tmp_path_factory.getbasetemp()
+    project = Project(shared / "tour", ROOT / "configs/phrasebook_en_zh.yaml")
+    with FileLock(shared / "tour.lock"):
+        if not (project.folder / "runs/phrasebook_en_zh/model.safetensors").exists():
+            project.folder.mkdir()
+            result = project.mtformer("train", project.config, "--quiet")
+            assert result.status == 0, result.stderr
+    return project
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_without_a_trained_model_print_exactly_what_the_page_shows(page: str) -> None:
+    sections = [section for section in TOUR["parse"](PAGES[page]) if not section.uses_model]
+    assert len(sections) > 5
+    assert TOUR["differences"](page, sections, lambda _: "", 0.0) == []
+
+
+def test_all_examples_print_what_the_pages_show(phrasebook: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(phrasebook.folder)
+
+    def run_command(command: str) -> str:
+        result = phrasebook.mtformer(*shlex.split(command)[1:])
+        assert result.status == 0, result.stderr
+        return result.stdout
+
+    for page, text in PAGES.items():  # in one test: a second process would only wait for the training
+        assert TOUR["differences"](page, TOUR["parse"](text), run_command, TOLERANCE) == []
