@@ -7,10 +7,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
 from mtformer.evaluate.comparison import Comparison, Estimate, Outcome, compare_systems
 from mtformer.evaluate.differences import mark_differences
 
@@ -140,6 +141,13 @@ def test_the_seed_decides_and_the_environment_is_left_alone(monkeypatch: pytest.
 def test_what_is_not_parallel_is_refused(systems: dict[str, list[str]], references: list[list[str]], told: str) -> None:
     with pytest.raises(UserError, match=told):
         compare_systems(systems, references, tgt_lang="de")
+
+
+def test_a_lack_of_memory_is_told_with_the_options_that_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    references, systems = corpus(20)
+    monkeypatch.setattr("sacrebleu.significance.np.random.default_rng", Mock(side_effect=MemoryError))
+    with pytest.raises(MtformerError, match=r"out of memory: .* --resamples and --trials"):
+        compare_systems(systems, [references], tgt_lang="de")
 
 
 @pytest.mark.parametrize(

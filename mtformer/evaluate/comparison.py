@@ -17,7 +17,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
 from mtformer.evaluate.metrics import bleu_tokenize
 from mtformer.progress import Progress
 from mtformer.text.languages import is_written_with_spaces
@@ -138,26 +138,40 @@ def compare_systems(
 
     Raises:
         UserError: there are fewer than two systems, or their translations and the references differ in number.
+        MtformerError: there is not enough memory.
     """
     _require_parallel(hypotheses, references)
     streams = [list(stream) for stream in references]
     systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
-    metrics = {type(metric).__name__: metric for metric in _metrics(streams, tgt_lang, tokenize)}
+    metrics = _metrics(streams, tgt_lang, tokenize)
     baseline = systems[0][1]
     floors = [_least_p_value(baseline, texts) for _, texts in systems]
     compared = []
     with _seeded(seed), Progress("testing", 2 * len(metrics), unit="tests") as progress:
-        for key, metric in metrics.items():  # one by one, for the progress: each test starts from the seed again
+        for metric in metrics:  # one by one, for the progress: each test starts from the seed again
             signatures, results = [], []
             for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):
-                by_name, found = PairedTest(systems, {key: metric}, None, kind, n_samples)()
-                [(name, signature)] = by_name.items()
-                signatures.append(signature.format())
-                results.append(found[name])
+                name, signature, found = _run_test(systems, metric, kind, n_samples)
+                signatures.append(signature)
+                results.append(found)
                 progress.advance()
             estimates = _estimates(name, list(hypotheses), floors, *results)
             compared.append(MetricComparison(name, estimates, (signatures[0], signatures[1])))
     return Comparison(len(baseline), compared)
+
+
+def _run_test(
+    systems: list[tuple[str, Sequence[str]]], metric: Metric, kind: str, n_samples: int
+) -> tuple[str, str, Sequence[Any]]:
+    """Return the name of the metric, the signature of the test, and a result for each system."""
+    try:
+        signatures, results = PairedTest(systems, {"": metric}, None, kind, n_samples)()
+    except MemoryError as error:
+        raise MtformerError(
+            "out of memory: the tests need fewer --resamples and --trials, or fewer sentences"
+        ) from error
+    [(name, signature)] = signatures.items()
+    return name, signature.format(), results[name]
 
 
 def _require_parallel(hypotheses: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, Unpack
 
 import yaml
 
@@ -13,7 +13,7 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
-from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.runs import RunFolder
 from mtformer.text.languages import UNDETERMINED, LanguagePair, language_of_script
@@ -83,7 +83,7 @@ def compare_paths(
     n_sentences: int,
     output: Path | None = None,
     device: str = "auto",
-    **texts: Any,
+    **texts: Unpack[TextOptions],
 ) -> SystemsComparison:
     """Translate a test set with each model, and test whether the systems differ from the first one.
 
@@ -160,9 +160,7 @@ def _names(paths: Sequence[Path], files: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-def _test_set(
-    systems: Sequence[System], pair: LanguagePair | None, texts: Mapping[str, Any]
-) -> tuple[EvalSet, LanguagePair]:
+def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:
     """Read the test set, and tell its languages."""
     models = [(system, system.bundle) for system in systems if system.bundle]
     if not models:
@@ -195,7 +193,7 @@ def _require_same_test_set(test_set: EvalSet, first: System, other: System, bund
         raise UserError(f"the runs of {first.name} and {other.name} have different test sets: {_HOW_TO_NAME_ONE}")
 
 
-def _test_set_of_files(pair: LanguagePair | None, texts: Mapping[str, Any]) -> tuple[EvalSet, LanguagePair]:
+def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:
     """Read the test set where no system is a model: references alone are enough."""
     references = texts.get("ref", ())
     if not any(texts.values()):

@@ -61,11 +61,11 @@ def facts(rows: Iterable[tuple[object, object]]) -> Html:
 
 def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
     """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
-    shown = (element("dt", name) + element("dd", text, class_=class_) for name, text, class_ in rows)
+    shown = (joined([element("dt", name), element("dd", text, class_=class_)]) for name, text, class_ in rows)
     return element(
         "div",
         element("p", title, class_="score") if title else "",
-        element("dl", joined(map(Html, shown))),
+        element("dl", joined(shown)),
         class_="sentence",
         id=id_,
     )

@@ -31,7 +31,7 @@ def test_set_scores(result: TestSet) -> Html:
     about: list[tuple[object, object]] = [
         ("test set", result.name),
         ("sentences", f"{len(result.sentences):,}"),
-        ("references", result.n_references),
+        ("references", len(result.references)),
         ("fingerprint", result.fingerprint),
         ("model", f"of step {result.step:,}" if result.step is not None else ""),
         ("search", result.search),

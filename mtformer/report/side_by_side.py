@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from mtformer.evaluate.comparison import Comparison
 from mtformer.page import assemble
 from mtformer.progress import clock
 from mtformer.report.contents import Contents, differing_settings
@@ -15,17 +16,20 @@ from mtformer.report.results import interval
 from mtformer.report.test_set import TestSet
 
 
-def render_side_by_side(runs: Sequence[Contents], results: Sequence[TestSet | None]) -> str:
+def render_side_by_side(
+    runs: Sequence[Contents], results: Sequence[TestSet | None], comparison: Comparison | None
+) -> str:
     """Return the page of several runs.
 
     Args:
         runs: what is recorded of them.
         results: how the model of each translates its test set, where that is known.
+        comparison: whether the models differ significantly, if all have translated the same test set.
     """
     names = distinct_names(runs)
     charts = curves_side_by_side(runs)
     sections = [
-        ("scores", "Scores", joined([_test_scores(results, names), _scores(runs, names)])),
+        ("scores", "Scores", joined([_test_scores(results, names, comparison), _validation_scores(runs, names)])),
         ("curves", "Curves", joined([controls(charts), chart_figures(charts)])),
         ("settings", "Settings that differ", _settings(runs, names)),
     ]
@@ -46,26 +50,30 @@ def render_side_by_side(runs: Sequence[Contents], results: Sequence[TestSet | No
     return assemble(title, body, data=data, assets=ASSETS)
 
 
-def _test_scores(results: Sequence[TestSet | None], names: Sequence[str]) -> Html:
+def _test_scores(results: Sequence[TestSet | None], names: Sequence[str], comparison: Comparison | None) -> Html:
     known = [(name, result) for name, result in zip(names, results, strict=True) if result]
     if not known:
         return Html()
     metrics = [score.name for score in known[0][1].scores]
     rows = [
-        [name, *(cell for score in result.scores for cell in (f"{score.value:.2f}", interval(score)))]
+        [name, *(joined([f"{score.value:.2f}", element("small", interval(score))]) for score in result.scores)]
         for name, result in known
     ]
-    head = ["run", *(title for metric in metrics for title in (f"test {metric}", "95 % interval"))]
-    notes = []
+    head = ["run", *(f"test {metric}" for metric in metrics)]
+    parts = [table(head, rows, numbers=range(1, len(head)))]
+    if comparison:
+        verdicts = (element("li", verdict) for verdict in comparison.verdicts())
+        parts.append(element("ul", joined(verdicts)))
     if len({result.fingerprint for _, result in known}) > 1:
-        notes.append("The runs have different test sets: their test scores cannot be compared.")
-    recipes = {tuple(score.signature for score in result.scores) for _, result in known}
-    notes.append("Signatures: " if len(recipes) == 1 else "The scores have different recipes, and cannot be compared: ")
-    codes = (element("code", signature) for recipe in sorted(recipes) for signature in recipe)
-    return joined([table(head, rows, numbers=range(1, len(head))), element("p", " ".join(notes), joined(codes, " "))])
+        parts.append(element("p", "The runs have different test sets: their test scores cannot be compared."))
+    recipes = {score.signature: score.name for _, result in known for score in result.scores}
+    signatures = table(["metric", "signature"], [[name, element("code", recipe)] for recipe, name in recipes.items()])
+    parts.append(element("p", "Below each score is its 95 % confidence interval, bootstrapped by sacreBLEU."))
+    parts.append(element("details", element("summary", "Signatures"), signatures))
+    return joined([element("h3", "Test set"), *parts])
 
 
-def _scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:
+def _validation_scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:
     metrics = [
         metric for metric in SHOWN_AS if any(f"valid_{metric}" in line for run in runs for line in run.validations)
     ]
@@ -82,7 +90,7 @@ def _scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:
     note = "Validation scores are those of each run's best model."
     if len({run.config.provenance.fingerprints.get("valid") for run in runs}) > 1:
         note += " The runs have different validation texts: their validation scores cannot be compared."
-    return joined([element("p", note), table(head, rows, numbers=range(1, len(head)))])
+    return joined([element("h3", "Validation"), element("p", note), table(head, rows, numbers=range(1, len(head)))])
 
 
 def _row(run: Contents, metrics: Sequence[str]) -> list[Any]:

@@ -1,12 +1,13 @@
 """How a run's model translates its test set: scores, the best and the worst sentences, attention."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mtformer.bundle import load_bundle
 from mtformer.errors import UserError
 from mtformer.evaluate.analysis import Analysis, analyse
+from mtformer.evaluate.comparison import Comparison, compare_systems
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
 from mtformer.evaluate.testsets import joined, read_eval_sets
@@ -49,7 +50,9 @@ class TestSet:
     Attributes:
         name: where it comes from.
         fingerprint: a digest of its text.
-        n_references: for each sentence.
+        references: one or more lists, as long as ``sentences``.
+        tgt_lang: the target language.
+        tokenize: BLEU's tokenization.
         step: of the training that the model is from; None if the model does not say.
         search: how the translations were searched for.
         scores: of the whole set, with confidence intervals.
@@ -60,7 +63,9 @@ class TestSet:
 
     name: str
     fingerprint: str
-    n_references: int
+    references: list[list[str]]
+    tgt_lang: str
+    tokenize: str
     step: int | None
     search: str
     scores: list[Score]
@@ -121,7 +126,9 @@ def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
     return TestSet(
         name=texts.name,
         fingerprint=texts.fingerprint,
-        n_references=len(texts.references),
+        references=texts.references,
+        tgt_lang=header.tgt_lang,
+        tokenize=tokenize,
         step=int(header.scores["step"]) if "step" in header.scores else None,
         search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
         scores=scores,
@@ -129,6 +136,20 @@ def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
         sentences=sentences,
         traced=_traced(translator, sentences),
     )
+
+
+def compare_test_sets(results: Mapping[str, TestSet | None]) -> Comparison | None:
+    """Test whether models differ significantly from the first one; None unless all have translated the same test set.
+
+    Args:
+        results: the translated test set of each run, by the run's name.
+    """
+    known = {name: result for name, result in results.items() if result}
+    if len(known) < 2 or len({(result.fingerprint, result.tokenize) for result in known.values()}) > 1:
+        return None
+    first = next(iter(known.values()))
+    hypotheses = {name: [sentence.hyp for sentence in result.sentences] for name, result in known.items()}
+    return compare_systems(hypotheses, first.references, tgt_lang=first.tgt_lang, tokenize=first.tokenize)
 
 
 def _traced(translator: Translator, sentences: Sequence[Sentence]) -> tuple[Sentence, Trace] | None:

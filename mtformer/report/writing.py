@@ -7,9 +7,10 @@ from pathlib import Path
 
 from mtformer.files import require_distinct, write_atomically
 from mtformer.report.contents import gather
+from mtformer.report.curves import distinct_names
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
-from mtformer.report.test_set import translate_test_set
+from mtformer.report.test_set import compare_test_sets, translate_test_set
 from mtformer.runs import RunFolder
 
 log = logging.getLogger(__name__)
@@ -34,8 +35,15 @@ def write_report(
     runs = [gather(path) for path in paths]
     target = output or (runs[0].folder if len(runs) == 1 else RunFolder(paths[0].parent)).report
     require_distinct(target, [file for run in runs for file in _files_of(run.folder)])
+    for run in runs:
+        if run.is_training:
+            log.info("%s is still training: the page shows what there is", run.folder.path)
     results = [translate_test_set(run, device) if with_test else None for run in runs]
-    _write(target, render(runs[0], results[0]) if len(runs) == 1 else render_side_by_side(runs, results))
+    if len(runs) == 1:
+        _write(target, render(runs[0], results[0]))
+    else:
+        comparison = compare_test_sets(dict(zip(distinct_names(runs), results, strict=True)))
+        _write(target, render_side_by_side(runs, results, comparison))
     return target
 
 
