@@ -14,7 +14,7 @@ def compare(
     systems: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SYSTEM...",
+            metavar="SYSTEM",
             help="Bundles, folders of runs, or files with a translation on each line; the first is the baseline.",
         ),
     ],
@@ -58,7 +58,7 @@ def compare(
     ] = None,
     device: DeviceOption = Device.auto,
 ) -> None:
-    """Test whether systems translate a test set better or worse than the first one, or chance explains it."""
+    """Test whether systems differ significantly from the first one on a test set."""
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths
     from mtformer.text.languages import LanguagePair

@@ -208,7 +208,7 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
             if len(stream) != len(streams[0]):
                 raise UserError(f"{references[0]} has {len(streams[0]):,} lines, {path} has {len(stream):,}")
         test_set = EvalSet(str(references[0]), [""] * len(streams[0]), streams, list(references))
-    elif pair is None and not references:
+    elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:
         test_set = joined(read_eval_sets(Path(), pair or LanguagePair(UNDETERMINED, UNDETERMINED), **texts))
