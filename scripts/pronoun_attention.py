@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -75,7 +75,7 @@ class Head:
         wrong_weight: the mean weight of the other noun.
     """
 
-    kind: str
+    kind: Literal["encoder", "cross"]
     layer: int
     number: int
     subject_share: float
@@ -137,7 +137,7 @@ def places_of(pattern: str, tokens: Sequence[str], start: int = 0) -> list[int]:
 def measure(model: nn.Module, asked: Sequence[Question]) -> list[Head]:
     """Return every head of the encoder and of cross-attention, the best first, by its worse share."""
     lengths = [max(len(question.src), len(question.tgt) + 1) for question in asked]
-    weights: dict[tuple[str, int], list[Tensor]] = defaultdict(list)  # by kind and layer: (B, H, 3), see _heads
+    weights: dict[str, list[Tensor]] = defaultdict(list)  # by attention: (B, H, 3), see _heads
     is_subject: list[bool] = []
     for batch in fill_batches(sorted(range(len(asked)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
         rows = [asked[i] for i in batch]
@@ -149,32 +149,25 @@ def measure(model: nn.Module, asked: Sequence[Question]) -> list[Head]:
             nouns_of_row[1 if row.is_subject else 0, row.object] = 1
         with record_attention(model) as recorded:
             model(src, src != PAD_ID, pad([[BOS_ID, *row.tgt] for row in rows]))
-        queries = {"encoder": [row.it for row in rows], "cross": [row.step for row in rows]}
         for name, [all_weights] in recorded.items():  # (B, H, T, S)
-            kind, layer = kind_and_layer(name)
-            if kind in queries:
-                of_query = all_weights[torch.arange(len(rows)), :, queries[kind]]  # (B, H, S)
+            if name.startswith("encoder") or name.endswith("cross_attention"):
+                queries = [row.it if name.startswith("encoder") else row.step for row in rows]
+                of_query = all_weights[torch.arange(len(rows)), :, queries]  # (B, H, S)
                 of_nouns = of_query @ nouns.transpose(1, 2)  # (B, H, 2)
                 others = of_query.masked_fill(nouns[:, :1] > 0, 0).amax(dim=-1, keepdim=True)
-                weights[kind, layer].append(torch.cat([of_nouns, others], dim=-1))
+                weights[name].append(torch.cat([of_nouns, others], dim=-1))
     subjects = torch.tensor(is_subject)
-    heads = (head for place, parts in weights.items() for head in _heads(*place, torch.cat(parts), subjects))
+    heads = (head for name, parts in weights.items() for head in _heads(name, torch.cat(parts), subjects))
     return sorted(heads, key=lambda head: -head.worse_share)
 
 
-def kind_and_layer(name: str) -> tuple[str, int]:
-    """Return the kind of an attention, ``encoder``, ``decoder`` or ``cross``, and its layer, from 1."""
-    stack, layer, module = name.split(".")
-    return "cross" if module == "cross_attention" else stack.removesuffix("_layers"), int(layer) + 1
-
-
-def _heads(kind: str, layer: int, weights: Tensor, is_subject: Tensor) -> Iterator[Head]:
+def _heads(attention: str, weights: Tensor, is_subject: Tensor) -> Iterator[Head]:
     """Count the weights (N, H, 3) of the right noun, the other noun, and the strongest token but the right noun."""
     for number, (right, wrong, strongest) in enumerate(weights.permute(1, 2, 0), 1):
         knows = (right > wrong).float()
         yield Head(
-            kind,
-            layer,
+            "encoder" if attention.startswith("encoder") else "cross",
+            int(attention.split(".")[1]) + 1,
             number,
             subject_share=knows[is_subject].mean().item(),
             object_share=knows[~is_subject].mean().item(),

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import torch
-from pronoun_attention import Head, kind_and_layer, measure, places_of, questions
+from pronoun_attention import Head, measure, places_of, questions
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
 from mtformer.files import open_atomically
-from mtformer.model.tap import record_attention
 from mtformer.phrasebook import held_out
 from mtformer.runs import RunFolder, find_model
-from mtformer.text.tokenizer import BOS_ID, PAD_ID
 from mtformer.translator import Translator
 
 SENTENCE = "The animal did not cross the street because it was too {}."
@@ -72,20 +69,14 @@ class Panel:
     weights: Sequence[float]
 
 
-@torch.inference_mode()
-def panel_of(bundle: Bundle, head: Head, source: str, pattern: str, title: str = "") -> Panel:
+def panel_of(translator: Translator, head: Head, source: str, pattern: str, title: str = "") -> Panel:
     """Translate ``source`` and return what the token that matches ``pattern`` attends to."""
-    tokenizer = bundle.tokenizer
-    [[translation]] = Translator.from_bundle(bundle, device="cpu").translate([source])
-    [src], [tgt] = tokenizer.encode_src([source]), tokenizer.encode_tgt([translation.text])
-    ids = torch.tensor([src])
-    with record_attention(bundle.model) as recorded:
-        bundle.model(ids, ids != PAD_ID, torch.tensor([[BOS_ID, *tgt[:-1]]]))
-    [weights] = next(calls for name, calls in recorded.items() if kind_and_layer(name) == (head.kind, head.layer))
-    columns = tokenizer.src_tokens(src)
-    rows = columns if head.kind == "encoder" else tokenizer.tgt_tokens(tgt)
+    trace = translator.explain(source)
+    columns = [token.text for token in trace.source.tokens]
+    rows = columns if head.kind == "encoder" else [token.text for token in trace.target.tokens]
     row = places_of(pattern, rows)[0]
-    return Panel(title, rows, row, columns, weights[0, head.number - 1, row].tolist())
+    weights = trace.attention(head.kind, layer=head.layer, head=head.number)[row]
+    return Panel(title, rows, row, columns, weights.tolist())
 
 
 def draw_panel(panel: Panel, x: float) -> list[str]:
@@ -114,12 +105,13 @@ def draw_it(bundle: Bundle) -> str:
     """Draw the weights of the best head for *it* in both sentences, side by side."""
     head = measure(bundle.model, questions(bundle, held_out("pronouns")))[0]
     pattern = {"encoder": r"(?<=because )it\b", "cross": r"(?<=weil )\w+|(?<=因为)\w"}[head.kind]
+    translator = Translator.from_bundle(bundle, device="cpu")
     parts = []
     for number, reason in enumerate(REASONS):
-        panel = panel_of(bundle, head, SENTENCE.format(reason), pattern, f"… too {reason}.")
+        panel = panel_of(translator, head, SENTENCE.format(reason), pattern, f"… because it was too {reason}.")
         parts += draw_panel(panel, number * WIDTH / 2)
     name = {"encoder": "encoder self-attention", "cross": "cross-attention"}[head.kind]
-    caption = f"{name}, layer {head.layer}, head {head.number}"
+    caption = f"what {name} looks at for “it” (layer {head.layer}, head {head.number})"
     parts.append(text(WIDTH / 2, HEIGHT - 12, caption, "muted small", "middle"))
     return svg("What “it” attends to", parts)
 
@@ -136,7 +128,7 @@ def draw_bleu(run: RunFolder) -> str:
     def at(minutes: float, bleu: float) -> tuple[float, float]:
         return left + (right - left) * minutes / max_x, bottom - (bottom - top) * bleu / max_y
 
-    parts = [text(left, 22, "BLEU on the validation set", "title")]
+    parts = [text(left, 22, f"{run.path.name}: BLEU on the validation set", "title")]
     for bleu in range(0, int(max_y) + 1, 10):
         _, y = at(0, bleu)
         parts.append(f'<path class="line" d="M{left} {y:.1f}H{right}"/>')
