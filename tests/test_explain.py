@@ -17,12 +17,13 @@ from mtformer import Translator
 from mtformer.bundle import load_bundle
 from mtformer.config import ModelConfig
 from mtformer.errors import UserError
+from mtformer.explain import compare
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.rounding import rounded
 from mtformer.explain.tokens import source_tokens
 from mtformer.explain.trace import Block, Node, Trace, WhyNot
-from mtformer.explain.whatif import compare, with_why_not
+from mtformer.explain.whatif import with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
@@ -492,7 +493,7 @@ def by_name(trace: Trace, name: str) -> Block:
         ([""], "the text is empty"),
         (["  \t"], "the text is empty"),
         (["a\nb"], "explain takes one sentence, and this text has 2 lines"),
-        (["dog " * 5_000], "explain takes up to 256 at once"),
+        (["dog " * 5_000], "more than the 256 that explain takes; it does not split texts"),
         ([b"caf\xe9".decode("utf-8", "surrogateescape")], "the text is not UTF-8"),
         (["a dog", "--prefix", " "], "the prefix is empty"),
         (["a dog", "--why-not", ""], "the word is empty"),
@@ -541,9 +542,15 @@ def test_checkpoints_show_what_changed_in_training(trained: Project) -> None:
     assert f"step {found['checkpoints'][0]['step']:>7,}" in one.stdout
 
 
-def test_a_model_without_checkpoints_names_the_key(trained: Project, tmp_path: Path) -> None:
-    copy = tmp_path / "model.safetensors"
-    copy.write_bytes((trained.folder / "runs/config/model.safetensors").read_bytes())
-    result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--model", copy)
+@pytest.mark.parametrize(("n_kept", "found"), [(0, "no checkpoints"), (1, "1 checkpoint")])
+def test_a_run_with_too_few_checkpoints_names_the_key(
+    trained: Project, tmp_path: Path, n_kept: int, found: str
+) -> None:
+    run = trained.folder / "runs/config"
+    for path in [run / "model.safetensors", *sorted((run / "checkpoints").glob("step-*/*"))[: 2 * n_kept]]:
+        copy = tmp_path / path.relative_to(run)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--model", tmp_path)
     assert result.status == 2
-    assert "has no checkpoints, and --checkpoints compares at least two; training.keep_last" in result.stderr
+    assert f"has {found}, and --checkpoints compares at least two; training.keep_last" in result.stderr

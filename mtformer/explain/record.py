@@ -117,7 +117,7 @@ class Explainer:
         most = min(self.max_length, MAX_TOKENS)
         if len(src) > most:
             raise UserError(
-                f"the text has {len(src)} tokens, and explain takes up to {most} at once; explain a part of it"
+                f"the text has {len(src)} tokens, more than the {most} that explain takes; it does not split texts"
             )
         return src
 
@@ -144,16 +144,15 @@ class Explainer:
         for number, (log_probs, token) in enumerate(zip(all_log_probs, chosen, strict=True), 1):
             entropy = float(torch.special.entr(log_probs.exp()).sum()) / math.log(2)
             log_probs = _choosable(log_probs)
-            order = log_probs.argsort(descending=True, stable=True).tolist()
-            places = order[:_N_CANDIDATES]
-            places = places if token in places else [*places[:-1], token]
-            other = next(place for place in order if place != token)
+            likeliest = log_probs.topk(min(_N_CANDIDATES, len(log_probs))).indices.tolist()
+            places = likeliest if token in likeliest else [*likeliest[:-1], token]
+            other = next(place for place in places if place != token)
             candidates = tuple(
                 Candidate(
                     target_tokens(self.tokenizer, [place])[0],
                     float(log_probs[place]),
                     math.exp(float(log_probs[place])),
-                    order.index(place) + 1,
+                    1 + int((log_probs > log_probs[place]).sum()),
                     forced=place == token and number <= n_forced,
                 )
                 for place in places

@@ -7,7 +7,7 @@ from mtformer.explain.explanation import Explanation, Snapshot
 from mtformer.explain.heatmap import LEGEND, HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, width, wrap
 from mtformer.explain.search_text import describe_search
-from mtformer.explain.trace import KINDS, Block, Kind, Step, Token, Trace, WhyNot, find_attention
+from mtformer.explain.trace import KINDS, Block, Kind, Step, Token, Trace, find_attention
 from mtformer.explain.whatif import Changes, compare
 
 _TITLES: dict[Kind, str] = {
@@ -55,7 +55,7 @@ def render(explanation: Explanation, view: View) -> str:
         lines += _account(explanation, view)
     else:
         lines += _comparison(explanation.traces[0], explanation.traces[1], explanation.changes, view)
-    lines += _answers([answer for trace in explanation.traces for answer in trace.why_not], view)
+    lines += _answers(explanation.traces, view)
     lines += _checkpoints(explanation.checkpoints, explanation.traces[0], view)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -190,12 +190,15 @@ def _part(block: Block) -> str:
     return f"{block.stack.capitalize()} layer {block.layer}, {(block.sublayer or '').replace('_', '-')}"
 
 
-def _answers(answers: Sequence[WhyNot], view: View) -> Iterator[str]:
-    if answers:
+def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
+    if traces[0].why_not:
         yield view.heading("Why not?")
-    for answer in answers:
-        tokens = " ".join(map(spelled, answer.tokens))
-        yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)} ({tokens}): ", "    ")
+    for trace in traces:
+        if trace.why_not and len(traces) > 1:
+            yield from wrap(trace.target.text, view.columns, "→ ", "  ")
+        for answer in trace.why_not:
+            tokens = " ".join(map(spelled, answer.tokens))
+            yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)} ({tokens}): ", "    ")
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
@@ -241,7 +244,7 @@ def _changed_tokens(
 def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> Iterator[str]:
     if checkpoints:
         yield view.heading("During training")
-        text = "Each checkpoint's translation and its log probability, and how far its attention is from the model's:"
+        text = "Each checkpoint's translation, its log probability, and its mean difference in attention:"
         yield from wrap(text, view.columns)
     for snapshot in checkpoints:
         yield from wrap(snapshot.trace.target.text, view.columns, f"step {snapshot.step:>7,}  ", " " * 14)
