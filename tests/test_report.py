@@ -99,12 +99,10 @@ def test_charts_are_read_with_keys_and_mouse(trained: Project, run: Path) -> Non
 
 
 @needs_browser
-@pytest.mark.parametrize("width", [360, 1280])
-def test_the_page_fits_its_window(trained: Project, run: Path, width: int) -> None:
-    assert trained.mtformer("report", "--no-test", run).status == 0
-    with opened(run / "report.html", width=width, dark=width == 360) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") == width
-        assert page.locator("figure.chart").count() == 6
+def test_the_page_fits_a_narrow_window(tested: Path) -> None:
+    with opened(tested / "report.html", width=360, dark=True) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        assert page.locator("figure.chart svg[tabindex]").count() == 9
 
 
 def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) -> None:
@@ -115,7 +113,8 @@ def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) 
     for shown in (
         f"<dd>{best['valid_loss']:.4f}<small>at step {best['step']:,}</small></dd>",
         f'<td>train</td><td>{trained.folder}/train.en, {trained.folder}/train.de</td><td class="number">400</td>',
-        f"{start['data']['src_tokens']:,} source and {start['data']['tgt_tokens']:,} target tokens. No pair was",
+        f"400 pairs with {start['data']['src_tokens']:,} source and {start['data']['tgt_tokens']:,} target tokens",
+        "were trained on. No pair was dropped.",
         "1 encoder, 1 decoder",
         "d_model 32, d_ff 64, 2 heads of 16",
         f"{start['model']['parameters']:,}",
@@ -315,13 +314,24 @@ def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage:
     assert contents(run) == before
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "model.safetensors"])
-def test_a_file_of_the_run_is_no_output(trained: Project, run: Path, name: str) -> None:
-    before = contents(run)
-    result = trained.mtformer("report", "--no-test", run, "--output", run / name)
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl", "model.safetensors", "../../test.de"])
+def test_what_the_page_is_made_of_is_no_output(trained: Project, run: Path, name: str) -> None:
+    config = (run / "config.yaml").read_text(encoding="utf-8")
+    shutil.copy(trained.folder / "test.de", run.parent.parent)
+    (run / "config.yaml").write_text(
+        config.replace(f"{trained.folder}/test.de", f"{run.parent.parent}/test.de"), encoding="utf-8"
+    )
+    before = contents(run.parent.parent)
+    result = trained.mtformer("report", run, "--output", run / name)
     assert (result.status, result.stdout) == (2, "")
     assert "is both input and output" in result.stderr
-    assert contents(run) == before
+    assert contents(run.parent.parent) == before
+
+
+def test_a_run_given_twice_is_refused(trained: Project, run: Path) -> None:
+    result = trained.mtformer("report", run, f"{run}/../demo")
+    assert (result.status, result.stderr) == (2, f"Error: {run}/../demo is given twice\n")
+    assert not (run.parent / "report.html").exists()
 
 
 # While training

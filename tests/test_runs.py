@@ -108,6 +108,7 @@ def test_each_start_is_recorded_with_its_data_and_machine(project: Project) -> N
     assert [start["step"] for start in (first, second)] == [0, 1]
     assert first["data"] == second["data"]
     assert first["data"]["pairs"] == 400
+    assert first["data"]["pairs_by_source"] == [402]
     assert first["data"]["valid_pairs"] == 20
     assert sum(first["data"]["dropped"].values()) == 2
     assert first["data"]["dropped"]["a side is empty"] == 1

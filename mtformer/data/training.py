@@ -1,12 +1,12 @@
 """The training pairs of a run, encoded for each epoch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mtformer.config import Config
 from mtformer.data.corpus import Corpus, encode_corpus
 from mtformer.progress import watched
 from mtformer.seeds import derive_seed
-from mtformer.text.sources import ParallelText
+from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import Sampling, Tokenizer
 
 
@@ -15,6 +15,7 @@ class TrainingData:
 
     Attributes:
         corpus: the encoded pairs of the current epoch.
+        n_pairs: the number of pairs in each source, dropped ones included.
     """
 
     def __init__(self, config: Config, pairs: ParallelText, tokenizer: Tokenizer) -> None:
@@ -22,6 +23,7 @@ class TrainingData:
         self._config = config
         self._pairs = pairs
         self._tokenizer = tokenizer
+        self.n_pairs: list[int] = []
         self.corpus = self._encode()
 
     def begin(self, epoch: int) -> None:
@@ -36,7 +38,15 @@ class TrainingData:
 
     def _encode(self, sampling: Sampling | None = None) -> Corpus:
         limits = self._config.data
-        pairs = watched(self._pairs, "encoding the text", "pairs")
+        pairs = watched(self._read(), "encoding the text", "pairs")
         return encode_corpus(
             pairs, self._tokenizer, max_length=limits.max_length, max_ratio=limits.max_ratio, sampling=sampling
         )
+
+    def _read(self) -> Iterator[SentencePair]:
+        """Yield the pairs of all sources, and count those of each."""
+        self.n_pairs = [0] * len(self._pairs.sources)
+        for number, part in enumerate(self._pairs.parts()):
+            for pair in part:
+                self.n_pairs[number] += 1
+                yield pair

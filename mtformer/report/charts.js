@@ -22,6 +22,7 @@
     if (text !== "") element.textContent = text;
     return element;
   };
+  const dash = (i) => DASHES[(i + Math.floor(i / 5)) % 5];
   const colour = (i) => `var(--series-${(i % 5) + 1})`;
   const number = (value, digits = 4) =>
     value !== 0 && Math.abs(value) < 0.001
@@ -125,10 +126,11 @@
   class LineChart extends Chart {
     drawLegend() {
       if (this.data.series.length === 1 && !pageData.namesRuns) return;
-      this.data.series.forEach((series, i) => {
+      this.data.series.forEach((series) => {
+        const i = series.style;
         const item = html("li");
         const sample = svg("svg", { viewBox: "0 0 28 12", "aria-hidden": "true" });
-        sample.append(svg("line", { class: "line", x1: 0, x2: 28, y1: 6, y2: 6, stroke: colour(i), "stroke-dasharray": DASHES[i % 5] }));
+        sample.append(svg("line", { class: "line", x1: 0, x2: 28, y1: 6, y2: 6, stroke: colour(i), "stroke-dasharray": dash(i) }));
         if (series.markers) sample.append(marker(i, 14, 6));
         item.append(sample, series.name);
         this.legend.append(item);
@@ -160,7 +162,7 @@
       this.grid(yTicks, this.toY);
       this.xAxis(first, last);
       this.marks();
-      this.data.series.forEach((series, i) => this.line(series, i));
+      this.data.series.forEach((series) => this.line(series, series.style));
     }
 
     xAxis(first, last) {
@@ -188,7 +190,7 @@
 
     line(series, i) {
       const path = series.points.map((point, n) => `${n ? "L" : "M"}${this.toX(place(point)).toFixed(1)} ${this.toY(point[2]).toFixed(1)}`);
-      this.plot.append(svg("path", { class: "line", d: path.join(""), stroke: colour(i), "stroke-dasharray": DASHES[i % 5] }));
+      this.plot.append(svg("path", { class: "line", d: path.join(""), stroke: colour(i), "stroke-dasharray": dash(i) }));
       const few = series.points.length <= MOST_MARKERS;
       if ((series.markers && few) || series.points.length === 1)
         for (const point of series.points) this.plot.append(marker(i, this.toX(place(point)), this.toY(point[2])));
@@ -205,10 +207,10 @@
       const at = this.index === null ? this.places[this.places.length - 1] : this.places[this.index];
       this.readout.replaceChildren();
       let shown = null;
-      const values = this.data.series.map((series, i) => {
+      const values = this.data.series.map((series) => {
         const point = series.points.reduce((best, other) => (Math.abs(place(other) - at) < Math.abs(place(best) - at) ? other : best));
         if (place(point) === at) shown = shown ?? point;
-        return [series, i, point];
+        return [series, series.style, point];
       });
       this.readout.append(`${this.index === null ? "last: " : ""}step ${number(shown[0], 9)}, ${time(shown[1])}: `);
       values.forEach(([series, i, point], n) => {

@@ -44,7 +44,7 @@ def curves_of(run: Contents) -> list[dict[str, Any]]:
     """Return the charts of one run: those of which there is anything."""
     charts = []
     for title, series, options in _CHARTS:
-        curves = [_curve(run, one, one.name) for one in series]
+        curves = [_curve(run, one, one.name, style) for style, one in enumerate(series)]
         kept = [curve for i, curve in enumerate(curves) if curve["points"] and not _repeats(curves[:i], curve)]
         if kept:
             charts.append({"title": title, "series": kept, **options})
@@ -57,7 +57,8 @@ def curves_side_by_side(runs: Sequence[Contents]) -> list[dict[str, Any]]:
     charts = []
     for title, series, options in _CHARTS:
         for one in series:
-            curves = [_curve(run, one, name) for run, name in zip(runs, names, strict=True)]
+            named = enumerate(zip(runs, names, strict=True))
+            curves = [_curve(run, one, name, style) for style, (run, name) in named]
             if any(curve["points"] for curve in curves) and one.key != "train_loss_smoothed":
                 shown = title if len(series) == 1 else f"{one.name.capitalize()} loss, nats per token"
                 charts.append({"title": shown, "series": [curve for curve in curves if curve["points"]], **options})
@@ -104,9 +105,9 @@ def controls(charts: Sequence[dict[str, Any]]) -> Html:
     return element("div", choice("against", "axis", ("steps", "minutes")), scale, class_="controls")
 
 
-def _curve(run: Contents, series: _Series, name: str) -> dict[str, Any]:
+def _curve(run: Contents, series: _Series, name: str, style: int) -> dict[str, Any]:
     points = [(point.step, round(point.minutes, 4), point.value) for point in run.curve(series.key)]
-    return {"name": name, "points": points, "markers": series.markers}
+    return {"name": name, "points": points, "markers": series.markers, "style": style}
 
 
 def _repeats(earlier: Sequence[dict[str, Any]], curve: dict[str, Any]) -> bool:

@@ -189,10 +189,12 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
 
 def _data_and_model(run: Contents, result: TestSet | None) -> Html:
     config, data = run.config.data, run.data
-    rows = [
+    recorded = data.get("pairs_by_source", [])
+    by_source = recorded if len(recorded) == len(config.train) else [None] * len(config.train)
+    rows = [["train", source_label(source), count] for source, count in zip(config.train, by_source, strict=True)]
+    rows += [
         [part, joined(map(source_label, sources), "; "), count]
         for part, sources, count in (
-            ("train", config.train, data.get("pairs")),
             ("valid", config.valid, data.get("valid_pairs")),
             ("test", config.test, len(result.sentences) if result else None),
         )
@@ -205,7 +207,8 @@ def _data_and_model(run: Contents, result: TestSet | None) -> Html:
         parts.append(
             element(
                 "p",
-                f"{data['src_tokens']:,} source and {data['tgt_tokens']:,} target tokens. "
+                f"{data['pairs']:,} pairs with {data['src_tokens']:,} source and {data['tgt_tokens']:,} target tokens "
+                "were trained on. "
                 + (f"{sum(dropped.values()):,} pairs were dropped:" if dropped else "No pair was dropped."),
             )
         )
@@ -253,6 +256,8 @@ def _settings(run: Contents) -> Html:
         if (value := getattr(training, f"max_{name}")) is not None
     ]
     rows: list[tuple[object, object]] = [
+        ("fine-tuned from", training.init_from),
+        ("kept fixed", ", ".join(training.freeze)),
         ("optimizer", f"{training.optimizer}, weight decay {training.weight_decay:g}"),
         (
             "learning rate",

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from mtformer.errors import UserError
 from mtformer.files import require_distinct, write_atomically
-from mtformer.report.contents import gather
+from mtformer.report.contents import Contents, gather
 from mtformer.report.curves import distinct_names
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
@@ -29,12 +30,16 @@ def write_report(
         device: where to translate.
 
     Raises:
-        UserError: one of ``paths`` is not the folder of a run, or ``output`` belongs to one.
+        UserError: one of ``paths`` is not the folder of a run, or is given twice; or ``output`` is a file of a run or
+            of its texts.
         MtformerError: the page cannot be written.
     """
     runs = [gather(path) for path in paths]
+    for number, path in enumerate(paths):
+        if path.resolve() in (other.resolve() for other in paths[:number]):
+            raise UserError(f"{path} is given twice")
     target = output or (runs[0].folder if len(runs) == 1 else RunFolder(paths[0].parent)).report
-    require_distinct(target, [file for run in runs for file in _files_of(run.folder)])
+    require_distinct(target, [file for run in runs for file in _files_of(run)])
     for run in runs:
         if run.is_training:
             log.info("%s is still training: the page shows what there is", run.folder.path)
@@ -55,9 +60,12 @@ def refresh_report(folder: RunFolder, *, is_training: bool = True) -> None:
         log.warning("the report was not written: %s", error)
 
 
-def _files_of(folder: RunFolder) -> list[Path]:
-    """List the files of a run, which the page must not replace: all but an earlier page."""
-    return [file for file in folder.path.rglob("*") if file.is_file() and file != folder.report]
+def _files_of(run: Contents) -> list[Path]:
+    """List the files of a run and of its texts, which the page must not replace; an earlier page is not among them."""
+    data = run.config.data
+    texts = [value for source in (*data.train, *data.valid, *data.test) for _, value in source]
+    own = [file for file in run.folder.path.rglob("*") if file.is_file() and file != run.folder.report]
+    return own + [value for value in texts if isinstance(value, Path)]
 
 
 def _write(path: Path, text: str) -> None:

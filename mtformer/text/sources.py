@@ -50,15 +50,19 @@ class ParallelText:
                 case BuiltinText():
                     yield from _from_phrasebook(source, self.src_lang, self.tgt_lang)
 
+    def parts(self) -> list["ParallelText"]:
+        """Return the text of each source by itself."""
+        return [ParallelText([source], self.src_lang, self.tgt_lang) for source in self.sources]
+
     def places(self, numbers: Iterable[int]) -> list[str]:
         """Return the places (file and line) of pairs, which are numbered from 0 through all sources."""
         wanted = sorted(numbers)
         found: list[str] = []
         first = 0
-        for source in self.sources:
+        for source, part in zip(self.sources, self.parts(), strict=True):
             if len(found) == len(wanted):
                 break
-            end = first + sum(1 for _ in ParallelText([source], self.src_lang, self.tgt_lang))
+            end = first + sum(1 for _ in part)
             lines = [number - first + 1 for number in wanted if first <= number < end]
             found += [f"{source_name(source)}:{line}" for line in lines]
             first = end

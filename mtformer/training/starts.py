@@ -33,6 +33,7 @@ def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
         "machine": _machine(trainer),
         "data": {
             "pairs": len(corpus),
+            "pairs_by_source": list(trainer.data.n_pairs),
             "valid_pairs": trainer.validator.n_pairs,
             "dropped": dict(corpus.dropped),
             "src_tokens": int(corpus.src.lengths.sum()),
