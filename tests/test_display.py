@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import Project, make_project
 
+from mtformer.progress import Progress
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.update import Update
@@ -95,6 +96,18 @@ def test_a_validation_is_a_row_below_one_header(
         "    1000     1.2      0.5       2.000       2.000        7.39   12.35  101.50     1,500  best",
         "   20000     1.2      0.5                  20.000     4.9e+08   12.35  101.50          ",
     ]
+
+
+@pytest.mark.parametrize(("total", "done"), [(None, "1,500"), (2_000, "1,500 of 2,000")])
+def test_off_a_terminal_a_note_stands_where_rate_and_time_would(
+    total: int | None, done: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    monkeypatch.setattr("mtformer.progress._SECONDS_BETWEEN_LINES", 0.0)
+    with Progress("training", total, 1_499, "steps", with_rate=False) as progress:
+        progress.note("validating")
+        progress.advance(note="loss 1.5")
+    assert [record.getMessage() for record in caplog.records] == [f"training: {done} steps, loss 1.5"]
 
 
 def rows(stderr: str) -> list[str]:
