@@ -180,7 +180,7 @@ def test_two_sentences_are_compared(trained: Project) -> None:
     result = trained.mtformer("explain", SENTENCE, "--compare", other, "--head", "2", env={"COLUMNS": "140"})
     assert result.status == 0, result.stderr
     assert "das rote Haus findet ein kleiner Hund." in result.stdout
-    assert "Layer 1, head 2." in result.stdout
+    assert result.stdout.count("Layer 1, head 2.") == 3
     assert re.search(r"^source .*\[.* → .*\]", result.stdout, flags=re.MULTILINE)
     assert (
         len(re.findall(r"^ +0\.\d{4}  (?:encoder|decoder|cross), layer 1, head [12]$", result.stdout, re.MULTILINE))

@@ -8,7 +8,7 @@ from mtformer.explain.heatmap import LEGEND, HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, width, wrap
 from mtformer.explain.search_text import describe_search
 from mtformer.explain.trace import KINDS, Block, Kind, Step, Token, Trace, find_attention
-from mtformer.explain.whatif import Changes, compare
+from mtformer.explain.whatif import AttentionChange, Changes, compare
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
@@ -213,18 +213,27 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
     yield from wrap("Attention that changed most (mean absolute difference over the common tokens):", view.columns)
     for change in changes.attention[:5]:
         yield f"{change.difference:9.4f}  {change.kind}, layer {change.layer}, head {change.head}"
-    most = next(
+    for change in _shown_changes(changes, view):
+        yield ""
+        yield from wrap(f"{_TITLES[change.kind]}. Layer {change.layer}, head {change.head}.", view.columns)
+        yield from wrap(LEGEND, view.columns)
+        ours, theirs = (
+            HeatMap.of(trace, find_attention(trace.attentions, change.kind, change.layer), change.head)
+            for trace in (a, b)
+        )
+        yield from ours.beside(theirs, view.columns)
+
+
+def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:
+    """Return the head that changes most, or if a layer or a head is chosen, those of each kind that do among them."""
+    found = [
         change
         for change in changes.attention
         if view.layer in (None, change.layer) and view.head in (None, change.head)
-    )
-    yield ""
-    yield from wrap(f"{_TITLES[most.kind]}. Layer {most.layer}, head {most.head}.", view.columns)
-    yield from wrap(LEGEND, view.columns)
-    ours, theirs = (
-        HeatMap.of(trace, find_attention(trace.attentions, most.kind, most.layer), most.head) for trace in (a, b)
-    )
-    yield from ours.beside(theirs, view.columns)
+    ]
+    first_of_kind = {change.kind: change for change in reversed(found)}
+    of_kinds = [first_of_kind[kind] for kind in KINDS if kind in first_of_kind]
+    return found[:1] if view.layer is view.head is None else of_kinds
 
 
 def _changed_tokens(
