@@ -101,5 +101,5 @@ def _ranking(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str
     yield f"{'':5}log prob.  length  penalty   score"
     for finished in trace.tree.finished:
         numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
-        mark = "→" if finished.returned else " "
-        yield shorten(f"{finished.rank:>3}. {numbers}  {mark} {finished.text}", columns)
+        start = f"{finished.rank:>3}. {numbers}  {'→' if finished.returned else ' '} "
+        yield from wrap(finished.text, columns, start, " " * width(start))
