@@ -36,6 +36,20 @@ def command(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 @pytest.fixture(scope="module")
+def large(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
+    """An explanation with features of 256 columns and 4 times as many layers."""
+    explanation = deepcopy(command[1])
+    random = np.random.default_rng(1)
+    for trace in explanation["traces"]:
+        for block in trace["matrices"]:
+            if block["columns"] == "features" and len(block["shape"]) == 2:
+                block["shape"][1] = 256
+                block["values"] = random.normal(size=block["shape"])
+        trace["matrices"] *= 4
+    return explanation
+
+
+@pytest.fixture(scope="module")
 def page(command: tuple[Path, dict[str, Any]]) -> Iterator[Page]:
     """The page in a browser, for the tests that look at its sections one after the other."""
     with opened(command[0]) as page:
@@ -106,6 +120,20 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
         color = page.evaluate("cssColor('--heat')").split(", ")
         assert page.evaluate(strongest) > 0
         assert color == (["138", "180", "255"] if dark else ["31", "95", "191"])
+
+
+@needs_browser
+def test_a_page_says_what_it_had_to_leave_out(
+    large: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "page.html"
+    monkeypatch.setattr(page_module, "_LEVELS", page_module._LEVELS[-1:])
+    path.write_text(render_page(large), encoding="utf-8")
+    with opened(path) as page:
+        page.wait_for_selector("#what-if")
+        assert "it has their mean only" in page.locator("#attention").inner_text()
+        assert page.locator(".head-grid input").count() == 1
+        assert "would make the page larger than 2 MB" in page.locator("#matrices").inner_text()
 
 
 # What the page shows
@@ -263,6 +291,11 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
     assert name + f"{largest['difference']:.3f}" in shown.inner_text()
     removed = [op for op in explanation["changes"]["source"] if op[0] in ("replace", "delete")]
     assert shown.locator(".pair").first.locator(".chip.removed").count() >= sum(op[2] - op[1] for op in removed) > 0
+    first, second = (weights_of(t, largest["kind"], largest["layer"]) for t in explanation["traces"])
+    shown.locator(".triple .field").last.focus()  # the tokens at the start, which both sentences share
+    readout = shown.locator(".triple output").last.inner_text()
+    head = largest["head"] - 1
+    assert number(readout.split(" · ")[2]) == pytest.approx(second[head, 0, 0] - first[head, 0, 0], abs=2e-4)
     slider = shown.get_by_label("checkpoint", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -274,20 +307,6 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
 
 
 # Size
-
-
-@pytest.fixture(scope="module")
-def large(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
-    """An explanation with features of 256 columns and 4 times as many layers."""
-    explanation = deepcopy(command[1])
-    random = np.random.default_rng(1)
-    for trace in explanation["traces"]:
-        for block in trace["matrices"]:
-            if block["columns"] == "features" and len(block["shape"]) == 2:
-                block["shape"][1] = 256
-                block["values"] = random.normal(size=block["shape"])
-        trace["matrices"] *= 4
-    return explanation
 
 
 def kept_columns(page: str) -> int:

@@ -1,6 +1,8 @@
 "use strict";
 // Section 2: which token attends to which, as lines between two columns of tokens and as heat maps.
 
+const VISIBLE = 0.005; // smaller weights round to 0.00
+
 const ATTENTION = {
   encoder: ["Encoder", "Each source token looks at all source tokens, itself included."],
   decoder: ["Decoder", "Each token that the decoder has read looks at itself and those before it: later ones are masked."],
@@ -17,17 +19,25 @@ async function attentionSection(trace) {
       "Attention(Q, K, V) = softmax(QKᵀ/√d_head)·V (equation 1): each token asks with its query, and takes from the ",
       "other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: ",
       "compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys."),
+    pageData.left_out.heads && el("p", {}, "The weights of every head would make the page larger than 2 MB: it has their mean only."),
     choice("Attention", kinds.map((kind) => [kind, ATTENTION[kind][0]]), kinds[0], show),
     view,
   ];
+}
+
+/** The tokens that the rows and the columns of one kind of attention stand for. */
+function axesOf(trace, kind) {
+  return {
+    queries: kind === "encoder" ? trace.source.tokens : decoderInput(trace),
+    keys: kind === "decoder" ? decoderInput(trace) : trace.source.tokens,
+  };
 }
 
 /** The pictures of one kind of attention: all layers and heads small, the chosen one large. */
 async function attentionOf(trace, kind) {
   const layers = trace.attention.filter((one) => one.kind === kind);
   const weights = await Promise.all(layers.map((one) => unpack(one.weights)));
-  const queries = kind === "encoder" ? trace.source.tokens : decoderInput(trace);
-  const keys = kind === "decoder" ? decoderInput(trace) : trace.source.tokens;
+  const { queries, keys } = axesOf(trace, kind);
   const predicted = kind === "encoder" ? null : trace.target.tokens;
   const stage = el("div", {});
   const pinned = { selection: null }; // the selected token stays when another head is chosen, to compare heads
@@ -89,11 +99,12 @@ function attentionStage(weights, title, tokens) {
 function attentionLines(weights, title, { queries, keys, predicted, pinned }, onShow) {
   const readout = el("output", { class: "readout" });
   const height = Math.max(queries.length, keys.length);
+  const faint = Math.max(VISIBLE, keys.length / 6000); // long sentences would have ten thousands of lines
   const paths = [];
   for (let query = 0; query < weights.rows; query++) {
     for (let key = 0; key < weights.columns; key++) {
       const weight = weights.at(query, key);
-      if (weight < 0.005) continue; // too faint to see
+      if (weight < faint) continue;
       const node = svg("path", {
         d: `M0,${query + 0.5} C45,${query + 0.5} 55,${key + 0.5} 100,${key + 0.5}`,
         "stroke-width": 0.5 + 7 * weight, "stroke-opacity": 0.06 + 0.94 * weight, "vector-effect": "non-scaling-stroke",
@@ -124,7 +135,7 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       const weight = weightOf(end.index);
       end.node.style.setProperty("--weight", weight ?? 0);
       end.node.classList.toggle("selected", end.index === selected);
-      end.weight.textContent = weight === null || weight < 0.005 ? "" : number(weight, 2);
+      end.weight.textContent = weight === null || weight < VISIBLE ? "" : number(weight, 2);
     });
     mark("key", (k) => (query === undefined || (key !== undefined && k !== key) ? null : weights.at(query, k)), key);
     mark("query", (q) => (key === undefined || query !== undefined ? null : weights.at(q, key)), query);
@@ -137,7 +148,7 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
     }
     const [from, to] = query !== undefined ? [queries[query], keys] : [keys[key], queries];
     const all = to.map((token, i) => [token, query !== undefined ? weights.at(query, i) : weights.at(i, key)]);
-    const strongest = all.sort((a, b) => b[1] - a[1]).slice(0, 3).filter(([, weight]) => weight >= 0.005);
+    const strongest = all.sort((a, b) => b[1] - a[1]).slice(0, 3).filter(([, weight]) => weight >= VISIBLE);
     if (query !== undefined) {
       return `“${tokenText(from)}” looks at ${strongest.map(([token, weight]) => `“${tokenText(token)}” (${number(weight, 2)})`).join(", ")}.`;
     }

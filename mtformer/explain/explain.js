@@ -54,4 +54,4 @@ if (pageData.traces.length > 1) {
   const names = pageData.traces.map((trace) => [trace, trace.source.text]);
   document.querySelector("header").append(choice("Sentence", names, names[0][0], showTrace, "list"));
 }
-showTrace(pageData.traces[0]);
+showTrace(pageData.traces[0]).then(() => location.hash && document.querySelector(location.hash)?.scrollIntoView());

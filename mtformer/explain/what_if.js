@@ -39,12 +39,13 @@ async function comparePart(traces, changes) {
         el("span", { class: `chip ${change[0] === "equal" ? "" : which === 0 ? "removed" : "added"}` }, tokenNode(token)))));
   };
   const view = el("div", {});
-  const show = async (change) => view.replaceChildren(...(await changedHead(traces, change)));
-  const most = changes.attention.slice(0, 8);
+  const show = async (change) => view.replaceChildren(...(await changedHead(traces, changes, change)));
+  const most = pageData.left_out.heads ? [] : changes.attention.slice(0, 8);
   if (most.length) await show(most[0]);
   return [
     el("h3", {}, "Two sentences side by side"),
-    el("p", {}, "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over the tokens that both sentences share."),
+    el("p", {}, "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over ",
+      "the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less."),
     el("div", { class: "pair" }, [0, 1].map((which) => el("div", {},
       el("h4", {}, which === 0 ? "First sentence" : "Second sentence"), sentence("source", which), el("div", { class: "becomes", "aria-label": "becomes" }, "↓"), sentence("target", which)))),
     most.length > 0 && choice("Attention that changed most", most.map((change) =>
@@ -53,16 +54,36 @@ async function comparePart(traces, changes) {
   ];
 }
 
-async function changedHead(traces, change) {
-  const pictures = await Promise.all(traces.map(async (trace) => {
-    const one = trace.attention.find((attention) => attention.kind === change.kind && attention.layer === change.layer);
-    const weights = await unpack(one.weights);
-    const queries = change.kind === "encoder" ? trace.source.tokens : decoderInput(trace);
-    const keys = change.kind === "decoder" ? decoderInput(trace) : trace.source.tokens;
-    const matrix = headOf(weights, weights.heads === 1 ? "mean" : change.head - 1);
-    return el("div", {}, matrixPicture({ matrix, name: trace.source.text, rowNames: queries.map(tokenText), columnNames: keys.map(tokenText), most: 1 }).node);
+/** A head in both sentences, and the difference where they share tokens. */
+async function changedHead(traces, changes, { kind, layer, head }) {
+  const matrices = await Promise.all(traces.map(async (trace) => {
+    const { weights } = trace.attention.find((one) => one.kind === kind && one.layer === layer);
+    return headOf(await unpack(weights), head - 1);
   }));
-  return [el("div", { class: "pair" }, pictures)];
+  const axes = traces.map((trace) => axesOf(trace, kind));
+  const rows = sharedPlaces(changes, kind === "encoder" ? "source" : "target");
+  const columns = sharedPlaces(changes, kind === "decoder" ? "target" : "source");
+  const [first, second] = matrices;
+  const difference = {
+    rows: rows.length, columns: columns.length,
+    at: (row, column) => second.at(rows[row][1], columns[column][1]) - first.at(rows[row][0], columns[column][0]),
+  };
+  const names = (tokens, places) => (places ? places.map(([place]) => tokens[place]) : tokens).map(tokenText);
+  const shown = (title, matrix, { queries, keys }, shared, most) => el("div", {}, el("h4", {}, title), matrixPicture({
+    matrix, name: title, most, rowNames: names(queries, shared && rows), columnNames: names(keys, shared && columns),
+  }).node);
+  return [el("div", { class: "triple" },
+    shown("First sentence", first, axes[0], false, 1), shown("Second sentence", second, axes[1], false, 1),
+    shown("Second − first", difference, axes[0], true, largest(difference)))];
+}
+
+/** Pairs of places, in the first and the second sentence, of the tokens that both share. */
+function sharedPlaces(changes, side) {
+  const equal = changes[side].filter(([change]) => change === "equal");
+  const pairs = equal.flatMap(([, start, end, other]) => Array.from({ length: end - start }, (_, i) => [start + i, other + i]));
+  if (side === "source") return pairs;
+  const last = Math.max(...changes.target.map(([, , end]) => end)) - 1; // </s>, which the decoder does not read
+  return [[0, 0], ...pairs.filter(([place]) => place < last).map((places) => places.map((place) => place + 1))]; // after <s>
 }
 
 // ---- Checkpoints
