@@ -4,7 +4,6 @@ import base64
 import html
 import math
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,15 +52,15 @@ def render_page(explanation: dict[str, Any], *, layer: int | None = None, head: 
         UserError: the sentence is too long for a page.
     """
     text = explanation["traces"][0]["source"]["text"]
-    explanation = explanation | {"first": {"layer": layer, "head": head}}
     body = (
         f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
         "<noscript><p>This page draws its pictures with JavaScript, which is turned off.</p></noscript>"
     )
+    contents = _Contents(explanation | {"first": {"layer": layer, "head": head}})
     for level in _LEVELS:
-        if level is not _LEVELS[-1] and _least_bytes(explanation, level) > MAX_PAGE_BYTES:
+        if contents.least_bytes(level) > MAX_PAGE_BYTES:
             continue
-        page = assemble(f"{text} · mtformer explain", body, data=_page_data(explanation, level), assets=_ASSETS)
+        page = assemble(f"{text} · mtformer explain", body, data=contents.at(level), assets=_ASSETS)
         if len(page.encode()) <= MAX_PAGE_BYTES:
             return page
     raise UserError(
@@ -70,35 +69,66 @@ def render_page(explanation: dict[str, Any], *, layer: int | None = None, head: 
     )
 
 
-def _page_data(explanation: dict[str, Any], level: _Level) -> dict[str, Any]:
-    """Return ``explanation`` with its matrices packed."""
+class _Contents:
+    """What a page contains at each level. A matrix that several levels share is packed once."""
 
-    def with_attention(holder: dict[str, Any]) -> dict[str, Any]:
-        attention = [{**one, "weights": _pack(_weights(one["weights"], level))} for one in holder["attention"]]
-        return {**holder, "attention": attention}
+    def __init__(self, explanation: dict[str, Any]) -> None:
+        self._explanation = explanation
+        self._arrays: dict[int, np.ndarray] = {}  # by the identity of the nested lists
+        self._packed: dict[tuple[int, _Level], dict[str, Any]] = {}
 
-    def with_matrices(trace: dict[str, Any]) -> dict[str, Any]:
-        blocks = trace["matrices"] if level.columns != 0 else []
-        return {**trace, "matrices": [{**block, "values": _pack(_kept(block, level))} for block in blocks]}
+    def at(self, level: _Level) -> dict[str, Any]:
+        """Return the explanation with its matrices packed."""
+        traces = [self._with_attention(trace, level) for trace in self._explanation["traces"]]
+        for trace in traces:
+            blocks = trace["matrices"] if level.columns != 0 else []
+            trace["matrices"] = [{**block, "values": self._block(block, level)} for block in blocks]
+        return {
+            **self._explanation,
+            "traces": traces,
+            "checkpoints": [self._with_attention(snapshot, level) for snapshot in self._explanation["checkpoints"]],
+            "left_out": {"matrices": level.columns == 0, "heads": not level.heads},
+        }
 
-    return {
-        **explanation,
-        "traces": [with_matrices(with_attention(trace)) for trace in explanation["traces"]],
-        "checkpoints": [with_attention(snapshot) for snapshot in explanation["checkpoints"]],
-        "left_out": {"matrices": level.columns == 0, "heads": not level.heads},
-    }
+    def least_bytes(self, level: _Level) -> float:
+        """Return less than the numbers of a page can take, to skip levels without compressing in vain.
 
+        Most features take about two bytes each; half of those after ReLU are 0.
+        """
+        if level.columns == 0:
+            return 0.0
+        blocks = [block for trace in self._explanation["traces"] for block in trace["matrices"]]
+        shapes = [block["shape"] for block in blocks if block["columns"] == "features"]
+        n_features = sum(math.prod(rows) * min(columns, level.columns or columns) for *rows, columns in shapes)
+        size = n_features * _BASE64
+        for block in blocks:
+            if size > MAX_PAGE_BYTES:  # enough is known
+                break
+            if block["columns"] != "features":
+                size += len(self._block(block, level)["data"])
+        return size
 
-def _weights(weights: Any, level: _Level) -> np.ndarray:
-    """Return attention weights (H, Q, K), or their mean as (1, Q, K)."""
-    array = np.asarray(weights, dtype=np.float64)
-    return array if level.heads else array.mean(axis=0, keepdims=True)
+    def _with_attention(self, holder: dict[str, Any], level: _Level) -> dict[str, Any]:
+        """Return a trace or a snapshot with its attention packed, of each head (H, Q, K) or the mean (1, Q, K)."""
+        found = []
+        for one in holder["attention"]:
+            array = self._array(one["weights"])
+            found.append({**one, "weights": _pack(array if level.heads else array.mean(axis=0, keepdims=True))})
+        return {**holder, "attention": found}
 
+    def _block(self, block: dict[str, Any], level: _Level) -> dict[str, Any]:
+        """Return the values of a matrix, without the features that ``level`` leaves out."""
+        is_cut = block["columns"] == "features" and level.columns is not None
+        key = (id(block["values"]), level if is_cut else _LEVELS[0])
+        if key not in self._packed:
+            array = self._array(block["values"])
+            self._packed[key] = _pack(array[..., : level.columns] if is_cut else array)
+        return self._packed[key]
 
-def _kept(block: dict[str, Any], level: _Level) -> np.ndarray:
-    """Return the values of a matrix without the features that ``level`` leaves out."""
-    array = np.asarray(block["values"], dtype=np.float64)  # null becomes NaN
-    return array[..., : level.columns] if block["columns"] == "features" else array
+    def _array(self, values: Any) -> np.ndarray:
+        if id(values) not in self._arrays:
+            self._arrays[id(values)] = np.asarray(values, dtype=np.float64)  # null becomes NaN
+        return self._arrays[id(values)]
 
 
 def _pack(array: np.ndarray) -> dict[str, Any]:
@@ -116,19 +146,3 @@ def _pack(array: np.ndarray) -> dict[str, Any]:
     compressor = zlib.compressobj(9, wbits=-15)
     packed = compressor.compress(planes) + compressor.flush()
     return {"shape": list(array.shape), "unit": unit, "data": base64.b64encode(packed).decode()}
-
-
-def _least_bytes(explanation: dict[str, Any], level: _Level) -> float:
-    """Return less than the numbers of a page can take, to skip levels without compressing in vain.
-
-    Most features take about two bytes each; half of those after ReLU are 0. Attention weights may take almost nothing.
-    """
-    return sum(_n_features(explanation, level)) * _BASE64
-
-
-def _n_features(explanation: dict[str, Any], level: _Level) -> Iterator[int]:
-    for trace in explanation["traces"]:
-        for block in trace["matrices"]:
-            *rows, columns = block["shape"]
-            if block["columns"] == "features":
-                yield math.prod(rows) * (columns if level.columns is None else min(columns, level.columns))
