@@ -93,6 +93,11 @@ class RunFolder:
         return self.path / "report.html"
 
     @property
+    def evaluations(self) -> Path:
+        """The scores and translations of each ``eval`` of the run's models: one JSON object a line."""
+        return self.path / "evaluations.jsonl"
+
+    @property
     def joint_tokenizer(self) -> Path:
         """The SentencePiece model of both languages."""
         return self.path / "tokenizer.model"

@@ -190,7 +190,9 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose model, ``runs/config/model.safetensors``, has learned its language. Only for reading.
+    """A project whose model, ``runs/config/model.safetensors``, has learned its language.
+
+    Only for reading; ``eval`` adds to its ``evaluations.jsonl``.
 
     It is trained once for all processes of pytest-xdist, whose temporary folders have one parent.
     """

@@ -98,18 +98,16 @@ def test_a_source_that_cannot_be_read_is_told(project: Project, arguments: list[
     assert "Traceback" not in result.stderr
 
 
-def test_eval_scores_a_source_as_it_scores_the_same_pairs_in_files(trained: Project, tmp_path: Path) -> None:
-    pairs = [
-        (trained.folder / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("en", "de")
-    ]
+def test_eval_scores_a_source_as_it_scores_the_same_pairs_in_files(copied: Project, tmp_path: Path) -> None:
+    pairs = [(copied.folder / f"test.{language}").read_text(encoding="utf-8").splitlines() for language in ("en", "de")]
     (tmp_path / "test.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in zip(*pairs, strict=True)))
-    from_source = trained.mtformer("eval", "--json", "--data", f"tsv:{tmp_path / 'test.tsv'}")
-    from_config = trained.mtformer("eval", "--json")
+    from_source = copied.mtformer("eval", "--json", "--data", f"tsv:{tmp_path / 'test.tsv'}")
+    from_config = copied.mtformer("eval", "--json")
     assert from_source.status == 0
     by_source, by_config = (json.loads(result.stdout) for result in (from_source, from_config))
     assert by_source.pop("test_set") != by_config.pop("test_set")
     assert by_source == by_config
-    both = trained.mtformer("eval", "--data", "tsv:a", "--src", "b", "--ref", "c")
+    both = copied.mtformer("eval", "--data", "tsv:a", "--src", "b", "--ref", "c")
     assert (both.status, "not several of them" in both.stderr) == (2, True)
 
 

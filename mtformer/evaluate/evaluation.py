@@ -15,6 +15,7 @@ from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.comet import comet_scores, require_comet
 from mtformer.evaluate.likelihood import Likelihood, likelihoods
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sacrebleu_command, sentence_scores
+from mtformer.evaluate.record import compare_and_record
 from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
@@ -36,6 +37,8 @@ def evaluate_model(
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
+
+    The evaluation of a model in the folder of its run is recorded there, and compared with the best earlier one.
 
     Args:
         path: the bundle.
@@ -75,7 +78,11 @@ def evaluate_model(
         total = _with_comet(total, from_comet, comet)
     header, named = bundle.header, whole.sacrebleu_arguments
     command = sacrebleu_command(output, named, header.tgt_lang, header.bleu_tokenize) if output and named else None
-    return Evaluation(ScoredModel.of(path, bundle, translator), hypotheses, results, total, command)
+    evaluation = Evaluation(ScoredModel.of(path, bundle, translator), hypotheses, results, total, command)
+    run = RunFolder(path.parent)
+    if not run.config.is_file():
+        return evaluation
+    return replace(evaluation, earlier=compare_and_record(run, evaluation, whole, header))
 
 
 def prepare(
@@ -90,7 +97,8 @@ def prepare(
     sets = read_eval_sets(path, bundle.header, **texts)
     written = [output for output in outputs if output is not None]
     for output in written:
-        require_distinct(output, [path, RunFolder(path.parent).config, *(file for one in sets for file in one.files)])
+        run = RunFolder(path.parent)
+        require_distinct(output, [path, run.config, run.evaluations, *(file for one in sets for file in one.files)])
     if len({output.resolve() for output in written}) < len(written):
         raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
     return bundle, sets, Translator.from_bundle(bundle, device, **(search or {}))

@@ -1,5 +1,6 @@
 """What scoring a model gives, and how ``--json`` shows it."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,32 @@ class ScoredModel:
 
 
 @dataclass(frozen=True)
+class EarlierEvaluation:
+    """The best earlier evaluation of a run on the same text, by BLEU.
+
+    Attributes:
+        step: of the training that the model was from.
+        beam_size: of its search.
+        bleu: its BLEU.
+        verdict: a sentence on the difference in BLEU.
+    """
+
+    step: int
+    beam_size: int
+    bleu: float
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        return {"step": self.step, "beam_size": self.beam_size, "bleu": round(self.bleu, 2), "verdict": self.verdict}
+
+    def to_text(self) -> str:
+        """Return the verdict, and which evaluation it is about."""
+        which = f"(the earlier one: step {self.step:,}, beam size {self.beam_size}, {self.bleu:.2f} BLEU)"
+        return textwrap.fill(f"{self.verdict} {which}", width=100)
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """The result of scoring a model.
 
@@ -118,6 +145,7 @@ class Evaluation:
         total: for all of them together, the same if there is one.
         command: how sacreBLEU computes the scores of the hypotheses that were written; None where no file has the
             references, or nothing was written.
+        earlier: the best earlier evaluation of the same run on the same text, if there is one.
     """
 
     model: ScoredModel
@@ -125,12 +153,15 @@ class Evaluation:
     results: list[SetResult]
     total: SetResult
     command: str | None
+    earlier: EarlierEvaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
         shown = self.model.to_dict() | self.total.to_dict()
         if len(self.results) > 1:
             shown["test_sets"] = [result.to_dict() for result in self.results]
+        if self.earlier is not None:
+            shown["best_earlier"] = self.earlier.to_dict()
         return shown if self.command is None else shown | {"sacrebleu": self.command}
 
     def to_text(self) -> str:
@@ -140,6 +171,8 @@ class Evaluation:
         else:
             blocks = [f"{one.name}\n{one.to_text()}" for one in self.results]
             blocks.append(f"together\n{self.total.to_text()}")
+        if self.earlier is not None:
+            blocks.append(self.earlier.to_text())
         if self.command is not None:
             blocks.append(f"The same scores from sacreBLEU:\n{self.command}")
         return "\n\n".join(blocks)

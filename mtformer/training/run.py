@@ -296,7 +296,7 @@ def _clear(folder: RunFolder) -> None:
             if path.exists():
                 shutil.rmtree(path)
         files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
-        for path in (*files, *tokenizers):
+        for path in (*files, folder.evaluations, *tokenizers):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(
