@@ -202,7 +202,6 @@ def test_scores_are_those_of_eval_with_intervals_of_sacrebleu(trained: Project, 
 def test_the_worst_sentences_come_first_and_are_text(tested: Path) -> None:
     with opened(tested / "report.html") as page:
         cards = page.locator("#sentences .sentence")
-        assert cards.count() == 12
         for number in range(4):
             assert HOSTILE in cards.nth(number).locator("mark.missing").first.inner_text()
             assert "Haus" in cards.nth(number).locator("mark.extra").first.inner_text()
@@ -293,11 +292,12 @@ def test_a_run_without_metrics_has_a_page(trained: Project, run: Path) -> None:
     assert "metrics.jsonl has no line yet" in text
 
 
-@pytest.mark.parametrize("damage", ["none", "text", "metrics"])
+@pytest.mark.parametrize("damage", ["none", "text", "open", "metrics"])
 def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage: str) -> None:
     expected = {
         "none": f"{run} is not the folder of a run: it has no config.yaml; did you mean {run.parent / 'dema'}?",
         "text": f"{run / 'config.yaml'} is not the config of a run of this version of mtformer",
+        "open": f"{run / 'config.yaml'} is not the config of a run of this version of mtformer",
         "metrics": f"cannot read {run / 'metrics.jsonl'}: Is a directory",
     }
     if damage == "none":
@@ -305,6 +305,8 @@ def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage:
         (run / "config.yaml").unlink()
     elif damage == "text":
         (run / "config.yaml").write_text("data: [", encoding="utf-8")
+    elif damage == "open":  # a config that has not been trained
+        shutil.copy(trained.config, run / "config.yaml")
     else:
         (run / "metrics.jsonl").unlink()
         (run / "metrics.jsonl").mkdir()

@@ -45,8 +45,10 @@
     const [t, s] = at ?? [0, -1];
     const moves = { ArrowUp: [t - 1, s], ArrowDown: [t + 1, s], ArrowLeft: [t, s - 1], ArrowRight: [t, s + 1] };
     if (event.key === "Escape") { at = null; read(); }
-    else if (event.key in moves) move(...moves[event.key]);
-    else return;
+    else if (event.key in moves) {
+      move(...moves[event.key]);
+      table.querySelector(".at").scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else return;
     event.preventDefault();
   });
   for (const choice of [layerChoice, headChoice]) choice.addEventListener("change", paint);

@@ -178,13 +178,15 @@
 
     marks() {
       const { top, bottom, right } = this.inner;
+      const crowded = pageData.marks.length > 4;
       for (const { at, label, kind } of pageData.marks) {
         const x = this.toX(place(at));
-        const dash = kind === "best" ? "" : "3 3";
-        this.plot.append(svg("line", { class: "mark", x1: x, x2: x, y1: top, y2: bottom, "stroke-dasharray": dash }));
-        const anchor = x > right - 40 ? "end" : x < this.inner.left + 40 ? "start" : "middle";
-        const sign = kind === "best" ? "★" : "↻";
-        this.plot.append(svg("text", { class: "mark-label", x, y: kind === "best" ? top - 6 : bottom - 4, "text-anchor": anchor }, `${sign} ${label}`));
+        const isBest = kind === "best";
+        this.plot.append(svg("line", { class: "mark", x1: x, x2: x, y1: top, y2: bottom, "stroke-dasharray": isBest ? "" : "3 3" }));
+        const anchor = x > right - 60 ? "end" : "start";
+        const beside = anchor === "end" ? x - 4 : x + 4; // not across the line
+        const text = isBest ? `★ ${label}` : crowded ? "↻" : `↻ ${label}`;
+        this.plot.append(svg("text", { class: "mark-label", x: isBest ? x : beside, y: isBest ? top - 6 : bottom - 5, "text-anchor": anchor }, text));
       }
     }
 

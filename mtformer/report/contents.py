@@ -5,13 +5,14 @@ import fcntl
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 from safetensors import SafetensorError, safe_open
 
-from mtformer.config import Config
+from mtformer.config import ResolvedConfig
 from mtformer.errors import UserError
 from mtformer.runs import RunFolder
 
@@ -49,7 +50,7 @@ class Contents:
     """
 
     folder: RunFolder
-    config: Config
+    config: ResolvedConfig
     metrics: list[dict[str, Any]]
     starts: list[dict[str, Any]]
     samples: list[dict[str, Any]]
@@ -66,12 +67,12 @@ class Contents:
         """The metric that selects the best model, as in ``bleu``."""
         return self.config.training.early_stopping_metric
 
-    @property
+    @cached_property
     def validations(self) -> list[dict[str, Any]]:
         """The lines with validation scores."""
         return [line for line in self.metrics if "valid_loss" in line]
 
-    @property
+    @cached_property
     def best(self) -> dict[str, Any] | None:
         """The validation whose model is in the bundle; None before the first one."""
         sign = -1 if self.metric in _LOWER_IS_BETTER else 1
@@ -141,7 +142,7 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
     if not folder.config.is_file():
         raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
     try:
-        config = Config.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
+        config = ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
     except OSError as error:
         raise UserError(f"cannot read {folder.config}: {error.strerror}") from error
     except (ValueError, yaml.YAMLError):

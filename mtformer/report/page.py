@@ -48,7 +48,7 @@ def render(run: Contents, result: TestSet | None = None) -> str:
         data["charts"] = charts + more
         if result.traced:
             sentence, trace = result.traced
-            sections.append(("attention", "Attention", attention_figure(sentence, trace, run.config.data.tgt_lang)))
+            sections.append(("attention", "Attention", attention_figure(sentence, trace, run)))
             data["attention"] = attention_data(trace)
     sections += [
         ("data", "Data and model", _data_and_model(run, result)),
@@ -180,9 +180,9 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
     slider = element("input", type="range", min=0, max=last, value=last, aria_label="Validation")
     return joined(
         [
-            element("p", "How the model translated some sentences of the validation text, without a beam. ", LEGEND),
+            element("p", "How the model translated some sentences of the validation text, by greedy search. ", LEGEND),
             element("div", slider, element("output", data["steps"][-1]), class_="slider"),
-            *cards,
+            element("div", joined(cards), class_="cards"),
         ]
     )
 
@@ -226,7 +226,7 @@ def source_label(source: Any) -> str:
 def _model(run: Contents) -> Html:
     model, tokenizer = run.config.model, run.config.tokenizer
     sizes = run.vocab_sizes
-    vocabulary = f"{tokenizer.vocab_size:,} tokens" if tokenizer.vocab_size else ""
+    vocabulary = f"{tokenizer.vocab_size:,} tokens"
     if sizes:
         vocabulary = (
             f"{sizes[0]:,} tokens" if tokenizer.joint else f"{sizes[0]:,} source and {sizes[1]:,} target tokens"
@@ -251,7 +251,7 @@ def _model(run: Contents) -> Html:
 def _settings(run: Contents) -> Html:
     training, search = run.config.training, run.config.search
     limits = [
-        f"{value:g} {name}"
+        f"{value:,.9g} {name if value != 1 else name.removesuffix('s')}"
         for name in ("steps", "epochs", "minutes")
         if (value := getattr(training, f"max_{name}")) is not None
     ]
@@ -261,11 +261,13 @@ def _settings(run: Contents) -> Html:
         ("optimizer", f"{training.optimizer}, weight decay {training.weight_decay:g}"),
         (
             "learning rate",
-            f"{training.learning_rate:g} at most, {training.schedule}, {training.warmup_steps or 0:,} warm-up steps"
-            if training.learning_rate
-            else "",
+            f"{training.learning_rate:g} at most, {training.schedule}, {training.warmup_steps:,} warm-up steps",
         ),
-        ("batch", f"{training.max_tokens} tokens × {training.grad_accum_steps}"),
+        (
+            "batch",
+            f"{training.max_tokens:,} tokens"
+            + (f" × {training.grad_accum_steps}" if training.grad_accum_steps > 1 else ""),
+        ),
         ("limit", ", ".join(limits)),
         ("label smoothing", training.label_smoothing),
         ("gradient clipping", training.max_grad_norm),

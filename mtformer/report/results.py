@@ -1,5 +1,6 @@
 """The part of a page about the test set."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from mtformer.evaluate.analysis import Bucket
 from mtformer.evaluate.differences import mark_differences
 from mtformer.evaluate.metrics import Score
 from mtformer.explain.trace import Trace
+from mtformer.report.contents import Contents
 from mtformer.report.elements import Html, element, facts, joined, sentence_card, table
 from mtformer.report.test_set import SENTENCE_METRIC, Sentence, TestSet
 
@@ -89,9 +91,11 @@ def best_and_worst(result: TestSet, language: str) -> Html:
         [
             element("p", LEGEND),
             element("h3", f"Lowest {SENTENCE_METRIC}"),
-            *(_sentence(sentence, language) for sentence in result.worst),
+            element("div", joined(_sentence(sentence, language) for sentence in result.worst), class_="cards")
+            if result.worst
+            else element("p", "Every translation equals its reference."),
             element("h3", f"Highest {SENTENCE_METRIC}"),
-            *(_sentence(sentence, language) for sentence in result.best),
+            element("div", joined(_sentence(sentence, language) for sentence in result.best), class_="cards"),
         ]
     )
 
@@ -121,7 +125,7 @@ def attention_data(trace: Trace) -> dict[str, Any]:
     }
 
 
-def attention_figure(sentence: Sentence, trace: Trace, language: str) -> Html:
+def attention_figure(sentence: Sentence, trace: Trace, run: Contents) -> Html:
     """Return a sentence, the place of its heat map, and what chooses the layer and the head."""
     data = attention_data(trace)
     layers = [element("option", n, value=n - 1) for n in range(len(data["layers"]), 0, -1)]
@@ -147,7 +151,9 @@ def attention_figure(sentence: Sentence, trace: Trace, language: str) -> Html:
     readout = element("p", class_="readout muted", aria_live="polite")
     figure = element("figure", choices, element("div", grid, class_="scroll"), readout, data_attention="")
     text = (
-        "How much the decoder attends to each source token (a column) when it predicts a target token (a row). "
-        "A row sums to 1. mtformer explain shows the whole translation of a sentence, step by step."
+        "How much the decoder attends to each source token (a column) when it predicts a target token (a row). A row "
+        "sums to 1. The whole translation, step by step: "
     )
-    return joined([element("p", text, class_="muted"), _sentence(sentence, language), figure])
+    command = shlex.join(["mtformer", "explain", sentence.src, "--model", str(run.folder.path)])
+    note = element("p", text, element("code", command), class_="muted")
+    return joined([note, _sentence(sentence, run.config.data.tgt_lang), figure])

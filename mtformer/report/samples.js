@@ -30,7 +30,7 @@
       fill(card.querySelector(".reference"), reference, "missing");
       fill(card.querySelector(".hypothesis"), hypothesis, "extra");
       const changed = at > 0 && plain(hypothesis) !== plain(versions[at - 1][1]);
-      card.querySelector(".change").textContent = at === 0 ? "first validation" : changed ? "changed since the last validation" : "unchanged since the last validation";
+      card.querySelector(".change").textContent = at === 0 ? "first validation" : changed ? "changed since the previous validation" : "unchanged since the previous validation";
     });
   };
   slider.addEventListener("input", show);

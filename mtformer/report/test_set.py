@@ -77,8 +77,9 @@ class TestSet:
 
     @property
     def worst(self) -> list[Sentence]:
-        """The sentences with the lowest scores, the worst first."""
-        return sorted(self.sentences, key=lambda sentence: (sentence.score, -len(sentence.ref)))[:_N_WORST]
+        """The sentences with the lowest scores, the worst first; none that equals its reference."""
+        imperfect = [sentence for sentence in self.sentences if sentence.hyp != sentence.ref]
+        return sorted(imperfect, key=lambda sentence: (sentence.score, -len(sentence.ref)))[:_N_WORST]
 
     @property
     def best(self) -> list[Sentence]:
