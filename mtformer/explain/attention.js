@@ -16,7 +16,7 @@ async function attentionSection(trace) {
   await show(kinds[0]);
   return [
     el("p", {},
-      "Attention(Q, K, V) = softmax(QKᵀ/√d_head)·V (equation 1): each token asks with its query, and takes from the ",
+      formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V"), " (equation 1): each token asks with its query, and takes from the ",
       "other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: ",
       "compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys."),
     pageData.left_out.heads && el("p", {}, "The weights of every head would make the page larger than 2 MB: it has their mean only."),

@@ -38,9 +38,9 @@ function percent(probability) {
   return `${(100 * probability).toFixed(probability < 0.0995 || probability > 0.9949 ? 1 : 0)} %`;
 }
 
-/** A formula as the paper sets it: W^Q and d_head with raised and lowered letters. */
+/** A formula as the paper sets it: W^Q and d_head with raised and lowered letters, as nodes. */
 function formulaNode(text) {
-  const parts = text.split(/([_^][A-Za-z0-9]+)/);
+  const parts = text.split(/([_^](?:[A-Za-zα]+|[0-9.]+))/);
   return el("span", { class: "formula" }, parts.map((part) =>
     part.startsWith("_") ? el("sub", {}, part.slice(1)) : part.startsWith("^") ? el("sup", {}, part.slice(1)) : part));
 }

@@ -35,7 +35,9 @@ async function sectionsOf(trace) {
 async function showTrace(trace) {
   redraws.clear();
   const sections = await sectionsOf(trace);
-  document.querySelector("h1").textContent = trace.source.text;
+  const title = document.querySelector("h1");
+  title.textContent = trace.source.text;
+  title.classList.toggle("long", trace.source.text.length > 160);
   document.querySelector("main").replaceChildren(
     ...summary(trace),
     el("nav", { class: "contents", "aria-label": "Contents" }, sections.map(([id, title]) => el("a", { href: `#${id}` }, title))),

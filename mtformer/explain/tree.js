@@ -29,7 +29,7 @@ function treeSection(trace, search) {
     detail,
     el("h3", {}, "How the finished translations were ranked"),
     el("p", {}, "Longer translations have lower probability. So the score divides the log probability by the length penalty ",
-      `((5 + length) / 6)^α with α = ${search.length_penalty} (Wu et al. 2016, equation 14).`),
+      formulaNode("((5 + length) / 6)^α"), ` with α = ${search.length_penalty} (Wu et al. 2016, equation 14).`),
     finishedTable(trace, search),
   ];
 }
@@ -149,6 +149,6 @@ function finishedRow(one, search) {
   return el("tr", { class: one.returned ? "chosen" : "" },
     el("td", { class: "number" }, one.rank), el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, "returned") : null),
     el("td", { class: "number" }, one.length), el("td", { class: "number" }, number(one.log_prob)),
-    el("td", { class: "number" }, `((5 + ${one.length}) / 6)^${search.length_penalty} = ${number(one.penalty)}`),
+    el("td", { class: "number" }, formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`), ` = ${number(one.penalty)}`),
     el("td", { class: "number" }, `${number(one.log_prob)} / ${number(one.penalty)} = `, el("strong", {}, number(one.score))));
 }
