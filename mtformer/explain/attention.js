@@ -5,7 +5,10 @@ const VISIBLE = 0.005; // smaller weights round to 0.00
 
 const ATTENTION = {
   encoder: ["Encoder", "Each source token looks at all source tokens, itself included."],
-  decoder: ["Decoder", "Each token that the decoder has read looks at itself and those before it: later ones are masked."],
+  decoder: [
+    "Decoder",
+    "Each token that the decoder has read looks at itself and those before it: later ones are masked.",
+  ],
   cross: ["Cross", "Each token that the decoder has read looks at the source, to choose the token after it (→)."],
 };
 
@@ -15,12 +18,22 @@ async function attentionSection(trace) {
   const show = async (kind) => view.replaceChildren(...(await attentionOf(trace, kind)));
   await show(kinds[0]);
   return [
-    el("p", {},
-      formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V"), " (equation 1): each token asks with its query, and takes from the ",
+    el(
+      "p",
+      {},
+      formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V"),
+      " (equation 1): each token asks with its query, and takes from the ",
       "other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: ",
-      "compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys."),
-    pageData.left_out.heads && el("p", {}, "The weights of every head would make the page larger than 2 MB: it has their mean only."),
-    choice("Attention", kinds.map((kind) => [kind, ATTENTION[kind][0]]), kinds[0], show),
+      "compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
+    ),
+    pageData.left_out.heads &&
+      el("p", {}, "The weights of every head would make the page larger than 2 MB: it has their mean only."),
+    choice(
+      "Attention",
+      kinds.map((kind) => [kind, ATTENTION[kind][0]]),
+      kinds[0],
+      show,
+    ),
     view,
   ];
 }
@@ -60,39 +73,71 @@ function firstShown(weights) {
 /** Small multiples: a row of heads for each layer, and their mean. */
 function headGrid(layers, weights, [chosenLayer, chosenHead], onChange) {
   const heads = weights[0].heads === 1 ? ["mean"] : ["mean", ...Array(weights[0].heads).keys()];
-  const options = layers.flatMap((one, layer) => heads.map((head) => {
-    const picture = [thumbnail(headOf(weights[layer], head)), el("span", { class: "caption" }, head === "mean" ? "mean" : head + 1)];
-    return { value: [layer, head], name: `Layer ${one.layer}, ${headName(head)}`, picture, chosen: layer === chosenLayer && head === chosenHead };
-  }));
+  const options = layers.flatMap((one, layer) =>
+    heads.map((head) => {
+      const picture = [
+        thumbnail(headOf(weights[layer], head)),
+        el("span", { class: "caption" }, head === "mean" ? "mean" : head + 1),
+      ];
+      return {
+        value: [layer, head],
+        name: `Layer ${one.layer}, ${headName(head)}`,
+        picture,
+        chosen: layer === chosenLayer && head === chosenHead,
+      };
+    }),
+  );
   const group = `heads-${++nChoices}`;
   const cells = options.map((option) => {
-    const input = el("input", { type: "radio", name: group, "aria-label": option.name, checked: option.chosen, onchange: () => onChange(option.value) });
+    const input = el("input", {
+      type: "radio",
+      name: group,
+      "aria-label": option.name,
+      checked: option.chosen,
+      onchange: () => onChange(option.value),
+    });
     return el("label", { title: option.name }, input, option.picture);
   });
   const inputs = cells.map((cell) => cell.querySelector("input"));
-  inputs.forEach((input, index) => input.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: -heads.length, ArrowDown: heads.length }[event.key]; // left and right are the browser's own
-    if (!step || !inputs[index + step]) return;
-    event.preventDefault();
-    inputs[index + step].focus();
-    inputs[index + step].click();
-  }));
-  const rows = layers.map((one, layer) =>
-    [el("span", { class: "layer-name" }, `Layer ${one.layer}`), cells.slice(layer * heads.length, (layer + 1) * heads.length)]);
-  return el("fieldset", { class: "head-grid scroll" }, el("legend", {}, "Layer and head"),
-    el("div", { class: "heads", "--heads": heads.length }, rows));
+  inputs.forEach((input, index) =>
+    input.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: -heads.length, ArrowDown: heads.length }[event.key]; // left and right are the browser's own
+      if (!step || !inputs[index + step]) return;
+      event.preventDefault();
+      inputs[index + step].focus();
+      inputs[index + step].click();
+    }),
+  );
+  const rows = layers.map((one, layer) => [
+    el("span", { class: "layer-name" }, `Layer ${one.layer}`),
+    cells.slice(layer * heads.length, (layer + 1) * heads.length),
+  ]);
+  return el(
+    "fieldset",
+    { class: "head-grid scroll" },
+    el("legend", {}, "Layer and head"),
+    el("div", { class: "heads", "--heads": heads.length }, rows),
+  );
 }
 
 /** One head: lines between queries and keys, and its heat map beside them; each marks what the other selects. */
 function attentionStage(weights, title, tokens) {
   const lines = attentionLines(weights, title, tokens, ({ query, key }) => heat.mark(query, key));
   const heat = matrixPicture({
-    matrix: weights, name: `Attention weights of ${title}`, most: 1,
-    rowNames: tokens.queries.map(tokenText), columnNames: tokens.keys.map(tokenText),
+    matrix: weights,
+    name: `Attention weights of ${title}`,
+    most: 1,
+    rowNames: tokens.queries.map(tokenText),
+    columnNames: tokens.keys.map(tokenText),
     onCell: (row, column) => lines.show(row === null ? null : { query: row, key: column }),
   });
   lines.show(null);
-  return el("div", { class: `stage ${tokens.queries.length > 24 ? "long" : ""}` }, lines.node, el("div", { class: "heat" }, heat.node));
+  return el(
+    "div",
+    { class: `stage ${tokens.queries.length > 24 ? "long" : ""}` },
+    lines.node,
+    el("div", { class: "heat" }, heat.node),
+  );
 }
 
 /** `onShow` hears which query and which key are marked; undefined is none. */
@@ -107,7 +152,9 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       if (weight < faint) continue;
       const node = svg("path", {
         d: `M0,${query + 0.5} C45,${query + 0.5} 55,${key + 0.5} 100,${key + 0.5}`,
-        "stroke-width": 0.5 + 7 * weight, "stroke-opacity": 0.06 + 0.94 * weight, "vector-effect": "non-scaling-stroke",
+        "stroke-width": 0.5 + 7 * weight,
+        "stroke-opacity": 0.06 + 0.94 * weight,
+        "vector-effect": "non-scaling-stroke",
       });
       paths.push({ query, key, node });
     }
@@ -115,7 +162,11 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
   const button = (token, side, index, next) => {
     const weight = el("span", { class: "weight" });
     const parts = [tokenLabel(token), next ? el("span", { class: "next", lang: "" }, `→ ${tokenText(next)}`) : null];
-    const node = el("button", { class: `end ${side}`, "aria-pressed": String(pinned.selection?.[side] === index) }, side === "query" ? [weight, parts] : [parts, weight]);
+    const node = el(
+      "button",
+      { class: `end ${side}`, "aria-pressed": String(pinned.selection?.[side] === index) },
+      side === "query" ? [weight, parts] : [parts, weight],
+    );
     return { node, weight, token, index };
   };
   const ends = {
@@ -131,15 +182,18 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       const visible = (query === undefined || path.query === query) && (key === undefined || path.key === key);
       path.node.classList.toggle("faded", !visible);
     }
-    const mark = (side, weightOf, selected) => ends[side].forEach((end) => {
-      const weight = weightOf(end.index);
-      end.node.style.setProperty("--weight", weight ?? 0);
-      end.node.classList.toggle("selected", end.index === selected);
-      end.weight.textContent = weight === null || weight < VISIBLE ? "" : number(weight, 2);
-    });
+    const mark = (side, weightOf, selected) =>
+      ends[side].forEach((end) => {
+        const weight = weightOf(end.index);
+        end.node.style.setProperty("--weight", weight ?? 0);
+        end.node.classList.toggle("selected", end.index === selected);
+        end.weight.textContent = weight === null || weight < VISIBLE ? "" : number(weight, 2);
+      });
     mark("key", (k) => (query === undefined || (key !== undefined && k !== key) ? null : weights.at(query, k)), key);
     mark("query", (q) => (key === undefined || query !== undefined ? null : weights.at(q, key)), query);
-    readout.textContent = selection ? inWords(query, key) : "Point at a token on the left to see where it looks, on the right to see who looks at it; select it to keep it.";
+    readout.textContent = selection
+      ? inWords(query, key)
+      : "Point at a token on the left to see where it looks, on the right to see who looks at it; select it to keep it.";
     onShow({ query, key });
   };
   const inWords = (query, key) => {
@@ -148,7 +202,10 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
     }
     const [from, to] = query !== undefined ? [queries[query], keys] : [keys[key], queries];
     const all = to.map((token, i) => [token, query !== undefined ? weights.at(query, i) : weights.at(i, key)]);
-    const strongest = all.sort((a, b) => b[1] - a[1]).slice(0, 3).filter(([, weight]) => weight >= VISIBLE);
+    const strongest = all
+      .sort((a, b) => b[1] - a[1])
+      .slice(0, 3)
+      .filter(([, weight]) => weight >= VISIBLE);
     if (query !== undefined) {
       return `“${tokenText(from)}” looks at ${strongest.map(([token, weight]) => `“${tokenText(token)}” (${number(weight, 2)})`).join(", ")}.`;
     }
@@ -162,7 +219,8 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       const pin = () => {
         const again = pinned.selection?.[side] === end.index; // selected a second time, a token is released
         pinned.selection = again ? null : selection;
-        for (const other of [...ends.query, ...ends.key]) other.node.setAttribute("aria-pressed", other === end && !again);
+        for (const other of [...ends.query, ...ends.key])
+          other.node.setAttribute("aria-pressed", other === end && !again);
         show(selection);
       };
       end.node.addEventListener("pointerenter", () => show(selection));
@@ -171,7 +229,10 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       end.node.addEventListener("blur", () => show(null));
       end.node.addEventListener("click", pin);
     });
-    rove(ends[side].map((end) => end.node), { ArrowUp: -1, ArrowDown: 1 });
+    rove(
+      ends[side].map((end) => end.node),
+      { ArrowUp: -1, ArrowDown: 1 },
+    );
   }
   const across = (event) => {
     const side = { ArrowLeft: "query", ArrowRight: "key" }[event.key];
@@ -181,11 +242,40 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
     ends[side][clamp(index, 0, ends[side].length - 1)].node.focus();
   };
   for (const end of [...ends.query, ...ends.key]) end.node.dataset.index = end.index;
-  const node = el("div", {},
+  const node = el(
+    "div",
+    {},
     el("div", { class: "stage-head" }, el("h3", {}, title), readout),
-    el("div", { class: "lines", role: "group", "aria-label": `Lines of ${title}: up and down move between tokens, left and right between the columns`, onkeydown: across },
-      el("div", { class: "ends" }, ends.query.map((end) => end.node)),
-      svg("svg", { class: "wires", viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none", "--n": height, "aria-hidden": "true" }, paths.map((path) => path.node)),
-      el("div", { class: "ends" }, ends.key.map((end) => end.node))));
+    el(
+      "div",
+      {
+        class: "lines",
+        role: "group",
+        "aria-label": `Lines of ${title}: up and down move between tokens, left and right between the columns`,
+        onkeydown: across,
+      },
+      el(
+        "div",
+        { class: "ends" },
+        ends.query.map((end) => end.node),
+      ),
+      svg(
+        "svg",
+        {
+          class: "wires",
+          viewBox: `0 0 100 ${height}`,
+          preserveAspectRatio: "none",
+          "--n": height,
+          "aria-hidden": "true",
+        },
+        paths.map((path) => path.node),
+      ),
+      el(
+        "div",
+        { class: "ends" },
+        ends.key.map((end) => end.node),
+      ),
+    ),
+  );
   return { node, show };
 }

@@ -25,7 +25,14 @@ function matrixOf(planes, { shape, unit }) {
   const whole = shape.length === 1 ? [...shape, 1] : shape;
   const [rows, columns] = whole.slice(-2);
   const heads = whole.length === 3 ? whole[0] : 1;
-  return { shape, heads, rows, columns, values, at: (head, row, column) => values[(head * rows + row) * columns + column] };
+  return {
+    shape,
+    heads,
+    rows,
+    columns,
+    values,
+    at: (head, row, column) => values[(head * rows + row) * columns + column],
+  };
 }
 
 /** Returns the matrix of one head, or the mean over all heads where `head` is "mean". */
@@ -75,8 +82,13 @@ function tokenLabel(token) {
 /** A token as a node. The mark of a word's start is dimmed, so that the eye finds the letters. */
 function tokenNode(token, attributes = {}) {
   const starts = startsWord(token);
-  return el("span", { ...attributes, class: `token ${token.kind} ${attributes.class ?? ""}`.trim(), lang: "" },
+  return el(
+    "span",
+    { ...attributes, class: `token ${token.kind} ${attributes.class ?? ""}`.trim(), lang: "" },
     starts ? el("span", { class: "start" }, "▁") : null,
     starts ? token.text.slice(1) : token.text,
-    token.character ? el("span", { class: "character", title: "the character that the bytes spell" }, token.character) : null);
+    token.character
+      ? el("span", { class: "character", title: "the character that the bytes spell" }, token.character)
+      : null,
+  );
 }

@@ -41,8 +41,13 @@ function percent(probability) {
 /** A formula as the paper sets it: W^Q and d_head with raised and lowered letters, as nodes. */
 function formulaNode(text) {
   const parts = text.split(/([_^](?:[A-Za-zα]+|[0-9.]+))/);
-  return el("span", { class: "formula" }, parts.map((part) =>
-    part.startsWith("_") ? el("sub", {}, part.slice(1)) : part.startsWith("^") ? el("sup", {}, part.slice(1)) : part));
+  return el(
+    "span",
+    { class: "formula" },
+    parts.map((part) =>
+      part.startsWith("_") ? el("sub", {}, part.slice(1)) : part.startsWith("^") ? el("sup", {}, part.slice(1)) : part,
+    ),
+  );
 }
 
 // ---- Colours follow light and dark: who draws on a canvas draws again when the scheme changes.
@@ -63,9 +68,13 @@ let nChoices = 0;
 function choice(legend, options, chosen, onChange, kind = "segmented") {
   const name = `choice-${++nChoices}`;
   const buttons = options.map(([value, label]) =>
-    el("label", {},
+    el(
+      "label",
+      {},
       el("input", { type: "radio", name, checked: value === chosen, onchange: () => onChange(value) }),
-      el("span", {}, label)));
+      el("span", {}, label),
+    ),
+  );
   return el("fieldset", { class: `choice ${kind}` }, el("legend", {}, legend), el("div", {}, buttons));
 }
 
@@ -73,7 +82,11 @@ function choice(legend, options, chosen, onChange, kind = "segmented") {
 function rove(items, keys = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }) {
   items.forEach((item, index) => {
     item.tabIndex = index === 0 ? 0 : -1;
-    item.addEventListener("focus", () => items.forEach((other) => { other.tabIndex = other === item ? 0 : -1; }));
+    item.addEventListener("focus", () =>
+      items.forEach((other) => {
+        other.tabIndex = other === item ? 0 : -1;
+      }),
+    );
     item.addEventListener("keydown", (event) => {
       const targets = { Home: 0, End: items.length - 1 };
       const target = event.key in keys ? clamp(index + keys[event.key], 0, items.length - 1) : targets[event.key];

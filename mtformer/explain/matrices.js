@@ -11,7 +11,13 @@ const MOST_HALF_WIDTH = 64; // columns of a picture that shares its row with ano
 
 function matricesSection(trace, leftOut) {
   if (leftOut.matrices) {
-    return [el("p", {}, "The matrices of this sentence would make the page larger than 2 MB. Take a shorter sentence, or --format json.")];
+    return [
+      el(
+        "p",
+        {},
+        "The matrices of this sentence would make the page larger than 2 MB. Take a shorter sentence, or --format json.",
+      ),
+    ];
   }
   const groups = [];
   for (const block of trace.matrices) {
@@ -21,11 +27,16 @@ function matricesSection(trace, leftOut) {
   }
   const panels = groups.map(({ title, blocks }) => layerPanel(trace, title, blocks));
   return [
-    el("p", {}, "This is the model, to be read from the bottom up like the paper's figure 1. Open a part of it to follow your ",
+    el(
+      "p",
+      {},
+      "This is the model, to be read from the bottom up like the paper's figure 1. Open a part of it to follow your ",
       "sentence through: each matrix with its formula and shape. Rows are tokens; columns are features or tokens. ",
       "Blue is positive, orange negative, grey masked; the strongest colour is the largest number of a matrix. ",
-      "Point at a cell for its number, or focus a picture and use the arrow keys."),
-    modelMap(groups, panels), panels,
+      "Point at a cell for its number, or focus a picture and use the arrow keys.",
+    ),
+    modelMap(groups, panels),
+    panels,
   ];
 }
 
@@ -44,14 +55,40 @@ function modelMap(groups, panels) {
     panel.scrollIntoView();
     panel.querySelector("summary").focus({ preventScroll: true });
   };
-  const stack = (side, name) => el("div", { class: "stack", role: "group", "aria-label": name },
-    groups.map((group, index) => ({ group, panel: panels[index] }))
-      .filter(({ group: { blocks: [first] } }) => (first.side === "source") === (side === "source"))
-      .map(({ group, panel }) => el("button", { class: `map-part ${group.blocks[0].stack}`, onclick: () => open(panel) },
-        el("span", {}, group.title), el("span", { class: "small muted" }, mapHint(group.blocks)))));
-  return el("div", { class: "map" }, stack("source", "Encoder"),
-    el("div", { class: "memory" }, el("span", { class: "small" }, "keys and values of every cross-attention"), el("span", { "aria-hidden": "true" }, "→")),
-    stack("target", "Decoder"));
+  const stack = (side, name) =>
+    el(
+      "div",
+      { class: "stack", role: "group", "aria-label": name },
+      groups
+        .map((group, index) => ({ group, panel: panels[index] }))
+        .filter(
+          ({
+            group: {
+              blocks: [first],
+            },
+          }) => (first.side === "source") === (side === "source"),
+        )
+        .map(({ group, panel }) =>
+          el(
+            "button",
+            { class: `map-part ${group.blocks[0].stack}`, onclick: () => open(panel) },
+            el("span", {}, group.title),
+            el("span", { class: "small muted" }, mapHint(group.blocks)),
+          ),
+        ),
+    );
+  return el(
+    "div",
+    { class: "map" },
+    stack("source", "Encoder"),
+    el(
+      "div",
+      { class: "memory" },
+      el("span", { class: "small" }, "keys and values of every cross-attention"),
+      el("span", { "aria-hidden": "true" }, "→"),
+    ),
+    stack("target", "Decoder"),
+  );
 }
 
 function mapHint(blocks) {
@@ -66,8 +103,22 @@ function mapHint(blocks) {
 function layerPanel(trace, title, blocks) {
   const body = el("div", {});
   // Filled when it is first opened: a page may have hundreds of matrices.
-  const panel = el("details", { class: "layer", ontoggle: () => { if (panel.open && !body.firstChild) body.append(...layerBody(trace, blocks)); } },
-    el("summary", {}, title, el("span", { class: "muted small" }, ` ${blocks.length} ${blocks.length === 1 ? "matrix" : "matrices"}`)), body);
+  const panel = el(
+    "details",
+    {
+      class: "layer",
+      ontoggle: () => {
+        if (panel.open && !body.firstChild) body.append(...layerBody(trace, blocks));
+      },
+    },
+    el(
+      "summary",
+      {},
+      title,
+      el("span", { class: "muted small" }, ` ${blocks.length} ${blocks.length === 1 ? "matrix" : "matrices"}`),
+    ),
+    body,
+  );
   return panel;
 }
 
@@ -84,9 +135,26 @@ function layerBody(trace, blocks) {
 function sublayerBody(trace, blocks) {
   const heads = Math.max(...blocks.map(nHeads));
   const cards = blocks.map((block) => matrixCard(trace, block));
-  const choose = heads > 1 && choice("Head", [...Array(heads).keys()].map((head) => [head, head + 1]), 0, (head) => cards.forEach((card) => card.showHead(head)));
+  const choose =
+    heads > 1 &&
+    choice(
+      "Head",
+      [...Array(heads).keys()].map((head) => [head, head + 1]),
+      0,
+      (head) => cards.forEach((card) => card.showHead(head)),
+    );
   const title = SUBLAYERS[blocks[0].sublayer];
-  return el("section", { class: "sublayer" }, title && el("h4", {}, title), choose, el("div", { class: "cards" }, cards.map((card) => card.node)));
+  return el(
+    "section",
+    { class: "sublayer" },
+    title && el("h4", {}, title),
+    choose,
+    el(
+      "div",
+      { class: "cards" },
+      cards.map((card) => card.node),
+    ),
+  );
 }
 
 function nHeads(block) {
@@ -95,11 +163,30 @@ function nHeads(block) {
 
 function matrixCard(trace, block) {
   const body = el("div", {});
-  const toggle = el("button", { class: "toggle small", onclick: () => { asTable = !asTable; draw(); } });
-  const node = el("div", { class: "card", role: "group", "aria-label": block.name },
-    el("div", { class: "card-head" },
-      el("div", { class: "card-title" }, el("h5", {}, block.name), formulaNode(block.formula), el("span", { class: "shape" }, shapeInWords(block))),
-      block.columns !== "candidates" && toggle), body);
+  const toggle = el("button", {
+    class: "toggle small",
+    onclick: () => {
+      asTable = !asTable;
+      draw();
+    },
+  });
+  const node = el(
+    "div",
+    { class: "card", role: "group", "aria-label": block.name },
+    el(
+      "div",
+      { class: "card-head" },
+      el(
+        "div",
+        { class: "card-title" },
+        el("h5", {}, block.name),
+        formulaNode(block.formula),
+        el("span", { class: "shape" }, shapeInWords(block)),
+      ),
+      block.columns !== "candidates" && toggle,
+    ),
+    body,
+  );
   let head = 0;
   let asTable = null; // by size, until the reader chooses
 
@@ -111,19 +198,38 @@ function matrixCard(trace, block) {
     toggle.textContent = asTable ? "Picture" : "Numbers";
     node.classList.toggle("whole-width", matrix.columns > (asTable ? 8 : MOST_HALF_WIDTH));
     const nColumns = block.shape.at(-1);
-    const left = block.columns === "features" && nColumns > matrix.columns &&
-      el("p", { class: "muted small" }, `The first ${matrix.columns} of ${nColumns} columns: the others would make the page too large.`);
+    const left =
+      block.columns === "features" &&
+      nColumns > matrix.columns &&
+      el(
+        "p",
+        { class: "muted small" },
+        `The first ${matrix.columns} of ${nColumns} columns: the others would make the page too large.`,
+      );
     body.replaceChildren(...[(asTable ? numbersTable : picture)(trace, block, matrix, head), left].filter(Boolean));
   };
   draw();
-  return { node, showHead: (chosen) => { head = chosen; if (nHeads(block) > 1) draw(); } };
+  return {
+    node,
+    showHead: (chosen) => {
+      head = chosen;
+      if (nHeads(block) > 1) draw();
+    },
+  };
 }
 
 /** As in "4 × 14 × 32 (H × S × d_head)". */
 function shapeInWords({ shape, rows, columns }) {
   const { d_model: dModel } = pageData.model;
   const letter = { source: "S", target: "T" };
-  const last = columns === "features" ? (shape.length === 3 ? "d_head" : shape.at(-1) === dModel ? "d_model" : "d_ff") : letter[columns] ?? "V";
+  const last =
+    columns === "features"
+      ? shape.length === 3
+        ? "d_head"
+        : shape.at(-1) === dModel
+          ? "d_model"
+          : "d_ff"
+      : (letter[columns] ?? "V");
   const letters = [...(shape.length === 3 ? ["H"] : []), letter[rows], last].join(" × ");
   return [`${shape.join(" × ")} (`, formulaNode(letters), ")"];
 }
@@ -137,7 +243,10 @@ function picture(trace, block, matrix, head) {
   const isMask = block.name === "mask";
   const shown = isMask ? { ...matrix, at: (row, column) => (matrix.at(row, column) ? 1 : -Infinity) } : matrix;
   return matrixPicture({
-    matrix: shown, name: nameOf(block, head), rowNames: tokensOf(trace, block.rows).map(tokenText), columnNames: columns?.map(tokenText),
+    matrix: shown,
+    name: nameOf(block, head),
+    rowNames: tokensOf(trace, block.rows).map(tokenText),
+    columnNames: columns?.map(tokenText),
     ...(isMask ? { most: 3, inWords: (value) => (value === -Infinity ? "masked" : "may attend") } : {}),
   }).node;
 }
@@ -148,13 +257,46 @@ function numbersTable(trace, block, matrix, head) {
   const cell = (row, column) => {
     const value = matrix.at(row, column);
     const sign = value === -Infinity ? "masked" : value < 0 ? "negative" : "";
-    const candidate = block.columns === "candidates" && el("span", { class: "candidate" }, tokenNode(trace.steps[row].candidates[column].token));
-    return el("td", { class: `number ${sign}`, "--weight": clamp(Math.abs(value) / most, 0, 1) }, candidate, number(value));
+    const candidate =
+      block.columns === "candidates" &&
+      el("span", { class: "candidate" }, tokenNode(trace.steps[row].candidates[column].token));
+    return el(
+      "td",
+      { class: `number ${sign}`, "--weight": clamp(Math.abs(value) / most, 0, 1) },
+      candidate,
+      number(value),
+    );
   };
   const indices = (n) => [...Array(n).keys()];
   const columnName = (i) => (block.columns === "candidates" ? `candidate ${i + 1}` : columns ? columns[i] : i + 1);
-  return el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": nameOf(block, head) }, el("table", { class: "numbers" },
-    el("thead", {}, el("tr", {}, el("td", {}), indices(matrix.columns).map((i) => el("th", { class: "number", scope: "col", lang: "" }, columnName(i))))),
-    el("tbody", {}, tokensOf(trace, block.rows).map((token, row) =>
-      el("tr", {}, el("th", { scope: "row", lang: "" }, tokenText(token)), indices(matrix.columns).map((column) => cell(row, column)))))));
+  return el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": nameOf(block, head) },
+    el(
+      "table",
+      { class: "numbers" },
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("td", {}),
+          indices(matrix.columns).map((i) => el("th", { class: "number", scope: "col", lang: "" }, columnName(i))),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        tokensOf(trace, block.rows).map((token, row) =>
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row", lang: "" }, tokenText(token)),
+            indices(matrix.columns).map((column) => cell(row, column)),
+          ),
+        ),
+      ),
+    ),
+  );
 }

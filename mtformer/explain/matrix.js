@@ -52,7 +52,15 @@ function onScheme(canvas, draw) {
  * hears which cell is under the mouse or the cursor; both are null when there is none. `inWords` shows a number.
  * Returns the picture's node, and `mark`, which marks the names of a row and a column.
  */
-function matrixPicture({ matrix, name, rowNames, columnNames = null, most = largest(matrix), onCell = () => {}, inWords = number }) {
+function matrixPicture({
+  matrix,
+  name,
+  rowNames,
+  columnNames = null,
+  most = largest(matrix),
+  onCell = () => {},
+  inWords = number,
+}) {
   const { rows, columns, at } = matrix;
   const canvas = el("canvas", {});
   onScheme(canvas, () => paint(canvas, matrix, most));
@@ -79,25 +87,48 @@ function matrixPicture({ matrix, name, rowNames, columnNames = null, most = larg
   };
   const follow = (event) => {
     const box = canvas.getBoundingClientRect();
-    moveTo(clamp(Math.floor(((event.clientY - box.top) / box.height) * rows), 0, rows - 1),
-      clamp(Math.floor(((event.clientX - box.left) / box.width) * columns), 0, columns - 1));
+    moveTo(
+      clamp(Math.floor(((event.clientY - box.top) / box.height) * rows), 0, rows - 1),
+      clamp(Math.floor(((event.clientX - box.left) / box.width) * columns), 0, columns - 1),
+    );
   };
-  const field = el("div", {
-    class: "field", tabindex: 0, role: "group", "aria-label": `${name}: ${rows} rows, ${columns} columns; arrow keys move between cells`,
-    onpointermove: follow, onpointerdown: follow, onpointerleave: () => { if (document.activeElement !== field) moveTo(null, null); },
-    onfocus: () => { if (!cell) moveTo(0, 0); }, onblur: () => moveTo(null, null),
-    onkeydown: (event) => {
-      const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
-      if (!move || !cell) return;
-      event.preventDefault();
-      moveTo(clamp(cell[0] + move[0], 0, rows - 1), clamp(cell[1] + move[1], 0, columns - 1));
+  const field = el(
+    "div",
+    {
+      class: "field",
+      tabindex: 0,
+      role: "group",
+      "aria-label": `${name}: ${rows} rows, ${columns} columns; arrow keys move between cells`,
+      onpointermove: follow,
+      onpointerdown: follow,
+      onpointerleave: () => {
+        if (document.activeElement !== field) moveTo(null, null);
+      },
+      onfocus: () => {
+        if (!cell) moveTo(0, 0);
+      },
+      onblur: () => moveTo(null, null),
+      onkeydown: (event) => {
+        const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+        if (!move || !cell) return;
+        event.preventDefault();
+        moveTo(clamp(cell[0] + move[0], 0, rows - 1), clamp(cell[1] + move[1], 0, columns - 1));
+      },
     },
-  }, canvas, cursor);
-  const picture = el("div", {
-    class: `matrix ${columnNames ? "labelled" : "features"}`, "--rows": rows, "--columns": columns,
-  },
-  columnNames && el("div", { class: "column-names", "aria-hidden": "true" }, labels.columns),
-  el("div", { class: "row-names", "aria-hidden": "true" }, labels.rows), field);
+    canvas,
+    cursor,
+  );
+  const picture = el(
+    "div",
+    {
+      class: `matrix ${columnNames ? "labelled" : "features"}`,
+      "--rows": rows,
+      "--columns": columns,
+    },
+    columnNames && el("div", { class: "column-names", "aria-hidden": "true" }, labels.columns),
+    el("div", { class: "row-names", "aria-hidden": "true" }, labels.rows),
+    field,
+  );
   return { node: el("div", {}, el("div", { class: "scroll" }, picture), readout), mark };
 }
 

@@ -7,9 +7,37 @@ async function stepsSection(trace) {
   const weights = headOf(await unpack(cross.weights), "mean");
   const stage = el("div", { class: "step" });
   const count = el("span", { class: "count", "aria-live": "polite" });
-  const slider = el("input", { type: "range", min: 1, max: last, value: 1, "aria-label": "step", oninput: () => { stop(); go(Number(slider.value)); } });
-  const previous = el("button", { onclick: () => { stop(); go(now - 1); } }, "← Previous");
-  const next = el("button", { onclick: () => { stop(); go(now + 1); } }, "Next →");
+  const slider = el("input", {
+    type: "range",
+    min: 1,
+    max: last,
+    value: 1,
+    "aria-label": "step",
+    oninput: () => {
+      stop();
+      go(Number(slider.value));
+    },
+  });
+  const previous = el(
+    "button",
+    {
+      onclick: () => {
+        stop();
+        go(now - 1);
+      },
+    },
+    "← Previous",
+  );
+  const next = el(
+    "button",
+    {
+      onclick: () => {
+        stop();
+        go(now + 1);
+      },
+    },
+    "Next →",
+  );
   const play = el("button", { onclick: () => (timer ? stop() : start()) }, "Play");
   let now = 1;
   let timer = null;
@@ -42,11 +70,24 @@ async function stepsSection(trace) {
   };
   go(1);
   return [
-    el("p", {},
+    el(
+      "p",
+      {},
       "The decoder reads <s> and the tokens chosen so far: the translation shifted right. From the last position it ",
-      "predicts the next token, the search chooses one, and this goes on until it chooses </s>."),
-    el("div", { class: "stepper", tabindex: 0, role: "group", "aria-label": "Decoding: left and right arrow keys move between steps", onkeydown: keys },
-      el("div", { class: "controls" }, previous, play, next, slider, count), stage),
+      "predicts the next token, the search chooses one, and this goes on until it chooses </s>.",
+    ),
+    el(
+      "div",
+      {
+        class: "stepper",
+        tabindex: 0,
+        role: "group",
+        "aria-label": "Decoding: left and right arrow keys move between steps",
+        onkeydown: keys,
+      },
+      el("div", { class: "controls" }, previous, play, next, slider, count),
+      stage,
+    ),
   ];
 }
 
@@ -57,13 +98,30 @@ function stepPicture(trace, step, weights) {
   const chosen = step.candidates[step.chosen];
   const source = trace.source.tokens.map((token, column) => {
     const weight = weights.at(row, column);
-    return el("span", { class: "chip heated", "--weight": weight, title: `weight ${number(weight)}` }, tokenNode(token), el("span", { class: "id" }, number(weight, 2)));
+    return el(
+      "span",
+      { class: "chip heated", "--weight": weight, title: `weight ${number(weight)}` },
+      tokenNode(token),
+      el("span", { class: "id" }, number(weight, 2)),
+    );
   });
   return [
-    part("The encoder has read", "shaded by the last layer's cross-attention at this step, the mean of its heads", el("div", { class: "strip" }, source)),
-    part("The decoder reads", "its own output so far, shifted right",
-      el("div", { class: "strip" }, step.input.map((position) => el("span", { class: "chip" }, tokenNode(input[position]))),
-        el("span", { class: "arrow", "aria-hidden": "true" }, "→"), el("span", { class: "chip new" }, tokenNode(chosen.token)))),
+    part(
+      "The encoder has read",
+      "shaded by the last layer's cross-attention at this step, the mean of its heads",
+      el("div", { class: "strip" }, source),
+    ),
+    part(
+      "The decoder reads",
+      "its own output so far, shifted right",
+      el(
+        "div",
+        { class: "strip" },
+        step.input.map((position) => el("span", { class: "chip" }, tokenNode(input[position]))),
+        el("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+        el("span", { class: "chip new" }, tokenNode(chosen.token)),
+      ),
+    ),
     part("The likeliest next tokens", `entropy ${number(step.entropy_bits, 2)} bits`, bars(step), note(step)),
   ];
 }
@@ -73,21 +131,59 @@ function part(title, hint, ...content) {
 }
 
 function bars(step) {
-  return el("table", { class: "bars" },
-    el("thead", {}, el("tr", {}, el("th", { class: "number" }, "rank"), el("th", {}, "token"), el("th", {}, "probability"), el("th", { class: "number" }, "log"))),
-    el("tbody", {}, step.candidates.map((candidate, index) =>
-      el("tr", { class: index === step.chosen ? "chosen" : "" },
-        el("td", { class: "number" }, candidate.rank),
-        el("td", {}, tokenNode(candidate.token), index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? "forced" : "chosen") : null),
-        el("td", {}, el("div", { class: "bar" }, el("span", { class: "fill", "--part": candidate.probability }), percent(candidate.probability))),
-        el("td", { class: "number" }, number(candidate.log_prob, 3))))));
+  return el(
+    "table",
+    { class: "bars" },
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { class: "number" }, "rank"),
+        el("th", {}, "token"),
+        el("th", {}, "probability"),
+        el("th", { class: "number" }, "log"),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      step.candidates.map((candidate, index) =>
+        el(
+          "tr",
+          { class: index === step.chosen ? "chosen" : "" },
+          el("td", { class: "number" }, candidate.rank),
+          el(
+            "td",
+            {},
+            tokenNode(candidate.token),
+            index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? "forced" : "chosen") : null,
+          ),
+          el(
+            "td",
+            {},
+            el(
+              "div",
+              { class: "bar" },
+              el("span", { class: "fill", "--part": candidate.probability }),
+              percent(candidate.probability),
+            ),
+          ),
+          el("td", { class: "number" }, number(candidate.log_prob, 3)),
+        ),
+      ),
+    ),
+  );
 }
 
 /** Says why the choice is not the likeliest token, where it is not. */
 function note(step) {
   const chosen = step.candidates[step.chosen];
   if (chosen.forced) return el("p", {}, "The prefix forced this token.");
-  if (chosen.rank > 1) return el("p", {}, `The choice has rank ${chosen.rank} here: its beam won later, by what followed it.`);
-  if (chosen.token.text === "</s>" && chosen.token.kind === "special") return el("p", {}, "</s> ends the translation: decoding stops.");
+  if (chosen.rank > 1)
+    return el("p", {}, `The choice has rank ${chosen.rank} here: its beam won later, by what followed it.`);
+  if (chosen.token.text === "</s>" && chosen.token.kind === "special")
+    return el("p", {}, "</s> ends the translation: decoding stops.");
   return null;
 }

@@ -4,15 +4,25 @@
 function tokensSection(trace) {
   const unusual = trace.source.tokens.some((token) => token.kind === "byte");
   return [
-    el("p", {},
+    el(
+      "p",
+      {},
       "The tokenizer cuts the text into tokens, and the model knows each token by its id. ▁ marks the start of a word; ",
       "frequent words are one token, rare ones several. </s> (dashed) ends the sentence.",
-      unusual ? " Characters that the vocabulary lacks are spelled as bytes (tinted), such as <0xE2>." : ""),
-    el("div", { class: "strip" }, trace.source.tokens.map((token) => chip(token))),
+      unusual ? " Characters that the vocabulary lacks are spelled as bytes (tinted), such as <0xE2>." : "",
+    ),
+    el(
+      "div",
+      { class: "strip" },
+      trace.source.tokens.map((token) => chip(token)),
+    ),
     el("h3", {}, "The translation, and where the model hesitated"),
-    el("p", {},
+    el(
+      "p",
+      {},
       "The stronger the colour, the less probable was the token that the search chose. A wavy line marks a close call. ",
-      "Select a token to see what else was possible there."),
+      "Select a token to see what else was possible there.",
+    ),
     targetStrip(trace),
   ];
 }
@@ -25,11 +35,20 @@ function targetStrip(trace) {
   const detail = el("div", { class: "detail", "aria-live": "polite" });
   const buttons = trace.steps.map((step) => {
     const chosen = step.candidates[step.chosen];
-    const button = el("button", {
-      class: "chip uncertain", "aria-pressed": "false", "--doubt": `${Math.round(50 * (1 - chosen.probability))}%`,
-      "data-close": step.instead !== null,
-      onclick: () => select(button, step), onfocus: () => select(button, step),
-    }, tokenNode(chosen.token), el("span", { class: "id" }, chosen.token.id), el("span", { class: "id" }, percent(chosen.probability)));
+    const button = el(
+      "button",
+      {
+        class: "chip uncertain",
+        "aria-pressed": "false",
+        "--doubt": `${Math.round(50 * (1 - chosen.probability))}%`,
+        "data-close": step.instead !== null,
+        onclick: () => select(button, step),
+        onfocus: () => select(button, step),
+      },
+      tokenNode(chosen.token),
+      el("span", { class: "id" }, chosen.token.id),
+      el("span", { class: "id" }, percent(chosen.probability)),
+    );
     return button;
   });
   const select = (button, step) => {
@@ -39,9 +58,13 @@ function targetStrip(trace) {
   rove(buttons);
   const most = trace.steps.reduce((worst, step) => (step.margin < worst.margin ? step : worst));
   select(buttons[trace.steps.indexOf(most)], most);
-  return el("div", {},
+  return el(
+    "div",
+    {},
     el("div", { class: "strip", role: "group", "aria-label": "tokens of the translation" }, buttons),
-    el("div", { class: "legend" }, "certain", el("span", { class: "ramp" }), "uncertain"), detail);
+    el("div", { class: "legend" }, "certain", el("span", { class: "ramp" }), "uncertain"),
+    detail,
+  );
 }
 
 /** What could have been said instead of the token chosen at a step. */
@@ -49,12 +72,16 @@ function uncertainty(step) {
   const chosen = step.candidates[step.chosen];
   const other = step.candidates.find((candidate) => candidate !== chosen);
   const line = [
-    `Step ${step.number}: `, tokenNode(chosen.token), ` has probability ${percent(chosen.probability)}`,
+    `Step ${step.number}: `,
+    tokenNode(chosen.token),
+    ` has probability ${percent(chosen.probability)}`,
     chosen.forced ? " and was forced by the prefix" : "",
   ];
   if (other) line.push("; the best other token is ", tokenNode(other.token), ` with ${percent(other.probability)}`);
   line.push(`. Entropy ${number(step.entropy_bits, 2)} bits.`);
-  const instead = step.instead && other &&
+  const instead =
+    step.instead &&
+    other &&
     el("p", {}, "With ", tokenNode(other.token), " it would have said: ", el("q", { lang: "" }, step.instead.text));
   return [el("p", {}, line), ...(instead ? [instead] : [])];
 }

@@ -19,17 +19,31 @@ function treeSection(trace, search) {
   const detail = el("div", { class: "detail", "aria-live": "polite" });
   const greedy = search.beam_size === 1;
   return [
-    el("p", {}, greedy
-      ? "Greedy search takes the likeliest token at each step. The dashed ones below it were likely too and are not followed."
-      : `Beam search keeps the ${search.beam_size} likeliest beginnings at each step (one column each), and drops the others ` +
-        "(dashed). A number is the log probability of the whole beginning: it only falls. The thick path won."),
-    el("div", { class: "legend" }, Object.keys(FATES).filter((fate) => trace.tree.nodes.some((node) => node.fate === fate))
-      .map((fate) => el("span", { class: `swatch ${fate}` }, FATES[fate][0]))),
+    el(
+      "p",
+      {},
+      greedy
+        ? "Greedy search takes the likeliest token at each step. The dashed ones below it were likely too and are not followed."
+        : `Beam search keeps the ${search.beam_size} likeliest beginnings at each step (one column each), and drops the others ` +
+            "(dashed). A number is the log probability of the whole beginning: it only falls. The thick path won.",
+    ),
+    el(
+      "div",
+      { class: "legend" },
+      Object.keys(FATES)
+        .filter((fate) => trace.tree.nodes.some((node) => node.fate === fate))
+        .map((fate) => el("span", { class: `swatch ${fate}` }, FATES[fate][0])),
+    ),
     treePicture(trace, nodes, detail),
     detail,
     el("h3", {}, "How the finished translations were ranked"),
-    el("p", {}, "Longer translations have lower probability. So the score divides the log probability by the length penalty ",
-      formulaNode("((5 + length) / 6)^α"), ` with α = ${search.length_penalty} (Wu et al. 2016, equation 14).`),
+    el(
+      "p",
+      {},
+      "Longer translations have lower probability. So the score divides the log probability by the length penalty ",
+      formulaNode("((5 + length) / 6)^α"),
+      ` with α = ${search.length_penalty} (Wu et al. 2016, equation 14).`,
+    ),
     finishedTable(trace, search),
   ];
 }
@@ -51,20 +65,33 @@ function treePicture(trace, nodes, detail) {
     if (node.parent !== null) {
       const from = place.get(node.parent);
       const [x0, y0, middle] = [from.x + BOX.width, from.y + BOX.height / 2, (from.x + BOX.width + x) / 2];
-      edges.set(node.id, svg("path", {
-        class: `edge ${node.fate} ${winners.has(node.id) ? "winner" : ""}`,
-        d: `M${x0},${y0} C${middle},${y0} ${middle},${y + BOX.height / 2} ${x},${y + BOX.height / 2}`,
-      }));
+      edges.set(
+        node.id,
+        svg("path", {
+          class: `edge ${node.fate} ${winners.has(node.id) ? "winner" : ""}`,
+          d: `M${x0},${y0} C${middle},${y0} ${middle},${y + BOX.height / 2} ${x},${y + BOX.height / 2}`,
+        }),
+      );
     }
-    shapes.set(node.id, svg("g", {
-      class: `node ${node.fate} ${winners.has(node.id) ? "winner" : ""}`, transform: `translate(${x},${y})`, role: "button",
-      "aria-label": `step ${node.step}, ${tokenText(node.token)}, total ${number(node.total, 2)}, ${node.fate}`,
-      onclick: () => shapes.get(node.id).focus(), onfocus: () => select(node), onpointerenter: () => select(node),
-      onkeydown: (event) => move(event, node),
-    },
-    svg("rect", { ...BOX, rx: 6 }),
-    svg("text", { x: 8, y: 16, class: "name", lang: "" }, shortened(node.token)),
-    svg("text", { x: 8, y: 30, class: "total" }, number(node.total, 2))));
+    shapes.set(
+      node.id,
+      svg(
+        "g",
+        {
+          class: `node ${node.fate} ${winners.has(node.id) ? "winner" : ""}`,
+          transform: `translate(${x},${y})`,
+          role: "button",
+          "aria-label": `step ${node.step}, ${tokenText(node.token)}, total ${number(node.total, 2)}, ${node.fate}`,
+          onclick: () => shapes.get(node.id).focus(),
+          onfocus: () => select(node),
+          onpointerenter: () => select(node),
+          onkeydown: (event) => move(event, node),
+        },
+        svg("rect", { ...BOX, rx: 6 }),
+        svg("text", { x: 8, y: 16, class: "name", lang: "" }, shortened(node.token)),
+        svg("text", { x: 8, y: 30, class: "total" }, number(node.total, 2)),
+      ),
+    );
   }
   const select = (node) => {
     const path = new Set(pathTo(node, nodes).map((one) => one.id));
@@ -76,7 +103,9 @@ function treePicture(trace, nodes, detail) {
     detail.replaceChildren(...nodeDetail(node, nodes));
   };
   const move = (event, node) => {
-    const column = trace.tree.nodes.filter((other) => other.step === node.step).sort((a, b) => place.get(a.id).y - place.get(b.id).y);
+    const column = trace.tree.nodes
+      .filter((other) => other.step === node.step)
+      .sort((a, b) => place.get(a.id).y - place.get(b.id).y);
     const children = trace.tree.nodes.filter((other) => other.parent === node.id);
     const target = {
       ArrowLeft: () => nodes.get(node.parent),
@@ -92,12 +121,25 @@ function treePicture(trace, nodes, detail) {
   const height = 1 + Math.max(...[...place.values()].map(({ y }) => y)) + BOX.height;
   const steps = Math.max(...trace.tree.nodes.map((node) => node.step));
   select(nodes.get(returned.node));
-  return el("div", { class: "scroll tree" },
-    svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "the search; arrow keys move between candidates" },
+  return el(
+    "div",
+    { class: "scroll tree" },
+    svg(
+      "svg",
+      {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        role: "group",
+        "aria-label": "the search; arrow keys move between candidates",
+      },
       Array.from({ length: steps + 1 }, (_, step) =>
-        svg("text", { x: step * COLUMN + 1, y: 12, class: "step-name" }, step === 0 ? "start" : `step ${step}`)),
+        svg("text", { x: step * COLUMN + 1, y: 12, class: "step-name" }, step === 0 ? "start" : `step ${step}`),
+      ),
       [...edges].sort(([a], [b]) => winners.has(a) - winners.has(b)).map(([, edge]) => edge), // the winners on top
-      [...shapes.values()]));
+      [...shapes.values()],
+    ),
+  );
 }
 
 /** One column for each step; in a column, the best at the top. */
@@ -118,12 +160,23 @@ function shortened(token) {
 
 function nodeDetail(node, nodes) {
   const path = pathTo(node, nodes);
-  if (node.parent === null) return [el("p", {}, "The search starts with ", tokenNode(node.token), ", whose log probability is 0.")];
+  if (node.parent === null)
+    return [el("p", {}, "The search starts with ", tokenNode(node.token), ", whose log probability is 0.")];
   const parent = nodes.get(node.parent);
   return [
-    el("div", { class: "strip" }, path.map((one) => el("span", { class: "chip" }, tokenNode(one.token)))),
-    el("p", {}, `Step ${node.step}, rank ${node.rank}: `, el("span", { class: "number" }, `${number(parent.total)} + ${bracketed(node.log_prob)} = ${number(node.total)}`),
-      `. ${FATES[node.fate][1]}`, node.score === null ? "" : ` Score ${number(node.score)}.`),
+    el(
+      "div",
+      { class: "strip" },
+      path.map((one) => el("span", { class: "chip" }, tokenNode(one.token))),
+    ),
+    el(
+      "p",
+      {},
+      `Step ${node.step}, rank ${node.rank}: `,
+      el("span", { class: "number" }, `${number(parent.total)} + ${bracketed(node.log_prob)} = ${number(node.total)}`),
+      `. ${FATES[node.fate][1]}`,
+      node.score === null ? "" : ` Score ${number(node.score)}.`,
+    ),
   ];
 }
 
@@ -134,21 +187,70 @@ function bracketed(value) {
 function finishedTable(trace, search) {
   const finished = [...trace.tree.finished].sort((a, b) => a.rank - b.rank);
   const rows = finished.map((one) => finishedRow(one, search));
-  rows.slice(MOST_FINISHED).forEach((row) => { row.hidden = true; });
-  const more = rows.length > MOST_FINISHED && el("button", { onclick: () => {
-    rows.forEach((row) => { row.hidden = false; });
-    more.remove();
-  } }, `Show all ${rows.length}`);
-  return [el("div", { class: "scroll" }, el("table", { class: "finished" },
-    el("thead", {}, el("tr", {}, el("th", { class: "number" }, "rank"), el("th", {}, "translation"), el("th", { class: "number" }, "length"),
-      el("th", { class: "number" }, "log probability"), el("th", { class: "number" }, "length penalty"), el("th", { class: "number" }, "score"))),
-    el("tbody", {}, rows))), more];
+  rows.slice(MOST_FINISHED).forEach((row) => {
+    row.hidden = true;
+  });
+  const more =
+    rows.length > MOST_FINISHED &&
+    el(
+      "button",
+      {
+        onclick: () => {
+          rows.forEach((row) => {
+            row.hidden = false;
+          });
+          more.remove();
+        },
+      },
+      `Show all ${rows.length}`,
+    );
+  return [
+    el(
+      "div",
+      { class: "scroll" },
+      el(
+        "table",
+        { class: "finished" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { class: "number" }, "rank"),
+            el("th", {}, "translation"),
+            el("th", { class: "number" }, "length"),
+            el("th", { class: "number" }, "log probability"),
+            el("th", { class: "number" }, "length penalty"),
+            el("th", { class: "number" }, "score"),
+          ),
+        ),
+        el("tbody", {}, rows),
+      ),
+    ),
+    more,
+  ];
 }
 
 function finishedRow(one, search) {
-  return el("tr", { class: one.returned ? "chosen" : "" },
-    el("td", { class: "number" }, one.rank), el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, "returned") : null),
-    el("td", { class: "number" }, one.length), el("td", { class: "number" }, number(one.log_prob)),
-    el("td", { class: "number" }, formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`), ` = ${number(one.penalty)}`),
-    el("td", { class: "number" }, `${number(one.log_prob)} / ${number(one.penalty)} = `, el("strong", {}, number(one.score))));
+  return el(
+    "tr",
+    { class: one.returned ? "chosen" : "" },
+    el("td", { class: "number" }, one.rank),
+    el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, "returned") : null),
+    el("td", { class: "number" }, one.length),
+    el("td", { class: "number" }, number(one.log_prob)),
+    el(
+      "td",
+      { class: "number" },
+      formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`),
+      ` = ${number(one.penalty)}`,
+    ),
+    el(
+      "td",
+      { class: "number" },
+      `${number(one.log_prob)} / ${number(one.penalty)} = `,
+      el("strong", {}, number(one.score)),
+    ),
+  );
 }

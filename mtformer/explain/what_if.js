@@ -5,14 +5,48 @@ function prefixPart(trace, search) {
   const forced = trace.steps.filter((step) => step.candidates[step.chosen].forced);
   return [
     el("h3", {}, "Forced beginning"),
-    el("p", {}, "The translation had to start with “", el("span", { lang: "" }, search.prefix), "”. How much the model disliked each forced token:"),
-    el("div", { class: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, el("th", {}, "forced token"), el("th", { class: "number" }, "rank"), el("th", { class: "number" }, "probability"), el("th", {}, "its own choice"))),
-      el("tbody", {}, forced.map((step) => {
-        const chosen = step.candidates[step.chosen];
-        return el("tr", {}, el("td", {}, tokenNode(chosen.token)), el("td", { class: "number" }, chosen.rank),
-          el("td", { class: "number" }, percent(chosen.probability)), el("td", {}, chosen.rank === 1 ? "the same" : tokenNode(step.candidates[0].token)));
-      })))),
+    el(
+      "p",
+      {},
+      "The translation had to start with “",
+      el("span", { lang: "" }, search.prefix),
+      "”. How much the model disliked each forced token:",
+    ),
+    el(
+      "div",
+      { class: "scroll" },
+      el(
+        "table",
+        {},
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", {}, "forced token"),
+            el("th", { class: "number" }, "rank"),
+            el("th", { class: "number" }, "probability"),
+            el("th", {}, "its own choice"),
+          ),
+        ),
+        el(
+          "tbody",
+          {},
+          forced.map((step) => {
+            const chosen = step.candidates[step.chosen];
+            return el(
+              "tr",
+              {},
+              el("td", {}, tokenNode(chosen.token)),
+              el("td", { class: "number" }, chosen.rank),
+              el("td", { class: "number" }, percent(chosen.probability)),
+              el("td", {}, chosen.rank === 1 ? "the same" : tokenNode(step.candidates[0].token)),
+            );
+          }),
+        ),
+      ),
+    ),
   ];
 }
 
@@ -20,12 +54,41 @@ function whyNotPart(trace) {
   return trace.why_not.map((one) => [
     el("h3", {}, "Why not “", el("span", { lang: "" }, one.word), "”?"),
     el("p", {}, one.message),
-    one.steps.length > 0 && el("div", { class: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, el("th", { class: "number" }, "step"), el("th", { class: "number" }, "rank"),
-        el("th", { class: "number" }, "log probability"), el("th", { class: "number" }, "below the choice"))),
-      el("tbody", {}, one.steps.map((step) => el("tr", { class: step.step === one.pruned_at ? "chosen" : "" },
-        el("td", { class: "number" }, step.step), el("td", { class: "number" }, step.rank),
-        el("td", { class: "number" }, number(step.log_prob)), el("td", { class: "number" }, number(step.gap))))))),
+    one.steps.length > 0 &&
+      el(
+        "div",
+        { class: "scroll" },
+        el(
+          "table",
+          {},
+          el(
+            "thead",
+            {},
+            el(
+              "tr",
+              {},
+              el("th", { class: "number" }, "step"),
+              el("th", { class: "number" }, "rank"),
+              el("th", { class: "number" }, "log probability"),
+              el("th", { class: "number" }, "below the choice"),
+            ),
+          ),
+          el(
+            "tbody",
+            {},
+            one.steps.map((step) =>
+              el(
+                "tr",
+                { class: step.step === one.pruned_at ? "chosen" : "" },
+                el("td", { class: "number" }, step.step),
+                el("td", { class: "number" }, step.rank),
+                el("td", { class: "number" }, number(step.log_prob)),
+                el("td", { class: "number" }, number(step.gap)),
+              ),
+            ),
+          ),
+        ),
+      ),
   ]);
 }
 
@@ -34,9 +97,21 @@ function whyNotPart(trace) {
 async function comparePart(traces, changes) {
   const sentence = (side, which) => {
     const [start, end] = which === 0 ? [1, 2] : [3, 4];
-    return el("div", { class: "strip" }, changes[side].flatMap((change) =>
-      traces[which][side].tokens.slice(change[start], change[end]).map((token) =>
-        el("span", { class: `chip ${change[0] === "equal" ? "" : which === 0 ? "removed" : "added"}` }, tokenNode(token)))));
+    return el(
+      "div",
+      { class: "strip" },
+      changes[side].flatMap((change) =>
+        traces[which][side].tokens
+          .slice(change[start], change[end])
+          .map((token) =>
+            el(
+              "span",
+              { class: `chip ${change[0] === "equal" ? "" : which === 0 ? "removed" : "added"}` },
+              tokenNode(token),
+            ),
+          ),
+      ),
+    );
   };
   const view = el("div", {});
   const show = async (change) => view.replaceChildren(...(await changedHead(traces, changes, change)));
@@ -44,43 +119,88 @@ async function comparePart(traces, changes) {
   if (most.length) await show(most[0]);
   return [
     el("h3", {}, "Two sentences side by side"),
-    el("p", {}, "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over ",
-      "the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less."),
-    el("div", { class: "pair" }, [0, 1].map((which) => el("div", {},
-      el("h4", {}, which === 0 ? "First sentence" : "Second sentence"), sentence("source", which), el("div", { class: "becomes", "aria-label": "becomes" }, "↓"), sentence("target", which)))),
-    most.length > 0 && choice("Attention that changed most", most.map((change) =>
-      [change, `${ATTENTION[change.kind][0]} layer ${change.layer}, head ${change.head}: ${number(change.difference, 3)}`]), most[0], show),
+    el(
+      "p",
+      {},
+      "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over ",
+      "the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less.",
+    ),
+    el(
+      "div",
+      { class: "pair" },
+      [0, 1].map((which) =>
+        el(
+          "div",
+          {},
+          el("h4", {}, which === 0 ? "First sentence" : "Second sentence"),
+          sentence("source", which),
+          el("div", { class: "becomes", "aria-label": "becomes" }, "↓"),
+          sentence("target", which),
+        ),
+      ),
+    ),
+    most.length > 0 &&
+      choice(
+        "Attention that changed most",
+        most.map((change) => [
+          change,
+          `${ATTENTION[change.kind][0]} layer ${change.layer}, head ${change.head}: ${number(change.difference, 3)}`,
+        ]),
+        most[0],
+        show,
+      ),
     view,
   ];
 }
 
 /** A head in both sentences, and the difference where they share tokens. */
 async function changedHead(traces, changes, { kind, layer, head }) {
-  const matrices = await Promise.all(traces.map(async (trace) => {
-    const { weights } = trace.attention.find((one) => one.kind === kind && one.layer === layer);
-    return headOf(await unpack(weights), head - 1);
-  }));
+  const matrices = await Promise.all(
+    traces.map(async (trace) => {
+      const { weights } = trace.attention.find((one) => one.kind === kind && one.layer === layer);
+      return headOf(await unpack(weights), head - 1);
+    }),
+  );
   const axes = traces.map((trace) => axesOf(trace, kind));
   const rows = sharedPlaces(changes, kind === "encoder" ? "source" : "target");
   const columns = sharedPlaces(changes, kind === "decoder" ? "target" : "source");
   const [first, second] = matrices;
   const difference = {
-    rows: rows.length, columns: columns.length,
+    rows: rows.length,
+    columns: columns.length,
     at: (row, column) => second.at(rows[row][1], columns[column][1]) - first.at(rows[row][0], columns[column][0]),
   };
   const names = (tokens, places) => (places ? places.map(([place]) => tokens[place]) : tokens).map(tokenText);
-  const shown = (title, matrix, { queries, keys }, shared, most) => el("div", {}, el("h4", {}, title), matrixPicture({
-    matrix, name: title, most, rowNames: names(queries, shared && rows), columnNames: names(keys, shared && columns),
-  }).node);
-  return [el("div", { class: "triple" },
-    shown("First sentence", first, axes[0], false, 1), shown("Second sentence", second, axes[1], false, 1),
-    shown("Second − first", difference, axes[0], true, largest(difference)))];
+  const shown = (title, matrix, { queries, keys }, shared, most) =>
+    el(
+      "div",
+      {},
+      el("h4", {}, title),
+      matrixPicture({
+        matrix,
+        name: title,
+        most,
+        rowNames: names(queries, shared && rows),
+        columnNames: names(keys, shared && columns),
+      }).node,
+    );
+  return [
+    el(
+      "div",
+      { class: "triple" },
+      shown("First sentence", first, axes[0], false, 1),
+      shown("Second sentence", second, axes[1], false, 1),
+      shown("Second − first", difference, axes[0], true, largest(difference)),
+    ),
+  ];
 }
 
 /** Pairs of places, in the first and the second sentence, of the tokens that both share. */
 function sharedPlaces(changes, side) {
   const equal = changes[side].filter(([change]) => change === "equal");
-  const pairs = equal.flatMap(([, start, end, other]) => Array.from({ length: end - start }, (_, i) => [start + i, other + i]));
+  const pairs = equal.flatMap(([, start, end, other]) =>
+    Array.from({ length: end - start }, (_, i) => [start + i, other + i]),
+  );
   if (side === "source") return pairs;
   const last = Math.max(...changes.target.map(([, , end]) => end)) - 1; // </s>, which the decoder does not read
   return [[0, 0], ...pairs.filter(([place]) => place < last).map((places) => places.map((place) => place + 1))]; // after <s>
@@ -90,10 +210,28 @@ function sharedPlaces(changes, side) {
 
 async function checkpointsPart(checkpoints) {
   const stage = el("div", {});
-  const rows = checkpoints.map((one) => el("tr", {}, el("td", { class: "number" }, one.step.toLocaleString("en")), el("td", { lang: "" }, one.text), el("td", { class: "number" }, number(one.log_prob, 2))));
+  const rows = checkpoints.map((one) =>
+    el(
+      "tr",
+      {},
+      el("td", { class: "number" }, one.step.toLocaleString("en")),
+      el("td", { lang: "" }, one.text),
+      el("td", { class: "number" }, number(one.log_prob, 2)),
+    ),
+  );
   const attentions = checkpoints[0].attention.map(({ kind, layer }) => [kind, layer]);
   let [index, which] = [checkpoints.length - 1, attentions.length - 1];
-  const slider = el("input", { type: "range", min: 0, max: checkpoints.length - 1, value: index, "aria-label": "checkpoint", oninput: () => { index = Number(slider.value); show(); } });
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: checkpoints.length - 1,
+    value: index,
+    "aria-label": "checkpoint",
+    oninput: () => {
+      index = Number(slider.value);
+      show();
+    },
+  });
   const show = async () => {
     rows.forEach((row, i) => row.classList.toggle("chosen", i === index));
     const one = checkpoints[index];
@@ -101,17 +239,60 @@ async function checkpointsPart(checkpoints) {
     const [kind] = attentions[which];
     const input = decoderInput({ bos: pageData.traces[0].bos, target: one.target });
     const matrix = headOf(await unpack(one.attention[which].weights), "mean");
-    stage.replaceChildren(el("p", {}, `After ${one.step.toLocaleString("en")} steps: `, el("strong", { lang: "" }, one.text || "(nothing)")),
-      matrixPicture({ matrix, name: "mean attention", most: 1,
-        rowNames: (kind === "encoder" ? one.source.tokens : input).map(tokenText), columnNames: (kind === "decoder" ? input : one.source.tokens).map(tokenText) }).node);
+    stage.replaceChildren(
+      el(
+        "p",
+        {},
+        `After ${one.step.toLocaleString("en")} steps: `,
+        el("strong", { lang: "" }, one.text || "(nothing)"),
+      ),
+      matrixPicture({
+        matrix,
+        name: "mean attention",
+        most: 1,
+        rowNames: (kind === "encoder" ? one.source.tokens : input).map(tokenText),
+        columnNames: (kind === "decoder" ? input : one.source.tokens).map(tokenText),
+      }).node,
+    );
   };
   await show();
   return [
     el("h3", {}, "The same sentence during training"),
-    el("p", {}, "Each row is the translation by a checkpoint of this run. Move the slider to see attention take shape (mean of the heads)."),
-    el("div", { class: "scroll" }, el("table", { class: "checkpoints" },
-      el("thead", {}, el("tr", {}, el("th", { class: "number" }, "step"), el("th", {}, "translation"), el("th", { class: "number" }, "log probability"))), el("tbody", {}, rows))),
-    choice("Attention", attentions.map(([kind, layer], i) => [i, `${ATTENTION[kind][0]} ${layer}`]), which, (chosen) => { which = chosen; show(); }),
-    el("label", { class: "slider" }, "Checkpoint ", slider), stage,
+    el(
+      "p",
+      {},
+      "Each row is the translation by a checkpoint of this run. Move the slider to see attention take shape (mean of the heads).",
+    ),
+    el(
+      "div",
+      { class: "scroll" },
+      el(
+        "table",
+        { class: "checkpoints" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { class: "number" }, "step"),
+            el("th", {}, "translation"),
+            el("th", { class: "number" }, "log probability"),
+          ),
+        ),
+        el("tbody", {}, rows),
+      ),
+    ),
+    choice(
+      "Attention",
+      attentions.map(([kind, layer], i) => [i, `${ATTENTION[kind][0]} ${layer}`]),
+      which,
+      (chosen) => {
+        which = chosen;
+        show();
+      },
+    ),
+    el("label", { class: "slider" }, "Checkpoint ", slider),
+    stage,
   ];
 }
