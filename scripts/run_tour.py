@@ -7,7 +7,7 @@ examples print.
 
 An example starts with ``>>>`` (Python) or ``$ mtformer`` and ends with a blank line; its output stands below it. All of
 a page runs in one session. In sections that use a trained model, decimal numbers may differ by the tolerance, because
-processors round differently during training.
+processors round differently during training. Sections that name a run that FOLDER lacks are not run.
 """
 
 import argparse
@@ -32,6 +32,7 @@ PAGES = sorted(DOCS.glob("tour*.md"))
 _PROMPT = re.compile(r"    (>>>|\$) (.*)")
 _CONTINUATION = re.compile(r"    \.\.\.(?: (.*))?")
 _MODEL = re.compile(r"(?<![.\w])(translator|model)\b")  # the names of trained ones
+_RUN = re.compile(r"\bruns/\w+")
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 
 Run = Callable[[str], str]
@@ -76,7 +77,12 @@ class Section:
     @property
     def uses_model(self) -> bool:
         """Whether its output depends on a trained model."""
-        return any(example.is_command or _MODEL.search(example.source) for example in self.examples)
+        return bool(self.runs) or any(_MODEL.search(example.source) for example in self.examples)
+
+    @property
+    def runs(self) -> set[str]:
+        """The runs whose models it uses."""
+        return {run for example in self.examples if example.is_run for run in _RUN.findall(example.source)}
 
 
 def parse(text: str) -> list[Section]:
@@ -104,15 +110,14 @@ def parse(text: str) -> list[Section]:
 
 
 def run_sections(sections: list[Section], run_command: Run) -> Iterator[tuple[Section, Example, str]]:
-    """Run all examples in one session and yield what each prints; those whose model is missing are left out."""
+    """Run all examples in one session and yield what each prints; sections that name a missing run are left out."""
     names: dict[str, Any] = {}
-    runnable = [(section, example) for section in sections for example in section.examples if example.is_run]
+    whole = [section for section in sections if all(Path(run).exists() for run in section.runs)]
+    runnable = [(section, example) for section in whole for example in section.examples if example.is_run]
     with torch.enable_grad():  # the session may disable gradients, but for itself only
         for section, example in runnable:
-            if not example.is_command:
-                yield section, example, _run_python(example.source, names)
-            elif not _lacks_model(example):
-                yield section, example, run_command(example.source)
+            source = example.source
+            yield section, example, run_command(source) if example.is_command else _run_python(source, names)
 
 
 def differs(want: tuple[str, ...], got: str, tolerance: float) -> bool:
@@ -161,11 +166,6 @@ def _run_python(source: str, names: dict[str, Any]) -> str:
             print("Traceback (most recent call last):", "    ...", sep="\n")
             print(*traceback.format_exception_only(error), sep="", end="")
     return out.getvalue().rstrip("\n")
-
-
-def _lacks_model(example: Example) -> bool:
-    model = re.search(r"--model (\S+)", example.source) if example.is_command else None
-    return bool(model) and not Path(model[1]).exists()  # type: ignore[index]
 
 
 def _line(lines: list[str], number: int) -> str:

@@ -23,11 +23,13 @@ import torch
 from torch import Tensor
 
 from mtformer.bundle import load_bundle
-from mtformer.config import load_config
+from mtformer.config import BuiltinText, load_config
 from mtformer.evaluate.metrics import bleu
+from mtformer.files import write_atomically
 from mtformer.model.attention import MultiHeadAttention
 from mtformer.phrasebook import challenges, held_out
 from mtformer.runs import RunFolder
+from mtformer.text.sources import ParallelText
 from mtformer.training.run import train
 from mtformer.translator import Translator
 
@@ -103,9 +105,20 @@ def patched(variant: Variant) -> Iterator[None]:
         MultiHeadAttention.attend = original  # type: ignore[method-assign]
 
 
+def drawn_sentences(work: Path, size: int) -> Path:
+    """Return a file with ``size`` sentences of the phrasebook, which takes longer to draw than to learn from."""
+    path = work / f"train-{size}.tsv"
+    if not path.exists():
+        text = ParallelText([BuiltinText(builtin="phrasebook", size=size)], "en", "zh")
+        lines = "".join(f"{pair.src}\t{pair.tgt}\n" for pair in text)
+        work.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, lambda temporary: temporary.write_text(lines, encoding="utf-8"))
+    return path
+
+
 def measure(name: str, variant: Variant, work: Path, size: int) -> str:
     """Train a variant unless it is trained already, and return its row of the table."""
-    source = f"data.train=[{{builtin: phrasebook, size: {size}}}]"
+    source = f"data.train=[{{tsv: {drawn_sentences(work, size)}}}]"
     run = [f"run.dir={work}", f"run.name={name.replace(' ', '_')}"]
     config = load_config(CONFIG, [source, *run, *variant.settings])
     folder = RunFolder.of(config)

@@ -14,7 +14,7 @@ TOUR = runpy.run_path(str(ROOT / "scripts/run_tour.py"))
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in TOUR["PAGES"]}
 TOLERANCE = 0.3  # of decimal numbers that a trained model prints: processors round differently, so models differ
 
-TWO_SECTIONS = """
+SECTIONS = """
 # Without a model
 
     >>> x = 0.25
@@ -26,11 +26,23 @@ TWO_SECTIONS = """
     >>> translator = x + 0.5
     >>> print("a:", translator)
     a: 0.85
-    $ mtformer translate --model . "a"
+    $ mtformer translate --model runs/x "a"
     b
 
     mtformer train config.yaml
+
+# With one that is missing
+
+    $ mtformer translate --model runs/y "a"
+    z
 """
+
+
+@pytest.fixture(autouse=True)
+def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder of runs the current one."""
+    (tmp_path / "runs/x").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
 
 
 def differences(text: str) -> list[str]:
@@ -38,25 +50,25 @@ def differences(text: str) -> list[str]:
 
 
 def test_numbers_of_a_trained_model_may_differ_a_little() -> None:
-    assert differences(TWO_SECTIONS) == []
-    assert len(differences(TWO_SECTIONS.replace("0.85", "1.15"))) == 1
+    assert differences(SECTIONS) == []
+    assert len(differences(SECTIONS.replace("0.85", "1.15"))) == 1
 
 
 @pytest.mark.parametrize(
     ("old", "new"), [("    0.25", "    0.26"), ("a: 0.85", "b: 0.85"), ("    b\n", "    c\n"), ("    b\n", "")]
 )
 def test_any_other_difference_is_reported_with_its_line(old: str, new: str) -> None:
-    assert TWO_SECTIONS.count(old) == 1
-    [found] = differences(TWO_SECTIONS.replace(old, new))
-    line = TWO_SECTIONS[: TWO_SECTIONS.index(old)].count("\n")
+    assert SECTIONS.count(old) == 1
+    [found] = differences(SECTIONS.replace(old, new))
+    line = SECTIONS[: SECTIONS.index(old)].count("\n")
     assert found.startswith(f"page:{line}: ")
 
 
 def test_pasting_writes_what_the_examples_print(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(TWO_SECTIONS.replace("    0.25\n", "").replace("0.85", "0.95").replace("    b\n", "    c\n    d\n"))
+    page.write_text(SECTIONS.replace("    0.25\n", "").replace("0.85", "0.95").replace("    b\n", "    c\n    d\n"))
     TOUR["paste"](page, lambda _: "b\n")
-    assert page.read_text() == TWO_SECTIONS.replace("0.85", "0.75")
+    assert page.read_text() == SECTIONS.replace("0.85", "0.75")
 
 
 @pytest.fixture(scope="session")
