@@ -1,6 +1,7 @@
 """The examples of docs/tour.md and docs/tour.zh.md print what the pages show; see scripts/run_tour.py."""
 
 import os
+import re
 import runpy
 import shlex
 from pathlib import Path
@@ -102,3 +103,14 @@ def test_all_examples_print_what_the_pages_show(phrasebook: Project, monkeypatch
 
     for page, text in PAGES.items():  # in one test: a second process would only wait for the training
         assert TOUR["differences"](page, TOUR["parse"](text), run_command, TOLERANCE) == []
+
+
+def test_both_pages_show_the_same_trainings() -> None:
+    blocks = {
+        tuple(re.findall(r"\$ python scripts/tour_experiments.py.*\n(?: {4}.*\n)+", text)) for text in PAGES.values()
+    }
+    assert len(blocks) == 1
+    rows = re.findall(r"^ {4}(\S.*?) {2,}\d", "".join(*blocks), re.MULTILINE)
+    variants = runpy.run_path(str(ROOT / "scripts/tour_experiments.py"))["VARIANTS"]
+    assert rows
+    assert [name for name in rows if name not in variants] == []
