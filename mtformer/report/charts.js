@@ -248,6 +248,8 @@
         const [y, thick] = [this.toY(bar.value), Math.min(0.72 * width, 72)];
         this.plot.append(svg("rect", { x: this.toX(i) - thick / 2, y, width: thick, height: bottom - y, fill: colour(0), rx: 2 }));
         if (width > 34) this.plot.append(svg("text", { x: this.toX(i), y: y - 4, "text-anchor": "middle" }, number(bar.value, 3)));
+        if (bar.count && width > 40 && bottom - y > 18) // few sentences make an uncertain score
+          this.plot.append(svg("text", { class: "count", x: this.toX(i), y: bottom - 5, "text-anchor": "middle" }, `n ${number(bar.count, 9)}`));
         group.append(svg("text", { x: this.toX(i), y: bottom + 17, "text-anchor": "middle" }, bar.label));
       });
       this.plot.append(group);

@@ -79,7 +79,12 @@ def test_set_charts(result: TestSet) -> list[dict[str, Any]]:
 
 def _buckets(title: str, unit: str, of: str, buckets: Sequence[Bucket]) -> dict[str, Any]:
     bars = [
-        {"label": part.label, "value": part.score, "text": f"{part.label} {of}, {part.count:,} {unit}"}
+        {
+            "label": part.label,
+            "value": part.score,
+            "count": part.count,
+            "text": f"{part.label} {of}, {part.count:,} {unit}",
+        }
         for part in buckets
     ]
     return {"title": title, "bars": bars, "caption": f"{sum(part.count for part in buckets):,} {unit}."}
