@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,22 @@ def test_the_minimal_config_in_it_is_one() -> None:
     text = re.sub(r"^ {4}", "", block[0], flags=re.MULTILINE)
     assert len(text.splitlines()) < 10
     Config.model_validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(
+    ("what", "pattern"),
+    [
+        ("lines of code", r"^ {4}(?!\s*#).*$"),
+        ("code in the text", r"`[^`\n]+`"),
+        ("figures", r"\d+(?:[.,:]\d+)*"),
+        ("headings, items and rows", r"^(#+|-|\|)"),
+        ("links", r"\]\((?!README)[^)]+\)"),
+    ],
+)
+def test_the_readme_in_chinese_agrees_with_the_english_one(what: str, pattern: str) -> None:
+    english, chinese = (Counter(re.findall(pattern, page, re.MULTILINE)) for page in (README, PAGES["README.zh.md"]))
+    assert english
+    assert (english - chinese, chinese - english) == (Counter(), Counter()), what
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
