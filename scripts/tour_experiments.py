@@ -6,7 +6,8 @@ The baseline is configs/phrasebook_en_zh.yaml with fewer sentences, and each var
 ``another seed`` shows how much chance alone changes. A run under WORK that is complete is not trained again.
 
 Columns: the validation loss under teacher forcing, in nats per token; BLEU of greedy search on 500 test sentences; the
-share of 500 sentences whose *it* is translated correctly; minutes of training.
+share of 500 sentences whose *it* is translated correctly; the share of 100 test sentences that are translated alone as
+they are in a batch; minutes of training.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from mtformer.translator import Translator
 
 CONFIG = Path(__file__).parent.parent / "configs/phrasebook_en_zh.yaml"
 N_SENTENCES = 500  # of each test set
+N_ALONE = 100
 
 Attend = Callable[..., Tensor]
 
@@ -128,13 +130,15 @@ def measure(name: str, variant: Variant, work: Path, size: int) -> str:
         test = held_out("test")[:N_SENTENCES]
         found = translator.translate([saying.en for saying in test])
         score = bleu([best.text for best, *_ in found], [saying.zh for saying in test], "zh").value
+        alone = [translator.translate([saying.en])[0][0].text for saying in test[:N_ALONE]]
         pronouns = challenges.pronouns("zh")[:N_SENTENCES]
         answers = translator.translate([question.src for question in pronouns])
     right = sum(question.is_met_by(best.text) for question, (best, *_) in zip(pronouns, answers, strict=True))
+    alike = sum(text == best.text for text, (best, *_) in zip(alone, found, strict=False))
     lines = map(json.loads, folder.metrics.read_text(encoding="utf-8").splitlines())
     last = [line for line in lines if "valid_loss" in line][-1]
-    minutes = last["seconds"] / 60
-    return f"{name:<22}  {last['valid_loss']:6.3f}  {score:5.1f}  {right / N_SENTENCES:8.1%}  {minutes:7.1f}"
+    scores = f"{last['valid_loss']:6.3f}  {score:5.1f}  {right / N_SENTENCES:8.1%}  {alike / N_ALONE:5.0%}"
+    return f"{name:<22}  {scores}  {last['seconds'] / 60:7.1f}"
 
 
 def main() -> None:
@@ -145,7 +149,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=60_000, help="sentence pairs to train on")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    print(f"{'':<22}    loss   BLEU  pronouns  minutes", flush=True)
+    print(f"{'':<22}    loss   BLEU  pronouns  alone  minutes", flush=True)
     for name in arguments.only:
         print(measure(name, VARIANTS[name], arguments.work.absolute(), arguments.size), flush=True)
 
