@@ -499,6 +499,8 @@ def by_name(trace: Trace, name: str) -> Block:
         (["a dog", "--why-not", ""], "the word is empty"),
         (["a dog", "--compare", ""], "the text is empty"),
         (["a dog", "--layer", "2"], "there is no layer 2: this model's encoder has layers 1 to 1"),
+        (["a dog", "--layer", "0"], "there is no layer 0"),
+        (["a dog", "--kind", "cross", "--layer", "2"], "there is no layer 2: this model's decoder has layers 1 to 1"),
         (["a dog", "--head", "3"], "there is no head 3: this model has heads 1 to 2"),
         (["a dog", "--attention", "--head", "3"], "there is no head 3: this model has heads 1 to 2"),
         (["a dog", "--attention", "--layer", "3"], "there is no layer 3"),
@@ -513,6 +515,14 @@ def test_bad_input_is_one_sentence(trained: Project, arguments: list[str], probl
     assert problem in result.stderr
     assert [line.startswith("Error: ") for line in result.stderr.splitlines()][-1:] == [True]
     assert "Traceback" not in result.stderr
+
+
+def test_a_head_that_does_not_exist_is_refused_before_the_work(trained: Project) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Explainer, "trace", lambda *args, **kwargs: pytest.fail("translated first"))
+        result = trained.mtformer("explain", "a dog", "--head", "9", "--checkpoints")
+    assert result.status == 2
+    assert "there is no head 9: this model has heads 1 to 2" in result.stderr
 
 
 def test_an_engine_that_is_not_torchs_is_refused(translator: Translator) -> None:

@@ -104,7 +104,7 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
     trained: Project, tmp_path: Path, dark: bool
 ) -> None:
     path = tmp_path / "page.html"
-    options = ["--beam-size", "1", "--layer", "1", "--head", "2"]
+    options = ["--beam-size", "1", "--kind", "cross", "--layer", "1", "--head", "2"]
     result = trained.mtformer("explain", HOSTILE, *options, "--output", path)
     assert (result.status, result.stdout) == (0, "")
     with opened(path, width=360, height=740, dark=dark) as page:
@@ -113,6 +113,7 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
         assert page.locator("img").count() == 0
         assert page.locator("nav a").all_inner_texts() == ["Tokens", "Attention", "Decoding", "Search", "Matrices"]
         assert page.locator("#attention h3").inner_text() == "Layer 1, head 2"
+        assert page.locator("#attention").get_by_label("Cross", exact=True).is_checked()
         page.locator("#matrices .map-part").nth(1).click()
         page.wait_for_selector("#matrices .card td.number, #matrices .card canvas")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
@@ -338,9 +339,10 @@ def test_matrices_and_then_heads_give_way_until_nothing_is_left(
     assert found == sorted(found, reverse=True)
 
 
-def test_the_page_is_not_written_over_the_model(trained: Project) -> None:
-    bundle = trained.folder / "runs/config/model.safetensors"
-    before = bundle.read_bytes()
-    result = trained.mtformer("explain", SENTENCE, "--output", bundle)
+@pytest.mark.parametrize("name", ["model.safetensors", "checkpoints/*/state.json", "checkpoints/*/tensors.*"])
+def test_the_page_is_not_written_over_the_model_or_a_checkpoint(trained: Project, name: str) -> None:
+    file = min((trained.folder / "runs/config").glob(name))
+    before = file.read_bytes()
+    result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--output", file)
     assert (result.status, result.stderr.count("both input and output")) == (2, 1)
-    assert bundle.read_bytes() == before
+    assert file.read_bytes() == before

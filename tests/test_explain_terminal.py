@@ -11,7 +11,7 @@ from conftest import Project
 
 from mtformer import Translator
 from mtformer.bundle import load_bundle
-from mtformer.cli.explain import _view
+from mtformer.cli.output import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
 from mtformer.explain.heatmap import HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, upright, width, wrap
@@ -96,6 +96,7 @@ def test_color_changes_no_text(explanation: Explanation) -> None:
     [
         (True, {"TERM": "xterm"}, True),
         (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
         (True, {"TERM": "dumb"}, False),
         (False, {"TERM": "xterm"}, False),
     ],
@@ -111,7 +112,8 @@ def test_color_is_for_terminals_that_want_it(
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in {**variables, "COLUMNS": "90"}.items():
         monkeypatch.setenv(name, value)
-    assert _view(None, None, all_attention=False) == View(90, expected)
+    assert has_colours() == expected
+    assert columns() == 90
 
 
 def test_a_heat_map_shows_the_weights(trace: Trace) -> None:
@@ -173,6 +175,20 @@ def test_a_layer_and_a_head_can_be_chosen(trained: Project) -> None:
     text = trained.mtformer("explain", SENTENCE, "--attention", env={"COLUMNS": "120"}).stdout
     for which in ("mean of 2 heads", "head 1", "head 2"):
         assert text.count(f"{which}.") == 3
+
+
+def test_a_kind_of_attention_can_be_chosen(trained: Project) -> None:
+    options = ["--kind", "cross", "--layer", "1", "--head", "2"]
+    text = trained.mtformer("explain", SENTENCE, *options, env={"COLUMNS": "120"}).stdout
+    assert text.count("Layer 1, head ") == 1
+    assert re.search(r"^Cross: .* Layer 1, head 2\.$", text, flags=re.MULTILINE)
+    text = trained.mtformer("explain", SENTENCE, "--attention", "--kind", "encoder", env={"COLUMNS": "120"}).stdout
+    assert re.findall(r"^(\w+): .* Layer 1, (.*)\.$", text, flags=re.MULTILINE) == [
+        ("Encoder", "mean of 2 heads"), ("Encoder", "head 1"), ("Encoder", "head 2"),
+    ]  # fmt: skip
+    other = "the red house finds a small dog."
+    text = trained.mtformer("explain", SENTENCE, "--compare", other, "--kind", "decoder", env={"COLUMNS": "140"}).stdout
+    assert re.findall(r"^(\w+): .* Layer 1, head [12]\.$", text, flags=re.MULTILINE) == ["Decoder"]
 
 
 def test_two_sentences_are_compared(trained: Project) -> None:

@@ -16,7 +16,8 @@ async function attentionSection(trace) {
   const view = el("div", {});
   const kinds = Object.keys(ATTENTION).filter((kind) => trace.attention.some((one) => one.kind === kind));
   const show = async (kind) => view.replaceChildren(...(await attentionOf(trace, kind)));
-  await show(kinds[0]);
+  const first = pageData.first.kind ?? kinds[0];
+  await show(first);
   return [
     el(
       "p",
@@ -31,7 +32,7 @@ async function attentionSection(trace) {
     choice(
       "Attention",
       kinds.map((kind) => [kind, ATTENTION[kind][0]]),
-      kinds[0],
+      first,
       show,
     ),
     view,

@@ -4,12 +4,13 @@ import base64
 import html
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from mtformer.errors import UserError
+from mtformer.explain.focus import ALL_KINDS, Focus
 from mtformer.page import MAX_PAGE_BYTES, assemble
 
 _SCRIPTS = ("dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
@@ -37,7 +38,7 @@ class _Level:
 _LEVELS = [*(_Level(columns) for columns in (None, 64, 32, 16, 8, 0)), _Level(0, heads=False)]
 
 
-def render_page(explanation: dict[str, Any], *, layer: int | None = None, head: int | None = None) -> str:
+def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS) -> str:
     """Return an explanation as a self-contained HTML page of at most ``MAX_PAGE_BYTES`` bytes.
 
     The numbers of matrices are rounded to 1e-4 and compressed. If the page is still too large, the matrices lose their
@@ -45,8 +46,7 @@ def render_page(explanation: dict[str, Any], *, layer: int | None = None, head: 
 
     Args:
         explanation: what :meth:`mtformer.explain.explanation.Explanation.to_dict` returns.
-        layer: the layer whose attention the page shows first, from 1; without it, the last.
-        head: the head it shows first, from 1; without it, the mean of all.
+        focus: the attention that the page shows first.
 
     Raises:
         UserError: the sentence is too long for a page.
@@ -56,7 +56,7 @@ def render_page(explanation: dict[str, Any], *, layer: int | None = None, head: 
         f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
         "<noscript><p>This page draws its pictures with JavaScript, which is turned off.</p></noscript>"
     )
-    contents = _Contents(explanation | {"first": {"layer": layer, "head": head}})
+    contents = _Contents(explanation | {"first": asdict(focus)})
     for level in _LEVELS:
         if contents.least_bytes(level) > MAX_PAGE_BYTES:
             continue

@@ -15,6 +15,7 @@ from mtformer.explain.trace import Block, Candidate, Instead, Source, Step, Targ
 from mtformer.explain.tree import TreeRecorder
 from mtformer.search import Engine, Hypothesis, SearchObserver, TorchEngine, ranked
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.lines import is_utf8
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 MAX_TOKENS = 256  # of the source: what a person can look at, and what memory holds of every matrix
@@ -111,6 +112,7 @@ class Explainer:
         lines = text.count("\n") + 1
         if lines > 1:
             raise UserError(f"explain takes one sentence, and this text has {lines} lines")
+        _require_utf8(text, "text")
         [src] = self.tokenizer.encode_src([text])
         if len(src) == 1:
             raise UserError("there is nothing to explain: the text is empty")
@@ -122,6 +124,7 @@ class Explainer:
         return src
 
     def _encode_target(self, text: str, what: str, *, inside: bool = False) -> list[int]:
+        _require_utf8(text, what)
         ids = self.tokenizer.encode_tgt_inside(text) if inside else self.tokenizer.encode_tgt([text])[0][:-1]
         if not ids:
             raise UserError(f"the {what} is empty")
@@ -175,6 +178,11 @@ class Explainer:
         greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
         rest = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != EOS_ID]))
         return [self.tokenizer.decode(prefix if prefix[-1] == EOS_ID else next(rest)[0].ids) for prefix in prefixes]
+
+
+def _require_utf8(text: str, what: str) -> None:
+    if not is_utf8(text):
+        raise UserError(f"the {what} is not UTF-8")
 
 
 def _choosable(log_probs: Tensor) -> Tensor:

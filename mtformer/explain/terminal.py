@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mtformer.explain.explanation import Explanation, Snapshot
+from mtformer.explain.focus import ALL_KINDS, Focus
 from mtformer.explain.heatmap import LEGEND, HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, width, wrap
 from mtformer.explain.search_text import describe_search
@@ -24,15 +25,13 @@ class View:
     Attributes:
         columns: the width of the terminal.
         color: whether to mark headings and choices with ANSI codes.
-        layer: the layer to show; None for the last.
-        head: the head to show; None for the mean of all.
-        all_attention: show every layer and head instead.
+        focus: the attention to show.
+        all_attention: show all layers and heads that ``focus`` leaves open.
     """
 
     columns: int = 100
     color: bool = False
-    layer: int | None = None
-    head: int | None = None
+    focus: Focus = ALL_KINDS
     all_attention: bool = False
 
     def bold(self, text: str) -> str:
@@ -49,7 +48,7 @@ class View:
 
 
 def render(explanation: Explanation, view: View) -> str:
-    """Return the account as text, without a final line feed; ``view`` chooses a layer and a head that exist."""
+    """Return the account as text, without a final line feed; ``view.focus`` must exist."""
     lines = [*_model(explanation, view)]
     if explanation.changes is None:
         lines += _account(explanation, view)
@@ -109,14 +108,16 @@ def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
 
 
 def _attention(trace: Trace, view: View) -> Iterator[str]:
+    focus = view.focus
     yield from wrap(LEGEND, view.columns)
     if view.all_attention:
-        chosen = [attention for attention in trace.attentions if view.layer in (None, attention.layer)]
+        of_kinds = [attention for attention in trace.attentions if attention.kind in focus.kinds]
+        chosen = [attention for attention in of_kinds if focus.layer in (None, attention.layer)]
     else:
-        chosen = [find_attention(trace.attentions, kind, _layer(trace, kind, view)) for kind in KINDS]
+        chosen = [find_attention(trace.attentions, kind, _layer(trace, kind, focus)) for kind in focus.kinds]
     for attention in chosen:
-        heads: Sequence[int | None] = [view.head]
-        if view.all_attention and view.head is None:
+        heads: Sequence[int | None] = [focus.head]
+        if view.all_attention and focus.head is None:
             heads = [None, *range(1, len(attention.weights) + 1)]
         for head in heads:
             which = f"head {head}" if head else f"mean of {len(attention.weights)} heads"
@@ -125,10 +126,10 @@ def _attention(trace: Trace, view: View) -> Iterator[str]:
             yield from HeatMap.of(trace, attention, head).draw(view.columns)
 
 
-def _layer(trace: Trace, kind: Kind, view: View) -> int:
+def _layer(trace: Trace, kind: Kind, focus: Focus) -> int:
     """Return the chosen layer; the last one, if none is chosen or this stack has fewer layers than the other."""
     last = max(attention.layer for attention in trace.attentions if attention.kind == kind)
-    return min(view.layer or last, last)
+    return min(focus.layer or last, last)
 
 
 def _decoding(trace: Trace, view: View) -> Iterator[str]:
@@ -171,7 +172,7 @@ def _matrices(blocks: Sequence[Block], view: View) -> Iterator[str]:
     yield from wrap(text, view.columns)
     part = ""
     for block in blocks:
-        if block.layer not in (None, view.layer or 1):
+        if block.layer not in (None, view.focus.layer or 1):
             continue
         title = _part(block)
         if title != part:
@@ -225,15 +226,16 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
 
 
 def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:
-    """Return the head that changes most, or if a layer or a head is chosen, those of each kind that do among them."""
+    """Return the head that changes most, or if some are chosen, the one of each kind that does among them."""
+    focus = view.focus
     found = [
         change
         for change in changes.attention
-        if view.layer in (None, change.layer) and view.head in (None, change.head)
+        if change.kind in focus.kinds and focus.layer in (None, change.layer) and focus.head in (None, change.head)
     ]
     first_of_kind = {change.kind: change for change in reversed(found)}
     of_kinds = [first_of_kind[kind] for kind in KINDS if kind in first_of_kind]
-    return found[:1] if view.layer is view.head is None else of_kinds
+    return found[:1] if focus == ALL_KINDS else of_kinds
 
 
 def _changed_tokens(

@@ -297,15 +297,6 @@ class Trace:
         mean: np.ndarray = weights.mean(axis=0) if head is None else weights[head - 1]
         return mean
 
-    def require(self, layer: int | None, head: int | None) -> None:
-        """Make sure that some attention has this layer and head, of which either may be None.
-
-        Raises:
-            UserError: none has; the message says which there are.
-        """
-        deepest = max(self.attentions, key=lambda attention: attention.layer)
-        find_attention(self.attentions, deepest.kind, deepest.layer if layer is None else layer, head)
-
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can express: the fields of these classes."""
         found: dict[str, Any] = to_plain(self)
@@ -323,13 +314,21 @@ def find_attention(attentions: Sequence[Attention], kind: Kind, layer: int, head
     if kind not in KINDS:
         raise UserError(f"there is no attention {kind!r}; there are {', '.join(KINDS)}")
     of_kind = {attention.layer: attention for attention in attentions if attention.kind == kind}
-    if layer not in of_kind:
+    require_head(kind, layer, head, n_layers=max(of_kind), n_heads=len(of_kind[1].weights))
+    return of_kind[layer]
+
+
+def require_head(kind: Kind, layer: int, head: int | None, *, n_layers: int, n_heads: int) -> None:
+    """Make sure that attention of ``kind`` has a layer and a head; None is the mean of all heads.
+
+    Raises:
+        UserError: there is no such layer, or no such head in it.
+    """
+    if not 1 <= layer <= n_layers:
         stack = "encoder" if kind == "encoder" else "decoder"
-        raise UserError(f"there is no layer {layer}: this model's {stack} has layers 1 to {max(of_kind)}")
-    n_heads = len(of_kind[layer].weights)
+        raise UserError(f"there is no layer {layer}: this model's {stack} has layers 1 to {n_layers}")
     if head is not None and not 1 <= head <= n_heads:
         raise UserError(f"there is no head {head}: this model has heads 1 to {n_heads}")
-    return of_kind[layer]
 
 
 def to_plain(value: Any) -> Any:

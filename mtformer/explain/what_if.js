@@ -115,8 +115,12 @@ async function comparePart(traces, changes) {
   };
   const view = el("div", {});
   const show = async (change) => view.replaceChildren(...(await changedHead(traces, changes, change)));
-  const most = pageData.left_out.heads ? [] : changes.attention.slice(0, 8);
-  if (most.length) await show(most[0]);
+  const { first } = pageData;
+  const isFirst = (change) => ["kind", "layer", "head"].every((key) => first[key] === null || first[key] === change[key]);
+  const chosen = changes.attention.find(isFirst) ?? changes.attention[0];
+  const most = pageData.left_out.heads ? [] : [...new Set([chosen, ...changes.attention])].slice(0, 8);
+  most.sort((a, b) => b.difference - a.difference);
+  if (most.length) await show(chosen);
   return [
     el("h3", {}, "Two sentences side by side"),
     el(
@@ -146,7 +150,7 @@ async function comparePart(traces, changes) {
           change,
           `${ATTENTION[change.kind][0]} layer ${change.layer}, head ${change.head}: ${number(change.difference, 3)}`,
         ]),
-        most[0],
+        chosen,
         show,
       ),
     view,
@@ -220,7 +224,9 @@ async function checkpointsPart(checkpoints) {
     ),
   );
   const attentions = checkpoints[0].attention.map(({ kind, layer }) => [kind, layer]);
-  let [index, which] = [checkpoints.length - 1, attentions.length - 1];
+  const { first } = pageData;
+  const isFirst = ([kind, layer]) => [null, kind].includes(first.kind) && [null, layer].includes(first.layer);
+  let [index, which] = [checkpoints.length - 1, Math.max(attentions.findLastIndex(isFirst), 0)];
   const slider = el("input", {
     type: "range",
     min: 0,

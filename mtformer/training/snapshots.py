@@ -1,34 +1,92 @@
-"""The checkpoints of a run as models, to see what changed during training."""
+"""Explain a translation by the model of a run, and by the checkpoints on the way to it."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mtformer.bundle import load_bundle
 from mtformer.errors import UserError
-from mtformer.explain.explanation import Checkpoint
+from mtformer.explain.explanation import Checkpoint, Explanation, describe, explain
+from mtformer.explain.focus import ALL_KINDS, Focus
+from mtformer.explain.page import render_page
+from mtformer.files import require_distinct
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
 from mtformer.runs import RunFolder
 from mtformer.search import TorchEngine
+from mtformer.text.lines import open_output
 from mtformer.training.checkpoint import list_checkpoints, model_weights, step_of
+from mtformer.translator import Translator
 
 
-def checkpoint_models(bundle: Path, model: Transformer) -> Iterator[Checkpoint]:
-    """Return the kept checkpoints of the run that wrote ``bundle``, oldest first, loaded one at a time.
+def explain_model(
+    bundle: Path,
+    text: str,
+    *,
+    prefix: str | None = None,
+    why_not: Sequence[str] = (),
+    compare_with: str | None = None,
+    checkpoints: bool = False,
+    focus: Focus = ALL_KINDS,
+    output: Path | None = None,
+    device: str = "auto",
+    **options: float | None,
+) -> Explanation:
+    """Explain how a model translates ``text``, and write the page of it.
 
     Args:
-        bundle: in the run's folder.
-        model: the bundle's, which stays as it is.
+        bundle: the model, in the folder of its run if ``checkpoints`` are wanted.
+        text: one sentence.
+        prefix: what the translation must begin with.
+        why_not: words of the target language to ask about.
+        compare_with: another sentence.
+        checkpoints: whether to show how the checkpoints of the run translate ``text``.
+        focus: the attention that the page shows first.
+        output: the page to write, ``-`` for standard output; None for none.
+        device: where to compute.
+        options: search options that replace the bundle's own.
+
+    Raises:
+        UserError: ``output`` is the bundle or part of a checkpoint; the model has no such attention; there are too few
+            checkpoints; or a text cannot be explained.
+        MtformerError: the model predicts NaN, or the page cannot be written.
+    """
+    folder = RunFolder(bundle.parent).checkpoints
+    require_distinct(output, [bundle, *folder.rglob("*")])
+    loaded = load_bundle(bundle)
+    focus.require(loaded.header.architecture)
+    earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
+    found = explain(
+        Translator.from_bundle(loaded, device, **options).explainer(),
+        text,
+        model=describe(loaded, str(bundle)),
+        prefix=prefix,
+        why_not=why_not,
+        compare_with=compare_with,
+        checkpoints=earlier,
+    )
+    if output is not None:
+        page = render_page(found.to_dict(), focus)
+        with open_output(output) as file:
+            file.write(page)
+    return found
+
+
+def _checkpoint_models(folder: Path, model: Transformer) -> Iterator[Checkpoint]:
+    """Return the checkpoints below ``folder``, oldest first, loaded one at a time.
+
+    Args:
+        folder: of the checkpoints of a run.
+        model: the run's, which stays as it is.
 
     Raises:
         UserError: there are fewer than two, or one is damaged or of another model.
     """
-    run = RunFolder(bundle.parent)
-    found = sorted(list_checkpoints(run.checkpoints), key=step_of)
+    found = sorted(list_checkpoints(folder), key=step_of)
     if len(found) < 2:
         raise UserError(
-            f"{run.path} has {len(found) or 'no'} checkpoint{'s' * (len(found) != 1)}, and --checkpoints compares at "
-            "least two; training.keep_last and training.keep_best set how many a run keeps"
+            f"{folder.parent} has {len(found) or 'no'} checkpoint{'s' * (len(found) != 1)}, and --checkpoints compares "
+            "at least two; training.keep_last and training.keep_best set how many a run keeps"
         )
     return (_load(path, model) for path in found)
 
