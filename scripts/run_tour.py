@@ -11,6 +11,7 @@ processors round differently during training. Sections that name a run that FOLD
 """
 
 import argparse
+import functools
 import os
 import re
 import shlex
@@ -150,8 +151,9 @@ def paste(path: Path, run_command: Run) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+@functools.cache
 def mtformer(command: str) -> str:
-    """Run a command line of mtformer in a process of its own and return its standard output."""
+    """Run a command line of mtformer in a process of its own, once for all pages, and return its standard output."""
     words = [sys.executable, "-m", *shlex.split(command)]
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
 
