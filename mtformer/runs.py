@@ -14,7 +14,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import yaml
 
 from mtformer.config import Config, TrainingConfig
 from mtformer.errors import MtformerError, UserError
@@ -22,6 +24,11 @@ from mtformer.files import sync, write_atomically
 from mtformer.logs import finite
 
 log = logging.getLogger(__name__)
+
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
+LOWER_IS_BETTER = ("loss", "perplexity", "ter")
+
+C = TypeVar("C", bound=Config)
 
 _BUNDLE = "model.safetensors"
 _CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
@@ -51,6 +58,19 @@ class RunFolder:
     def config(self) -> Path:
         """Every setting of the run, with versions and fingerprints."""
         return self.path / "config.yaml"
+
+    def read_config(self, kind: type[C]) -> C:
+        """Read ``config.yaml`` as a ``Config``, or as a ``ResolvedConfig``, which a run of this version has.
+
+        Raises:
+            UserError: it cannot be read, or it is not that of a run of this version.
+        """
+        try:
+            return kind.model_validate(yaml.safe_load(self.config.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise UserError(f"cannot read {self.config}: {error.strerror}") from error
+        except (ValueError, yaml.YAMLError):
+            raise UserError(f"{self.config} is not the config of a run of this version of mtformer") from None
 
     @property
     def checkpoints(self) -> Path:
@@ -122,6 +142,11 @@ class RunFolder:
         """The id of the launch by torchrun or Slurm that started the run from scratch: its restarts resume."""
         return self.path / "cleared"
 
+    @property
+    def lock_file(self) -> Path:
+        """The file that the process that trains holds a lock on."""
+        return self.path / "lock"
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for one process that trains; the kernel releases it when the process ends, however it ends.
@@ -130,7 +155,7 @@ class RunFolder:
             UserError: another process holds it.
             MtformerError: the lock's file cannot be written.
         """
-        path = self.path / "lock"
+        path = self.lock_file
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = path.open("a+b", buffering=0)
@@ -181,12 +206,22 @@ class Journal:
     def write(self, values: dict[str, Any]) -> None:
         """Add a line; non-finite numbers become null, as JSON has none.
 
+        Several processes may add lines at once. A last line that was cut off stays unreadable, and alone.
+
         Raises:
             MtformerError: the file cannot be written.
         """
+        line = (json.dumps(finite(values), ensure_ascii=False) + "\n").encode()
         try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(finite(values), ensure_ascii=False) + "\n")
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    line = b"\n" + line
+                while line:  # one call writes it all, unless the disk is full: no line of another process comes between
+                    line = line[os.write(descriptor, line) :]
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 

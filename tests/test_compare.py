@@ -3,7 +3,12 @@
 import csv
 import io
 import json
+import os
+import re
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -136,20 +141,52 @@ def test_tables_agree_with_each_other(place: Project) -> None:
     ]
     for row, system in zip(rows, [system for metric in shown["metrics"] for system in metric["systems"]], strict=True):
         assert float(row["score"]) == pytest.approx(system["score"], rel=1e-5)
-        assert float(row["high"]) - float(row["low"]) == pytest.approx(2 * system["ci"], abs=1e-3)
+        assert [float(row[key]) for key in ("low", "high")] == pytest.approx([system["low"], system["high"]], rel=1e-5)
+        assert 0 <= system["low"] <= system["high"]
+        assert row["metric"] == "TER" or system["high"] <= 100
         assert row["outcome"] == system.get("outcome", "")
     bleu, chrf, ter = (
-        f"{metric['systems'][0]['score']:.2f} ± {metric['systems'][0]['ci']:.2f}" for metric in shown["metrics"]
+        "{score:.2f} ({low:.2f} to {high:.2f})".format_map(metric["systems"][0]) for metric in shown["metrics"]
     )
     markdown = place.mtformer(*command, "markdown").stdout.splitlines()
     assert markdown[:2] == ["| system | BLEU | chrF2 | TER |", "| --- | ---: | ---: | ---: |"]
     assert markdown[2] == f"| a_b.txt | {bleu} | {chrf} | {ter} |"
     latex = place.mtformer(*command, "latex").stdout
-    assert f"a\\_b.txt & {bleu} & {chrf} & {ter} \\\\\n".replace("±", "$\\pm$") in latex
+    assert f"a\\_b.txt & {bleu} & {chrf} & {ter} \\\\\n" in latex
     assert latex.endswith("\\bottomrule\n\\end{tabular}\n")
     written = place.mtformer(*command, "csv", "--output", "table.csv")
     assert written.stdout == ""
     assert list(csv.DictReader((place.folder / "table.csv").read_text(encoding="utf-8").splitlines())) == rows
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_the_commands_of_sacrebleu_print_the_same_numbers(language: str, place: Project) -> None:
+    chinese = ["我吃了一个苹果。", "他买了两本书。", "水很热，不能喝。"]
+    # So many that randomization hardly ever swaps all or none of them.
+    references = 4 * (chinese if language == "zh" else [tgt for _, tgt in PAIRS])
+    changed = [text.replace("了", "的").replace("er", "re") for text in references]
+    shortened = [text[:-3] for text in references]
+    for name, lines in (("ref", references), ("a file", changed), ("b", shortened)):
+        (place.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = ["compare", "a file", "b", "--ref", "ref", "--seed", "7", *QUICK, "--format", "json"]
+    shown = json.loads(place.mtformer(*command).stdout)
+    assert ("--ter-asian-support" in shown["sacrebleu"][0]) == (language == "zh")
+    for test, printed in zip(("bootstrap", "randomization"), shown["sacrebleu"], strict=True):
+        seed, _, *arguments = shlex.split(printed)
+        environment = os.environ | {"SACREBLEU_SEED": seed.removeprefix("SACREBLEU_SEED=")}
+        done = subprocess.run(
+            [sys.executable, "-m", *("sacrebleu", *arguments, "-f", "text", "-w", "4")],
+            capture_output=True,
+            check=True,
+            cwd=place.folder,
+            env=environment,
+        )
+        table = done.stdout.decode()
+        p_values = [metric["systems"][1][f"p_{test}"] for metric in shown["metrics"]]
+        assert re.findall(r"p = ([\d.]+)", table) == [f"{value:.4f}" for value in p_values]
+        for metric in shown["metrics"]:
+            assert metric["signatures"][test] in table
+            assert all(f"{system['score']:.4f}" in table for system in metric["systems"])
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,10 @@ def test_all_numbers_are_those_of_sacrebleus_command_line(chinese: bool, tmp_pat
     others, _ = corpus(60)
     streams = [references] if chinese else [references, others[-40:]]
     options = ["--tokenize", "zh", "--ter-normalized", "--ter-asian-support"] if chinese else []
-    comparison = compare_systems(systems, streams, tgt_lang="zh" if chinese else "de", n_trials=2_000)
-    bootstrap = sacrebleu_cli(tmp_path, streams, systems, "--paired-bs", *options)
-    randomization = sacrebleu_cli(tmp_path, streams, systems, "--paired-ar", "--paired-ar-n", "2000", *options)
+    language = "zh" if chinese else "de"
+    comparison = compare_systems(systems, streams, tgt_lang=language, n_resamples=200, n_trials=400)
+    bootstrap = sacrebleu_cli(tmp_path, streams, systems, "--paired-bs", "--paired-bs-n", "200", *options)
+    randomization = sacrebleu_cli(tmp_path, streams, systems, "--paired-ar", "--paired-ar-n", "400", *options)
 
     found = estimates(comparison)
     assert comparison.systems == ["first", "second", "third"]
@@ -108,9 +109,40 @@ def test_a_difference_in_few_sentences_is_not_significant(n_different: int) -> N
     least = min(1.0, 2 / 2**n_different)
     for metric in comparison.metrics:
         estimate = metric.estimates[1]
-        assert estimate.p_bootstrap is not None and estimate.p_bootstrap >= least
+        assert (estimate.p_bootstrap == 1) == (n_different == 0)  # its own p-value, which has no such floor
         assert estimate.p_randomization == pytest.approx(least, abs=0.02)
         assert (estimate.outcome is Outcome.better) == (n_different == 6)
+
+
+def test_equal_scores_of_different_translations_are_no_difference() -> None:
+    references, systems = corpus(40)
+    spaced = [text.replace(" ", "  ") for text in systems["first"]]
+    comparison = compare_systems(
+        {"a": systems["first"], "b": spaced}, [references], tgt_lang="de", n_resamples=100, n_trials=100
+    )
+    for _, other in (metric.estimates for metric in comparison.metrics):
+        assert (other.difference, other.outcome) == (0, Outcome.unclear)
+        assert (other.p_bootstrap, other.p_randomization) == (1, 1)
+
+
+def test_intervals_stay_on_the_scale() -> None:
+    references, _ = corpus(4)
+    systems = {"a": [*references[:3], "x"], "b": [references[0], "x", "x", "x"]}
+    comparison = compare_systems(systems, [references], tgt_lang="de", n_resamples=100, n_trials=100)
+    beyond = 0
+    for metric in comparison.metrics:
+        for e in metric.estimates:
+            low, high = e.mean - e.ci, e.mean + e.ci
+            beyond += low < 0 or high > 100
+            assert (e.low, e.high) == (max(0, low), high if metric.metric == "TER" else min(100, high))
+    assert beyond
+
+
+def test_only_the_metrics_asked_for_are_tested() -> None:
+    references, systems = corpus(20)
+    whole = compare_systems(systems, [references], tgt_lang="de", n_resamples=50, n_trials=50)
+    found = compare_systems(systems, [references], tgt_lang="de", n_resamples=50, n_trials=50, metrics=["TER"])
+    assert found.metrics == whole.metrics[2:]
 
 
 def test_the_seed_decides_and_the_environment_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_training_prints_a_row_for_each_validation_and_samples_on_request(tmp_pa
     calm = project.mtformer("train", project.config)
     header, first, second, last = rows(calm.stderr)
     assert header == HEADER
-    assert re.fullmatch(r" {7}2 +[\d.]+ +0\.\d+ +\d\.\d{3} +\d\.\d{3} +[\d.]+ +[\d.]+ +[\d,]+  best", first)
+    assert re.fullmatch(r" {7}2 +[\d.]+ +[\d.]+ +\d\.\d{3} +\d\.\d{3} +[\d.]+ +[\d.]+ +[\d,]+  best", first)
     assert second.startswith("       4 ")
     assert last.startswith("stopped at step 4 after ")
     shown = project.mtformer("train", project.config, "--fresh", "--samples", "--set", "eval.n_samples=2")
@@ -135,7 +135,7 @@ def test_on_a_terminal_there_is_one_live_line_above_which_rows_appear(tmp_path: 
     shown = on_a_terminal(project, "train", "config.yaml")
     *live, _ = re.findall(r"\r(\d/6 steps, .*?) *(?=\r)", shown)
     assert "validating" in " ".join(live)
-    pattern = r"\d/6 steps, loss \d\.\d{3}, BLEU [\d.]+, [\d,]+ tokens/s, ETA \d:\d\d \(\d:\d\d with validations\).*"
+    pattern = r"\d/6 steps, loss \d\.\d{3}, BLEU [\d.]+, [\d,]+ tokens/s, ETA [\d:]+ \([\d:]+ with validations\).*"
     assert any(re.fullmatch(pattern, line) for line in live), live
     whole = [line.split("\r")[-1] for line in shown.replace("\r\n", "\n").splitlines()]
     assert whole.count(HEADER) == 1

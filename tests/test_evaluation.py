@@ -144,7 +144,7 @@ def test_the_loss_excludes_what_the_model_cannot_score(bundle: Path, tmp_path: P
 def test_sacrebleu_gives_the_scores_of_the_saved_hypotheses(copied: Project) -> None:
     result = copied.mtformer("eval", "--json", "--beam-size", "1", "--output", "hypotheses.de")
     shown = json.loads(result.stdout)
-    assert shown["sacrebleu"].endswith("--chrf-word-order 2 --tokenize 13a -w 2")
+    assert shown["sacrebleu"].endswith("--tokenize 13a --chrf-word-order 2 -w 2")
     ours = {score["name"]: (score["score"], score["signature"]) for score in shown["scores"]}
     assert rescored(copied, shown["sacrebleu"]) == {name: ours[name] for name in ("BLEU", "chrF2++", "TER")}
 
@@ -165,7 +165,7 @@ def test_sacrebleu_gives_the_same_scores_for_chinese_and_two_references(tmp_path
     }
     for name, lines in texts.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    command = sacrebleu_command(Path("hyp"), ["ref.a", "ref.b"], "zh")
+    command = sacrebleu_command([Path("hyp")], ["ref.a", "ref.b"], "zh", "auto", "--chrf-word-order", "2", "-w", "2")
     scores = all_scores(texts["hyp"], [texts["ref.a"], texts["ref.b"]], "zh")
     expected = {score.name: (round(score.value, 2), score.signature) for score in scores if score.name != "chrF2"}
     assert rescored(Project(tmp_path, tmp_path), command) == expected

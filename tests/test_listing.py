@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import Project, make_project
+from conftest import Project, make_project, training_settings
 
 from mtformer.runs import Journal, RunFolder
 
@@ -28,7 +28,8 @@ def make_run(place: Project, name: str, *lines: dict[str, Any], age: int = 0, **
     source = {"tsv": "pairs.tsv"}
     config = {
         "data": {"src_lang": "en", "tgt_lang": "de", "train": [source], "valid": [source]},
-        "training": SETTINGS | training,
+        "tokenizer": {"vocab_size": 100, "joint": True},
+        "training": training_settings(**(SETTINGS | training)).model_dump(mode="json"),
     }
     folder.config.write_text(yaml.safe_dump(config), encoding="utf-8")
     for line in lines:

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from conftest import Project
@@ -67,13 +68,42 @@ def test_equal_translations_are_called_so(copied: Project) -> None:
     assert len(rows(copied)) == 2
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"scores": {"chrF2": 1.0}},
+        {"hypotheses": ["x"]},
+        {"hypotheses": 5},
+        {"options": {"beam_size": "wide"}},
+        {"step": "last"},
+    ],
+)
+def test_records_of_another_shape_are_skipped(other: dict[str, Any], copied: Project) -> None:
+    evaluate(copied)
+    change(copied, 0, digest="another", **other)
+    assert "best_earlier" not in evaluate(copied)
+    assert len(rows(copied)) == 2
+
+
+def test_a_comparison_that_fails_does_not_lose_the_evaluation(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate(copied)
+    change(copied, 0, digest="another", hypotheses=["falsch"] * 20)
+    monkeypatch.setattr("mtformer.evaluate.record.compare_systems", Mock(side_effect=MemoryError))
+    result = copied.mtformer("eval", "--json")
+    assert result.status == 0
+    assert "this evaluation is not compared with the best earlier one: out of memory" in result.stderr
+    assert "best_earlier" not in json.loads(result.stdout)
+    assert len(rows(copied)) == 2
+
+
 def test_a_damaged_record_and_a_folder_that_cannot_be_written_do_not_stop_eval(
     copied: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate(copied)
     record = copied.config.parent / "evaluations.jsonl"
-    record.write_text('{"step": 1}\n' + record.read_text() + '{"step": 5, "dig')
-    assert "best_earlier" not in evaluate(copied)
+    record.write_text('{"step": 1}\n{"step": 5, "dig')
+    assert "best_earlier" not in evaluate(copied)  # and its own record is readable though it follows half a line
+    assert evaluate(copied, "--beam-size", "1")["best_earlier"]["beam_size"] == 4
     record.unlink()
     record.mkdir()
     result = copied.mtformer("eval")

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,34 @@ def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:
     assert not journal.has_validations()
     journal.write({"step": 2, "valid_loss": 1.0})
     assert journal.has_validations()
+
+
+def test_a_line_after_a_damaged_one_is_readable(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "evaluations.jsonl")
+    journal.path.write_bytes(b'{"step": 1}\n{"step": 2, "hyp')
+    journal.write({"step": 3})
+    journal.write({"step": 4})
+    assert journal.read() == [{"step": 1}, {"step": 3}, {"step": 4}]
+    assert journal.path.read_bytes() == b'{"step": 1}\n{"step": 2, "hyp\n{"step": 3}\n{"step": 4}\n'
+
+
+def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    start = threading.Barrier(4)
+
+    def write(step: int) -> None:
+        start.wait()
+        for _ in range(20):
+            Journal(path).write({"step": step, "hypotheses": [str(step)] * 20_000})
+
+    threads = [threading.Thread(target=write, args=(step,)) for step in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = Journal(path).read()
+    assert sorted(row["step"] for row in rows) == sorted(list(range(4)) * 20)
+    assert all(row["hypotheses"] == [str(row["step"])] * 20_000 for row in rows)
 
 
 def test_metrics_are_read_up_to_where_a_run_is_writing(tmp_path: Path) -> None:

@@ -419,8 +419,8 @@ class EvalConfig(Section):
     """Scores."""
 
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
-    """sacreBLEU's tokenization; `auto`: `zh` for Chinese; `ja-mecab` and `ko-mecab` for Japanese and Korean where
-    `sacrebleu[ja]` or `sacrebleu[ko]` is installed; else `char` for them and for Thai, and `13a`."""
+    """sacreBLEU's tokenization; `auto`: `zh` for Chinese; `char` for Japanese, Korean and Thai; else `13a`. Outside of
+    training, `auto` is `ja-mecab` or `ko-mecab` where `sacrebleu[ja]` or `sacrebleu[ko]` is installed."""
     n_samples: int = Field(default=3, ge=0)
     """Sample translations recorded in `samples.jsonl` at each validation; `train --samples` shows them as well."""
 

@@ -110,7 +110,7 @@ def repeats(text: str, language: str) -> bool:
 
 
 def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:
-    """BLEU of the sentences whose first reference has 1-10 words, 11-20 words and so on; empty buckets are left out."""
+    """BLEU of the sentences whose first reference has 0-10 words, 11-20 words and so on; empty buckets are left out."""
     places: dict[str, list[int]] = {}
     for place, words in enumerate(_words(references[0], tokenize)):
         places.setdefault(_range_of_length(len(words)), []).append(place)

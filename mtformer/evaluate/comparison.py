@@ -12,19 +12,16 @@ from enum import StrEnum
 from typing import Any
 
 from sacrebleu.metrics.base import Metric
-from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
 from mtformer.errors import MtformerError, UserError
-from mtformer.evaluate.metrics import bleu_tokenize
+from mtformer.evaluate.metrics import interval, sacrebleu_metric
 from mtformer.progress import Progress
-from mtformer.text.languages import is_written_with_spaces
+from mtformer.runs import LOWER_IS_BETTER
 
 ALPHA = 0.05  # the level of significance
-
-_LOWER_IS_BETTER = ("TER",)
+COMPARED = ("BLEU", "chrF2", "TER")
 
 
 class Outcome(StrEnum):
@@ -43,7 +40,9 @@ class Estimate:
         system: its name.
         score: on the whole test set, as sacreBLEU gives it.
         mean: of the scores on the resampled test sets.
-        ci: half of the 95 % confidence interval, which is ``mean - ci`` to ``mean + ci``.
+        ci: half of the 95 % confidence interval, as sacreBLEU gives it: ``mean - ci`` to ``mean + ci``.
+        low: the lower end of that interval, or of the metric's scale.
+        high: the upper end.
         difference: the score minus the baseline's; 0 for the baseline.
         outcome: better or worse than the baseline if both tests say so, at the level of ``ALPHA``.
         p_bootstrap: the p-value of the paired bootstrap; None for the baseline.
@@ -54,6 +53,8 @@ class Estimate:
     score: float
     mean: float
     ci: float
+    low: float
+    high: float
     difference: float = 0.0
     outcome: Outcome = Outcome.unclear
     p_bootstrap: float | None = None
@@ -88,7 +89,7 @@ class Comparison:
 
     Attributes:
         n_sentences: the size of the test set.
-        metrics: BLEU, chrF and TER.
+        metrics: those that were asked for.
     """
 
     n_sentences: int
@@ -115,23 +116,25 @@ def compare_systems(
     *,
     tgt_lang: str,
     tokenize: str = "auto",
+    metrics: Sequence[str] = COMPARED,
     n_resamples: int = 1_000,
     n_trials: int = 10_000,
     seed: int = 12_345,
 ) -> Comparison:
     """Test whether systems differ from the first one in BLEU, chrF and TER.
 
-    The numbers are those of ``sacrebleu REFERENCE -i A B --paired-bs`` (or ``--paired-ar``) ``-m bleu chrf ter``, with
-    one exception. Where the translations of two systems differ in k sentences only, swapping all or none of them gives
-    a difference as large as the one observed, so chance alone reaches it with a probability of at least 2^(1-k).
-    sacreBLEU does not count such ties and reports tiny p-values even for two equal systems; here no p-value is below
-    2^(1-k).
+    The numbers are those of sacreBLEU's command line (:func:`~mtformer.evaluate.metrics.sacrebleu_command`), with two
+    exceptions, since sacreBLEU does not count resamples that equal the observed difference. It reports tiny p-values
+    for two equal scores; here they are 1, as every resample is at least as far from 0. And where translations differ in
+    k sentences only, randomization swaps all or none of them with a probability of 2^(1-k), which gives the observed
+    difference: its p-value is never below that.
 
     Args:
         hypotheses: the translations of each system by its name, the baseline first.
         references: one or more references of each sentence: ``references[i][n]`` is the i-th reference of sentence n.
         tgt_lang: decides how words are counted.
         tokenize: sacreBLEU's tokenization for BLEU; ``auto`` goes by the language.
+        metrics: the names of those to test; each costs as much as the next.
         n_resamples: resampled test sets of the paired bootstrap.
         n_trials: trials of approximate randomization.
         seed: of both tests, at least 1; sacreBLEU takes 0 for no seed.
@@ -143,12 +146,12 @@ def compare_systems(
     _require_parallel(hypotheses, references)
     streams = [list(stream) for stream in references]
     systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
-    metrics = _metrics(streams, tgt_lang, tokenize)
     baseline = systems[0][1]
     floors = [_least_p_value(baseline, texts) for _, texts in systems]
     compared = []
     with _seeded(seed), Progress("testing", 2 * len(metrics), unit="tests") as progress:
-        for metric in metrics:  # one by one, for the progress: each test starts from the seed again
+        for chosen in metrics:  # one by one, for the progress: each test starts from the seed again
+            metric = sacrebleu_metric(chosen, tgt_lang, tokenize, references=streams)
             signatures, results = [], []
             for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):
                 name, signature, found = _run_test(systems, metric, kind, n_samples)
@@ -188,16 +191,6 @@ def _require_parallel(hypotheses: Mapping[str, Sequence[str]], references: Seque
             raise UserError(f"{name} has {len(texts):,} lines, the reference has {n_sentences:,}")
 
 
-def _metrics(references: list[list[str]], tgt_lang: str, tokenize: str) -> list[Metric]:
-    """Return the metrics as they are reported for the target language."""
-    unspaced = not is_written_with_spaces(tgt_lang)
-    return [
-        BLEU(tokenize=bleu_tokenize(tokenize, tgt_lang), references=references),
-        CHRF(references=references),
-        TER(normalized=unspaced, asian_support=unspaced, references=references),
-    ]
-
-
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Set the seed of sacreBLEU's tests, which it reads from the environment."""
@@ -214,7 +207,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _least_p_value(baseline: Sequence[str], other: Sequence[str]) -> float:
-    """Return the least p-value that the number of different translations allows."""
+    """Return the least p-value of randomization that the number of different translations allows."""
     n_different = sum(ours != theirs for ours, theirs in zip(baseline, other, strict=True))
     return min(1.0, 2.0 ** (1 - n_different))
 
@@ -226,15 +219,16 @@ def _estimates(
     estimates: list[Estimate] = []
     for name, floor, bs, ar in zip(names, floors, bootstrap, randomization, strict=True):
         score, mean, ci = (float(value) for value in (bs.score, bs.mean, bs.ci))
+        low, high = interval(metric, mean, ci)
         if not estimates:  # the baseline
-            estimates.append(Estimate(name, score, mean, ci))
+            estimates.append(Estimate(name, score, mean, ci, low, high))
             continue
         difference = score - estimates[0].score
-        p_bootstrap, p_randomization = max(floor, bs.p_value), max(floor, ar.p_value)
+        p_bootstrap, p_randomization = (bs.p_value, max(floor, ar.p_value)) if difference else (1.0, 1.0)
         outcome = Outcome.unclear
         if max(p_bootstrap, p_randomization) < ALPHA:
-            outcome = Outcome.better if (difference > 0) != (metric in _LOWER_IS_BETTER) else Outcome.worse
-        estimates.append(Estimate(name, score, mean, ci, difference, outcome, p_bootstrap, p_randomization))
+            outcome = Outcome.better if (difference > 0) != (metric.lower() in LOWER_IS_BETTER) else Outcome.worse
+        estimates.append(Estimate(name, score, mean, ci, low, high, difference, outcome, p_bootstrap, p_randomization))
     return estimates
 
 

@@ -42,7 +42,7 @@ def _sections(result: SystemsComparison, coloured: bool) -> Iterator[str]:
             estimate.system,
             metric.metric,
             f"{estimate.score:.2f}",
-            f"{estimate.mean - estimate.ci:.2f} to {estimate.mean + estimate.ci:.2f}",
+            f"{estimate.low:.2f} to {estimate.high:.2f}",
             "" if estimate.p_bootstrap is None else f"{estimate.difference:+.2f}",
             _p_value(estimate.p_bootstrap),
             _p_value(estimate.p_randomization),
@@ -57,6 +57,8 @@ def _sections(result: SystemsComparison, coloured: bool) -> Iterator[str]:
         yield as_text(header, [_group_row(result, i) for i in range(len(result.groups))])
     yield "\n".join(comparison.verdicts())
     yield "\n".join(f"{metric.metric}: {metric.signature}" for metric in comparison.metrics)
+    if result.commands:
+        yield "\n".join(["The same numbers from sacreBLEU:", *result.commands])
     for system, differences in result.differences.items():
         for difference in differences:
             yield "\n".join(_sentence(result, system, difference, coloured))
@@ -93,7 +95,7 @@ def _long_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
     for metric in result.comparison.metrics:
         for e in metric.estimates:
             is_tested = e.p_bootstrap is not None
-            numbers = [e.score, None, e.mean - e.ci, e.mean + e.ci, e.difference if is_tested else None]
+            numbers = [e.score, None, e.low, e.high, e.difference if is_tested else None]
             cells = map(_number, [*numbers, e.p_bootstrap, e.p_randomization])
             rows.append([e.system, "1", metric.metric, *cells, str(e.outcome) if is_tested else ""])
         for group in result.groups:
@@ -120,7 +122,7 @@ def _wide_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
 
 def _cell(estimate: Estimate) -> str:
     star = "" if estimate.outcome is Outcome.unclear else "*"
-    return f"{estimate.score:.2f} ± {estimate.ci:.2f}{star}"
+    return f"{estimate.score:.2f}{star} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
 def _group_row(result: SystemsComparison, place: int) -> list[str]:
@@ -133,8 +135,8 @@ def _notes(result: SystemsComparison, prefix: str) -> str:
     """Explain the cells of the wide table."""
     comparison, test_set = result.comparison, result.test_set
     notes = [
-        f"{comparison.n_sentences:,} sentences of {test_set.name}. ± is half of the 95 % confidence interval; * marks "
-        f"systems that differ from {comparison.systems[0]} (p < 0.05 in both tests).",
+        f"{comparison.n_sentences:,} sentences of {test_set.name}. In parentheses: 95 % confidence intervals. "
+        f"* marks systems that differ from {comparison.systems[0]} (p < 0.05 in both tests).",
         *(["Of several seeds: mean ± standard deviation."] if result.groups else []),
         *(f"{metric.metric}: {metric.signature}" for metric in comparison.metrics),
     ]
@@ -171,6 +173,7 @@ def _to_dict(result: SystemsComparison) -> dict[str, Any]:
             ]
             for system, differences in result.differences.items()
         },
+        **({"sacrebleu": result.commands} if result.commands else {}),
     }
 
 
@@ -185,6 +188,8 @@ def _metric_dict(metric: MetricComparison) -> dict[str, Any]:
                 "score": estimate.score,
                 "mean": estimate.mean,
                 "ci": estimate.ci,
+                "low": estimate.low,
+                "high": estimate.high,
                 **(
                     {}
                     if estimate.p_bootstrap is None

@@ -77,7 +77,10 @@ def evaluate_model(
         results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
         total = _with_comet(total, from_comet, comet)
     header, named = bundle.header, whole.sacrebleu_arguments
-    command = sacrebleu_command(output, named, header.tgt_lang, header.bleu_tokenize) if output and named else None
+    command = None
+    if output and named:
+        options = "--chrf-word-order", "2", "-w", "2"
+        command = sacrebleu_command([output], named, header.tgt_lang, header.bleu_tokenize, *options)
     evaluation = Evaluation(ScoredModel.of(path, bundle, translator), hypotheses, results, total, command)
     run = RunFolder(path.parent)
     if not run.config.is_file():

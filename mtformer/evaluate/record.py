@@ -4,16 +4,41 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from mtformer.bundle import Header
 from mtformer.errors import MtformerError
 from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.results import EarlierEvaluation, Evaluation
 from mtformer.evaluate.testsets import EvalSet
 from mtformer.runs import Journal, RunFolder
+from mtformer.search import SearchOptions
 
 log = logging.getLogger(__name__)
 
 _THIS, _BEST = "this evaluation", "the best earlier one"
+
+
+class _Record(BaseModel):
+    """A line of ``evaluations.jsonl``.
+
+    Attributes:
+        step: of the training that the model is from; 0 if it does not say.
+        digest: of the model's bundle.
+        options: the search options.
+        fingerprint: of the text.
+        scores: by the name of the metric.
+        hypotheses: the translations, one for each source.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    step: int
+    digest: str
+    options: SearchOptions
+    fingerprint: str
+    scores: dict[str, float]
+    hypotheses: list[str]
 
 
 def compare_and_record(
@@ -22,47 +47,65 @@ def compare_and_record(
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
     An evaluation of the same model with the same search is the same evaluation: it is neither compared nor added again.
-    A folder that cannot be read or written costs a warning, not the evaluation.
+    Whatever fails costs a warning, not the evaluation, which may have taken hours.
 
     Returns:
         The best earlier one, or None if there is none.
     """
+    model, total = evaluation.model, evaluation.total
+    ours = _Record(
+        step=model.step or 0,
+        digest=model.digest,
+        options=model.options,
+        fingerprint=total.fingerprint,
+        scores={score.name: round(score.value, 2) for score in total.scores},
+        hypotheses=evaluation.hypotheses,
+    )
     journal = Journal(folder.evaluations)
-    model = evaluation.model
-    identity = {"digest": model.digest, "options": model.options.model_dump(mode="json")}
     try:
-        recorded = [row for row in journal.read() if _is_of(row, evaluation)]
-        others = [row for row in recorded if any(row[key] != value for key, value in identity.items())]
+        recorded = [record for row in journal.read() if (record := _parsed(row)) and _is_comparable(record, ours)]
+        others = [record for record in recorded if (record.digest, record.options) != (ours.digest, ours.options)]
         if len(others) == len(recorded):
-            journal.write(
-                {
-                    "step": model.step or 0,
-                    **identity,
-                    "fingerprint": evaluation.total.fingerprint,
-                    "scores": {score.name: round(score.value, 2) for score in evaluation.total.scores},
-                    "hypotheses": evaluation.hypotheses,
-                }
-            )
+            journal.write(ours.model_dump(mode="json"))
     except MtformerError as error:
         log.warning("this evaluation is not recorded: %s", error)
         return None
     if not others:
         return None
-    best = max(others, key=lambda row: row["scores"]["BLEU"])
-    verdict = _verdict(best["hypotheses"], evaluation.hypotheses, texts, header)
-    return EarlierEvaluation(best["step"], best["options"]["beam_size"], best["scores"]["BLEU"], verdict)
+    best = max(others, key=lambda record: record.scores["BLEU"])
+    try:
+        verdict = _verdict(best.hypotheses, ours.hypotheses, texts, header)
+    except (MtformerError, MemoryError) as error:
+        log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
+        return None
+    return EarlierEvaluation(best.step, best.options.beam_size, best.scores["BLEU"], verdict)
 
 
-def _is_of(row: dict[str, Any], evaluation: Evaluation) -> bool:
-    """Tell whether a row of the record is about the text of ``evaluation``."""
-    keys = {"digest", "options", "fingerprint", "scores", "hypotheses"}
-    return keys <= row.keys() and row["fingerprint"] == evaluation.total.fingerprint
+def _parsed(row: dict[str, Any]) -> _Record | None:
+    """Return a line of the record, or None if it is not one of this version."""
+    try:
+        return _Record.model_validate(row)
+    except ValidationError:
+        return None
+
+
+def _is_comparable(record: _Record, ours: _Record) -> bool:
+    """Tell whether a record is about the same text as ``ours``."""
+    return (
+        record.fingerprint == ours.fingerprint
+        and len(record.hypotheses) == len(ours.hypotheses)
+        and "BLEU" in record.scores
+    )
 
 
 def _verdict(earlier: Sequence[str], ours: Sequence[str], texts: EvalSet, header: Header) -> str:
     if list(earlier) == list(ours):
         return f"{_THIS} has the same translations as {_BEST}"
     found = compare_systems(
-        {_BEST: earlier, _THIS: ours}, texts.references, tgt_lang=header.tgt_lang, tokenize=header.bleu_tokenize
+        {_BEST: earlier, _THIS: ours},
+        texts.references,
+        tgt_lang=header.tgt_lang,
+        tokenize=header.bleu_tokenize,
+        metrics=("BLEU",),
     )
     return found.verdicts()[0]

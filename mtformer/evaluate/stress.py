@@ -1,4 +1,4 @@
-"""Robustness: what becomes of the translations when the source text is not as clean as a test set."""
+"""Robustness: how translations change when the source text is not as clean as a test set."""
 
 import json
 import random
@@ -181,7 +181,7 @@ def _percent(share: float | None) -> str:
 
 @dataclass(frozen=True)
 class StressResult:
-    """How a model bears perturbed text.
+    """How a model handles perturbed text.
 
     Attributes:
         model: what was scored.

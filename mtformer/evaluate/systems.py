@@ -1,18 +1,19 @@
 """Compare models and files of translations on one test set."""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Unpack
-
-import yaml
+from typing import Unpack
 
 from mtformer.bundle import Bundle, load_bundle
+from mtformer.config import Config
 from mtformer.errors import UserError
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
+from mtformer.evaluate.metrics import sacrebleu_command
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.runs import RunFolder
@@ -63,6 +64,8 @@ class SystemsComparison:
         comparison: the scores and tests.
         groups: several runs of one config with different seeds.
         differences: by system, the sentences that it translates most differently from the baseline.
+        commands: how sacreBLEU computes the numbers, by bootstrap and by randomization; none where a model has
+            translated, or no file has the references.
     """
 
     test_set: EvalSet
@@ -70,6 +73,7 @@ class SystemsComparison:
     comparison: Comparison
     groups: list[SeedGroup]
     differences: dict[str, list[SentenceDifference]]
+    commands: list[str]
 
 
 def compare_paths(
@@ -129,7 +133,15 @@ def compare_paths(
         other: largest_differences(hypotheses[baseline], hypotheses[other], test_set.references, n_sentences)
         for other in others
     }
-    return SystemsComparison(test_set, languages.tgt_lang, comparison, _seed_groups(systems, comparison), differences)
+    groups = _seed_groups(systems, comparison)
+    commands = []
+    if not models and test_set.sacrebleu_arguments:
+        files = [system.path for system in systems]
+        for test, n in (("bs", n_resamples), ("ar", n_trials)):
+            options = f"--paired-{test}", f"--paired-{test}-n", str(n)
+            command = sacrebleu_command(files, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)
+            commands.append(f"SACREBLEU_SEED={seed} {command}")
+    return SystemsComparison(test_set, languages.tgt_lang, comparison, groups, differences, commands)
 
 
 def _read_systems(paths: Sequence[Path]) -> list[System]:
@@ -207,7 +219,9 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
                 raise UserError(f"the reference {path} is empty")
             if len(stream) != len(streams[0]):
                 raise UserError(f"{references[0]} has {len(streams[0]):,} lines, {path} has {len(stream):,}")
-        test_set = EvalSet(str(references[0]), [""] * len(streams[0]), streams, list(references))
+        test_set = EvalSet(
+            str(references[0]), [""] * len(streams[0]), streams, list(references), tuple(map(str, references))
+        )
     elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:
@@ -228,12 +242,12 @@ def _read_hypotheses(system: System, test_set: EvalSet) -> list[str]:
 
 def _seed_groups(systems: Sequence[System], comparison: Comparison) -> list[SeedGroup]:
     """Find the runs that differ in their seeds only, by the ``config.yaml`` beside their bundles."""
-    found: dict[str, dict[Any, str]] = defaultdict(dict)
+    found: dict[str, dict[int, str]] = defaultdict(dict)
     for system in systems:
         if system.bundle and (config := _read_config(system.path.parent)):
-            training = dict(config["training"])
-            seed = training.pop("seed")
-            found[yaml.safe_dump(config | {"training": training})].setdefault(seed, system.name)
+            unseeded = config.model_dump(mode="json", exclude={"run": True, "provenance": True, "training": {"seed"}})
+            key = json.dumps([unseeded, config.provenance.fingerprints])
+            found[key].setdefault(config.training.seed, system.name)
     scores = {
         metric.metric: {estimate.system: estimate.score for estimate in metric.estimates}
         for metric in comparison.metrics
@@ -246,13 +260,11 @@ def _seed_groups(systems: Sequence[System], comparison: Comparison) -> list[Seed
     return groups
 
 
-def _read_config(run: Path) -> dict[str, Any] | None:
-    """Read what determines a run, without its name and the circumstances; None if there is no config."""
+def _read_config(run: Path) -> Config | None:
+    """Read the config of a run; None if there is none of this version."""
     try:
-        config = yaml.safe_load(RunFolder(run).config.read_text(encoding="utf-8"))
-        fingerprints = config["provenance"]["fingerprints"]
-        return {k: v for k, v in config.items() if k not in ("run", "provenance")} | {"fingerprints": fingerprints}
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        return RunFolder(run).read_config(Config)
+    except UserError:
         return None
 
 

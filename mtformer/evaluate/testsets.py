@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-import yaml
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
@@ -136,15 +135,15 @@ def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
 
 def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
     """Read the test sets that the config of the bundle's run names."""
-    path = RunFolder(bundle.parent).config
-    if not path.is_file():
+    folder = RunFolder(bundle.parent)
+    if not folder.config.is_file():
         raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {_HOW_TO_NAME_ONE}")
     try:
-        config = Config.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, yaml.YAMLError):
-        raise UserError(f"{path} is not the config of a run of this version: {_HOW_TO_NAME_ONE}") from None
+        config = folder.read_config(Config)
+    except UserError as error:
+        raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
     if not config.data.test:
-        raise UserError(f"{path} names no test set (data.test): {_HOW_TO_NAME_ONE}")
+        raise UserError(f"{folder.config} names no test set (data.test): {_HOW_TO_NAME_ONE}")
     try:
         return [_from_source(source, src_lang, tgt_lang) for source in config.data.test]
     except UserError as error:

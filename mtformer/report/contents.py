@@ -9,14 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from safetensors import SafetensorError, safe_open
 
 from mtformer.config import ResolvedConfig
 from mtformer.errors import UserError
-from mtformer.runs import RunFolder
+from mtformer.runs import LOWER_IS_BETTER, RunFolder
 
-_LOWER_IS_BETTER = ("loss", "ter")
 _MOST_POINTS = 1_000  # of a curve; more than a screen has pixels for
 
 
@@ -75,7 +73,7 @@ class Contents:
     @cached_property
     def best(self) -> dict[str, Any] | None:
         """The validation whose model is in the bundle; None before the first one."""
-        sign = -1 if self.metric in _LOWER_IS_BETTER else 1
+        sign = -1 if self.metric in LOWER_IS_BETTER else 1
 
         def rank(line: dict[str, Any]) -> tuple[float, float]:
             loss = line["valid_loss"]
@@ -141,12 +139,7 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
     folder = RunFolder(path)
     if not folder.config.is_file():
         raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
-    try:
-        config = ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UserError(f"cannot read {folder.config}: {error.strerror}") from error
-    except (ValueError, yaml.YAMLError):
-        raise UserError(f"{folder.config} is not the config of a run of this version of mtformer") from None
+    config = folder.read_config(ResolvedConfig)
     samples = sorted(folder.read_samples(), key=lambda line: line["step"])
     return Contents(
         folder,
@@ -176,7 +169,7 @@ def _parameters(bundle: Path) -> dict[str, int]:
 def is_locked(folder: RunFolder) -> bool:
     """Return whether a process trains in ``folder``; False where the file system cannot tell."""
     try:
-        with (folder.path / "lock").open("rb") as file:
+        with folder.lock_file.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

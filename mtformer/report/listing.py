@@ -8,10 +8,9 @@ from typing import Any
 
 from mtformer.errors import UserError
 from mtformer.report.contents import Contents, gather, is_locked
-from mtformer.runs import RunFolder, limit_reached, out_of_patience
+from mtformer.runs import METRIC_NAMES, RunFolder, limit_reached, out_of_patience
 from mtformer.tables import as_text
 
-_SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss"}
 _ROUNDING = 0.05  # of the seconds in metrics.jsonl
 
 
@@ -85,7 +84,7 @@ def _row(listed: ListedRun) -> list[str]:
         cells[2:] = [
             f"{shown['src_lang']}-{shown['tgt_lang']}",
             f"{shown['step']:,}{of}",
-            "" if best is None else f"{_SHOWN_AS[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
+            "" if best is None else f"{METRIC_NAMES[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
             "" if best is None else f"{shown['best_step']:,}",
             f"{shown['minutes']:.1f}",
         ]

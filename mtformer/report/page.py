@@ -17,15 +17,15 @@ from mtformer.report.results import (
     attention_data,
     attention_figure,
     best_and_worst,
-    interval,
+    interval_of,
     test_set_charts,
     test_set_scores,
 )
 from mtformer.report.test_set import TestSet
+from mtformer.runs import METRIC_NAMES
 
 ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 
-SHOWN_AS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
 _MOST_SAMPLED_STEPS = 200
 
 
@@ -95,11 +95,11 @@ def _tiles(run: Contents, result: TestSet | None) -> Html:
     tiles = []
     if result:
         first = result.scores[0]
-        tiles.append(tile(f"test {first.name}", f"{first.value:.2f}", f"95 % interval {interval(first)}"))
+        tiles.append(tile(f"test {first.name}", f"{first.value:.2f}", f"95 % interval {interval_of(first)}"))
     if best := run.best:
         metric = f"valid_{run.metric}"
         at = f"at step {best['step']:,}"
-        tiles.append(tile(f"best validation {SHOWN_AS[run.metric]}", score(metric, best[metric]), at))
+        tiles.append(tile(f"best validation {METRIC_NAMES[run.metric]}", score(metric, best[metric]), at))
         if run.metric != "loss" and best["valid_loss"] is not None:
             perplexity = f"perplexity {best['valid_perplexity']:.2f} {at}" if "valid_perplexity" in best else at
             tiles.append(tile("validation loss", f"{best['valid_loss']:.3f}", perplexity))
@@ -118,7 +118,7 @@ def _curves(run: Contents, charts: list[dict[str, Any]]) -> Html:
     if not charts:
         return element("p", f"{run.folder.metrics.name} has no line yet.")
     named = [key.removeprefix("valid_") for key in run.validations[0]] if run.validations else []
-    metrics = [name for name in named if name in SHOWN_AS]
+    metrics = [name for name in named if name in METRIC_NAMES]
     rows = [
         [
             f"{line['step']:,}" + (" ★" if line is run.best else ""),
@@ -127,7 +127,7 @@ def _curves(run: Contents, charts: list[dict[str, Any]]) -> Html:
         ]
         for line in run.validations
     ]
-    head = ["step", "minutes", *(SHOWN_AS[name] for name in metrics)]
+    head = ["step", "minutes", *(METRIC_NAMES[name] for name in metrics)]
     numbers = table(head, rows, numbers=range(len(head)))
     return joined(
         [
@@ -156,7 +156,7 @@ def _samples_data(run: Contents) -> dict[str, Any]:
 
 def _step_label(step: int, line: Mapping[str, Any]) -> str:
     shown = [
-        f"{SHOWN_AS[name]} {score(key, line[key])}"
+        f"{METRIC_NAMES[name]} {score(key, line[key])}"
         for name in ("bleu", "loss")
         for key in [f"valid_{name}"]
         if key in line
@@ -272,7 +272,7 @@ def _settings(run: Contents) -> Html:
         ("label smoothing", training.label_smoothing),
         ("gradient clipping", training.max_grad_norm),
         ("weight average", training.ema_decay or "none"),
-        ("best model by", f"validation {SHOWN_AS[run.metric]}"),
+        ("best model by", f"validation {METRIC_NAMES[run.metric]}"),
         ("seed", training.seed),
         ("search", f"beam size {search.beam_size}, length penalty {search.length_penalty:g}"),
     ]

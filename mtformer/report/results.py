@@ -6,7 +6,7 @@ from typing import Any
 
 from mtformer.evaluate.analysis import Bucket
 from mtformer.evaluate.differences import mark_differences
-from mtformer.evaluate.metrics import Score
+from mtformer.evaluate.metrics import Score, interval
 from mtformer.explain.trace import Trace
 from mtformer.report.contents import Contents
 from mtformer.report.elements import Html, element, facts, joined, sentence_card, table
@@ -18,16 +18,17 @@ LEGEND = Html(
 )
 
 
-def interval(score: Score) -> str:
+def interval_of(score: Score) -> str:
     """Format the 95 % confidence interval of a score that was bootstrapped."""
-    mean, ci = score.details["mean"], score.details["ci"]
-    return f"{mean - ci:.2f} to {mean + ci:.2f}"
+    low, high = interval(score.name, score.details["mean"], score.details["ci"])
+    return f"{low:.2f} to {high:.2f}"
 
 
 def test_set_scores(result: TestSet) -> Html:
     """Return the scores of the whole test set."""
     rows = [
-        [score.name, f"{score.value:.2f}", interval(score), element("code", score.signature)] for score in result.scores
+        [score.name, f"{score.value:.2f}", interval_of(score), element("code", score.signature)]
+        for score in result.scores
     ]
     words = next(score.details for score in result.scores if score.name == "BLEU")
     about: list[tuple[object, object]] = [

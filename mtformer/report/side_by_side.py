@@ -11,9 +11,10 @@ from mtformer.progress import clock
 from mtformer.report.contents import Contents, differing_settings
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
 from mtformer.report.elements import Html, element, joined, section, table
-from mtformer.report.page import ASSETS, SHOWN_AS, describe_state, footer, score, short
-from mtformer.report.results import interval
+from mtformer.report.page import ASSETS, describe_state, footer, score, short
+from mtformer.report.results import interval_of
 from mtformer.report.test_set import TestSet
+from mtformer.runs import METRIC_NAMES
 
 
 def render_side_by_side(
@@ -56,7 +57,7 @@ def _test_scores(results: Sequence[TestSet | None], names: Sequence[str], compar
         return Html()
     metrics = [score.name for score in known[0][1].scores]
     rows = [
-        [name, *(joined([f"{score.value:.2f}", element("small", interval(score))]) for score in result.scores)]
+        [name, *(joined([f"{score.value:.2f}", element("small", interval_of(score))]) for score in result.scores)]
         for name, result in known
     ]
     head = ["run", *(f"test {metric}" for metric in metrics)]
@@ -75,11 +76,11 @@ def _test_scores(results: Sequence[TestSet | None], names: Sequence[str], compar
 
 def _validation_scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:
     metrics = [
-        metric for metric in SHOWN_AS if any(f"valid_{metric}" in line for run in runs for line in run.validations)
+        metric for metric in METRIC_NAMES if any(f"valid_{metric}" in line for run in runs for line in run.validations)
     ]
     head = [
         "run",
-        *(f"validation {SHOWN_AS[metric]}" for metric in metrics),
+        *(f"validation {METRIC_NAMES[metric]}" for metric in metrics),
         "at step",
         "steps",
         "time",

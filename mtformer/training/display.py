@@ -7,12 +7,11 @@ from contextlib import contextmanager
 
 from mtformer import logs
 from mtformer.progress import clock
+from mtformer.runs import METRIC_NAMES
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.validation import Validation
 
 log = logging.getLogger(__name__)
-
-METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "valid loss"}
 
 
 class Pace:
@@ -74,7 +73,8 @@ def live_note(running: RunningLoss, metric: str, best: float | None, eta: tuple[
     metrics = running.metrics()
     parts = [f"loss {metrics['train_loss']:.3f}"]
     if best is not None:
-        parts.append(f"{METRIC_NAMES[metric]} {best:.{_decimals(metric)}f}")
+        name = "valid loss" if metric == "loss" else METRIC_NAMES[metric]  # beside that of training
+        parts.append(f"{name} {best:.{_decimals(metric)}f}")
     parts.append(f"{metrics['tokens_per_second']:,.0f} tokens/s")
     training, everything = eta
     parts.append(f"ETA {clock(training)}" + ("" if everything is None else f" ({clock(everything)} with validations)"))

@@ -19,7 +19,7 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
 from mtformer.report.writing import refresh_report
-from mtformer.runs import Journal, RunFolder, limit_reached, out_of_patience
+from mtformer.runs import LOWER_IS_BETTER, Journal, RunFolder, limit_reached, out_of_patience
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
     Checkpoint,
@@ -44,7 +44,6 @@ log = logging.getLogger(__name__)
 
 _ADVICE = "A smaller training.learning_rate or more training.warmup_steps usually help"
 _MOST_SKIPPED_IN_A_ROW = 20  # more are no accident of the data
-_LOWER_IS_BETTER = ("loss", "ter")
 
 
 class Trainer:
@@ -325,7 +324,7 @@ class Trainer:
         result = self.validator.validate(self.model, self.ranks)
         state = self.state
         metric = self.settings.early_stopping_metric
-        value = result.scores[metric] * (-1 if metric in _LOWER_IS_BETTER else 1)
+        value = result.scores[metric] * (-1 if metric in LOWER_IS_BETTER else 1)
         score = Score(value, result.loss, state.step)
         better = math.isfinite(value) and (state.best is None or score.rank > state.best.rank)
         if better:

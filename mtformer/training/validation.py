@@ -67,7 +67,8 @@ class Validator:
             log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
         if not len(self._corpus):
             raise UserError("every validation pair has an empty or overlong side (data.max_length)")
-        self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang)
+        # Without MeCab: which model is the best must not depend on what happens to be installed.
+        self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang, with_mecab=False)
         every = max(1, len(pairs) // max(1, config.eval.n_samples))
         self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
 
