@@ -1,5 +1,6 @@
 """The page of a run, and of several side by side."""
 
+import gzip
 import json
 import re
 import shutil
@@ -336,6 +337,92 @@ def test_a_run_given_twice_is_refused(trained: Project, run: Path) -> None:
     assert not (run.parent / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "told"),
+    [
+        ("samples.jsonl", {"step": 5, "samples": [{"src": "a", "hyp": "b"}]}, "samples.0.ref: Field required"),
+        ("samples.jsonl", {"step": 5, "samples": None}, "samples: Input should be a valid list"),
+        ("starts.jsonl", {"step": 5, "data": {"pairs": 3}}, "seconds: Field required"),
+        ("metrics.jsonl", {"step": 5}, "epoch: Field required"),
+        ("metrics.jsonl", {"step": 5, "epoch": 1, "seconds": 2.0, "lr": "low"}, "lr: Input should be a valid number"),
+    ],
+)
+def test_lines_of_another_shape_are_an_error_in_one_sentence(
+    trained: Project, run: Path, name: str, line: dict[str, Any], told: str
+) -> None:
+    with (run / name).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    result = trained.mtformer("report", "--no-test", run)
+    assert (result.status, result.stdout) == (2, "")
+    expected = f"Error: {run / name}: the line of step 5 is not one that mtformer writes ({told}): delete it\n"
+    assert result.stderr == expected
+    [listed] = json.loads(trained.mtformer("runs", run, "--json").stdout)
+    assert (listed["state"], f"Error: {listed['problem']}\n") == ("damaged", expected)
+
+
+# Long runs
+
+
+def test_a_long_run_has_a_page_of_two_megabytes_that_says_what_it_leaves_out(trained: Project, run: Path) -> None:
+    metrics = []
+    for step in range(1, 2_001):
+        shared = {"step": step, "epoch": 0, "seconds": float(step)}
+        noise = step * 0.123456789 % 1
+        metrics.append(shared | dict.fromkeys(("train_loss", "lr", "tokens_per_second", "grad_norm"), noise))
+        metrics.append(shared | {"valid_loss": 3 - step / 1_000, "valid_bleu": noise, "valid_perplexity": noise})
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics))
+    sample = {"src": "the red house " * 8, "ref": "das rote Haus " * 8, "hyp": "das grüne Haus " * 8}
+    lines = (json.dumps({"step": step, "samples": [sample] * 20}) + "\n" for step in range(1, 2_001))
+    (run / "samples.jsonl").write_text("".join(lines), encoding="utf-8")
+    (run / "starts.jsonl").unlink()
+    page = run / "report.html"
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    assert 400_000 < page.stat().st_size <= 2_000_000
+    text, data = page.read_text(encoding="utf-8"), page_data(page)
+    n_steps, n_points = len(data["samples"]["steps"]), len(data["charts"][0]["series"][0]["points"])
+    assert 20 < n_steps < 200
+    assert data["samples"]["steps"][-1].startswith("step 2,000 ")
+    assert f"Shown are {n_steps} of 2,000 validations and 20 of 20 sentences; samples.jsonl has all." in text
+    assert re.search(
+        rf"Of long curves, about ({n_points}|{n_points - 1}) points are drawn; metrics.jsonl has all", text
+    )
+    n_rows = text.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr>")
+    assert f"{n_rows:,} of 2,000 validations as a table; metrics.jsonl has all" in text
+    best = max(metrics, key=lambda line: -line.get("valid_loss", 9))
+    assert f'<td class="number">{best["step"]:,} ★</td>' in text
+
+
+def test_a_page_may_be_compressed(trained: Project, run: Path) -> None:
+    page = run.parent / "page.html.gz"
+    result = trained.mtformer("report", "--no-test", run, "--output", page)
+    assert (result.status, result.stdout) == (0, f"{page}\n"), result.stderr
+    assert gzip.decompress(page.read_bytes()).startswith(b"<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, "threads give the same weights."),
+        ({"max_minutes": 5}, "Not so here: the time limit (training.max_minutes) ends another run at another step"),
+        ({"changes": True}, "Not so here: settings were changed when the run was resumed"),
+    ],
+)
+def test_it_promises_the_same_weights_only_where_it_can(
+    trained: Project, run: Path, change: dict[str, Any], told: str
+) -> None:
+    config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    config["training"] |= {key: value for key, value in change.items() if key == "max_minutes"}
+    if "changes" in change:
+        config["provenance"]["changes"] = [{"step": 9, "key": "training.max_steps", "old": 9, "new": 1_500}]
+    (run / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert told in text
+    assert ("Expect similar scores" in text) == bool(change)
+    versions = config["provenance"]["versions"]
+    assert f"# with mtformer {versions['mtformer']}, python {versions['python']}\npip install " in text
+
+
 # While training
 
 
@@ -355,7 +442,9 @@ def test_training_goes_on_where_the_page_cannot_be_written(project: Project) -> 
     page.mkdir(parents=True)
     result = project.mtformer("train", project.config, "--set", "training.report=true")
     assert result.status == 0, result.stderr
-    assert "the report was not written: cannot write runs/config/report.html: it is not a regular file" in result.stderr
+    assert (
+        "the report was not written: cannot write runs/config/report.html: it is a folder, not a file" in result.stderr
+    )
     assert (page.parent / "model.safetensors").is_file()
 
 

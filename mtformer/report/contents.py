@@ -13,9 +13,8 @@ from safetensors import SafetensorError, safe_open
 
 from mtformer.config import ResolvedConfig
 from mtformer.errors import UserError
+from mtformer.report.shapes import MetricsLine, SamplesLine, StartsLine, checked
 from mtformer.runs import LOWER_IS_BETTER, RunFolder
-
-_MOST_POINTS = 1_000  # of a curve; more than a screen has pixels for
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Contents:
     @property
     def minutes(self) -> float:
         """The time of training until :attr:`step`, validations included."""
-        return self.metrics[-1].get("seconds", 0.0) / 60 if self.metrics else 0.0
+        return self.metrics[-1]["seconds"] / 60 if self.metrics else 0.0
 
     @property
     def total_steps(self) -> int | None:
@@ -119,11 +118,9 @@ class Contents:
         return (model["src_vocab_size"], model["tgt_vocab_size"]) if model else None
 
     def curve(self, key: str) -> list[Point]:
-        """Return the values of ``key`` over the steps; of very many, every n-th and the last."""
-        lines = [line for line in self.metrics if line.get(key) is not None]
-        every = math.ceil(len(lines) / _MOST_POINTS) or 1
-        kept = lines[::every] + (lines[-1:] if (len(lines) - 1) % every else [])
-        return [Point(int(line["step"]), line.get("seconds", 0.0) / 60, float(line[key])) for line in kept]
+        """Return the values of ``key`` over the steps."""
+        lines = (line for line in self.metrics if line.get(key) is not None)
+        return [Point(line["step"], line["seconds"] / 60, float(line[key])) for line in lines]
 
 
 def gather(path: Path, *, is_training: bool | None = None) -> Contents:
@@ -134,19 +131,19 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         is_training: whether the run goes on, where that is known; else the lock of the folder tells.
 
     Raises:
-        UserError: ``path`` is not the folder of a run of this version.
+        UserError: ``path`` is not the folder of a run of this version, or has lines of another shape in a journal.
     """
     folder = RunFolder(path)
     if not folder.config.is_file():
         raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
     config = folder.read_config(ResolvedConfig)
-    samples = sorted(folder.read_samples(), key=lambda line: line["step"])
+    samples = checked(folder.samples, folder.read_samples(), SamplesLine)
     return Contents(
         folder,
         config,
-        folder.read_metrics(),
-        folder.read_starts(),
-        samples,
+        checked(folder.metrics, folder.read_metrics(), MetricsLine),
+        checked(folder.starts, folder.read_starts(), StartsLine),
+        sorted(samples, key=lambda line: line["step"]),
         _parameters(folder.bundle),
         is_locked(folder) if is_training is None else is_training,
     )

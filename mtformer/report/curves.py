@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mtformer.report.contents import Contents
+from mtformer.report.detail import thinned
 from mtformer.report.elements import Html, element, joined
 
 
@@ -40,25 +41,25 @@ _CHARTS = (
 )
 
 
-def curves_of(run: Contents) -> list[dict[str, Any]]:
-    """Return the charts of one run: those of which there is anything."""
+def curves_of(run: Contents, n_points: int) -> list[dict[str, Any]]:
+    """Return the charts of one run, those of which there is anything, with ``n_points`` on a curve at most."""
     charts = []
     for title, series, options in _CHARTS:
-        curves = [_curve(run, one, one.name, style) for style, one in enumerate(series)]
+        curves = [_curve(run, one, one.name, style, n_points) for style, one in enumerate(series)]
         kept = [curve for i, curve in enumerate(curves) if curve["points"] and not _repeats(curves[:i], curve)]
         if kept:
             charts.append({"title": title, "series": kept, **options})
     return charts
 
 
-def curves_side_by_side(runs: Sequence[Contents]) -> list[dict[str, Any]]:
-    """Return charts with a line for each run."""
+def curves_side_by_side(runs: Sequence[Contents], n_points: int) -> list[dict[str, Any]]:
+    """Return charts with a line for each run, of ``n_points`` at most."""
     names = distinct_names(runs)
     charts = []
     for title, series, options in _CHARTS:
         for one in series:
             named = enumerate(zip(runs, names, strict=True))
-            curves = [_curve(run, one, name, style) for style, (run, name) in named]
+            curves = [_curve(run, one, name, style, n_points) for style, (run, name) in named]
             if any(curve["points"] for curve in curves) and one.key != "train_loss_smoothed":
                 shown = title if len(series) == 1 else f"{one.name.capitalize()} loss, nats per token"
                 charts.append({"title": shown, "series": [curve for curve in curves if curve["points"]], **options})
@@ -75,7 +76,7 @@ def marks_of(run: Contents) -> list[dict[str, Any]]:
     """Return the steps to mark: where the run was resumed, and the best model."""
 
     def mark(line: dict[str, Any], label: str, kind: str) -> dict[str, Any]:
-        return {"at": [line["step"], line.get("seconds", 0.0) / 60], "label": label, "kind": kind}
+        return {"at": [line["step"], line["seconds"] / 60], "label": label, "kind": kind}
 
     best = [mark(run.best, "best", "best")] if run.best else []
     return [mark(start, "resumed", "resume") for start in run.resumes] + best
@@ -105,8 +106,9 @@ def controls(charts: Sequence[dict[str, Any]]) -> Html:
     return element("div", choice("against", "axis", ("steps", "minutes")), scale, class_="controls")
 
 
-def _curve(run: Contents, series: _Series, name: str, style: int) -> dict[str, Any]:
-    points = [(point.step, round(point.minutes, 4), point.value) for point in run.curve(series.key)]
+def _curve(run: Contents, series: _Series, name: str, style: int, n_points: int) -> dict[str, Any]:
+    kept = thinned(run.curve(series.key), n_points)
+    points = [(point.step, round(point.minutes, 4), point.value) for point in kept]
     return {"name": name, "points": points, "markers": series.markers, "style": style}
 
 

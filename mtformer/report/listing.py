@@ -111,8 +111,6 @@ def _look_at(path: Path) -> ListedRun:
         if is_training and not folder.config.exists():  # it is still reading the text
             return ListedRun(path, "training", date, None, size)
         return ListedRun(path, "damaged", date, None, size, str(error))
-    except (LookupError, TypeError, ValueError, AttributeError):
-        return ListedRun(path, "damaged", date, None, size, f"{folder.metrics} has lines that are not of a run")
     return ListedRun(path, state, date, contents, size)
 
 

@@ -1,7 +1,7 @@
 """The page of one run."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,9 @@ from mtformer.page import assemble
 from mtformer.progress import clock
 from mtformer.report.contents import Contents
 from mtformer.report.curves import chart_figures, controls, curves_of, marks_of
+from mtformer.report.detail import Detail, fitted, thinned
 from mtformer.report.elements import Html, element, facts, joined, section, sentence_card, table
+from mtformer.report.environment import environment
 from mtformer.report.results import (
     LEGEND,
     attention_data,
@@ -26,19 +28,24 @@ from mtformer.runs import METRIC_NAMES
 
 ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 
-_MOST_SAMPLED_STEPS = 200
-
 
 def render(run: Contents, result: TestSet | None = None) -> str:
-    """Return the page of a run.
+    """Return the page of a run, which leaves out what would make it larger than ``MAX_PAGE_BYTES``.
 
     Args:
         run: what is recorded of it.
         result: how its model translates the test set, if that is known.
     """
-    charts = curves_of(run)
-    samples = _samples_data(run)
-    sections = [("curves", "Curves", _curves(run, charts)), ("samples", "Validation samples", _samples(run, samples))]
+    return fitted(lambda detail: _render(run, result, detail))
+
+
+def _render(run: Contents, result: TestSet | None, detail: Detail) -> str:
+    charts = curves_of(run, detail.points)
+    samples = _samples_data(run, detail)
+    sections = [
+        ("curves", "Curves", _curves(run, charts, detail)),
+        ("samples", "Validation samples", _samples(run, samples)),
+    ]
     data = {"charts": charts, "marks": marks_of(run), "samples": samples}
     if result:
         more = test_set_charts(result)
@@ -53,7 +60,7 @@ def render(run: Contents, result: TestSet | None = None) -> str:
     sections += [
         ("data", "Data and model", _data_and_model(run, result)),
         ("settings", "Settings", _settings(run)),
-        ("reproduce", "Environment and reproduction", _environment(run)),
+        ("reproduce", "Environment and reproduction", environment(run)),
     ]
     links = (element("a", title, href=f"#{anchor}") for anchor, title, _ in sections)
     body = joined(
@@ -114,39 +121,52 @@ def _tiles(run: Contents, result: TestSet | None) -> Html:
     return element("dl", joined(tiles), class_="tiles")
 
 
-def _curves(run: Contents, charts: list[dict[str, Any]]) -> Html:
+def _curves(run: Contents, charts: list[dict[str, Any]], detail: Detail) -> Html:
     if not charts:
         return element("p", f"{run.folder.metrics.name} has no line yet.")
     named = [key.removeprefix("valid_") for key in run.validations[0]] if run.validations else []
     metrics = [name for name in named if name in METRIC_NAMES]
+    kept = {line["step"] for line in thinned(run.validations, detail.rows)}
     rows = [
         [
             f"{line['step']:,}" + (" ★" if line is run.best else ""),
-            f"{line.get('seconds', 0.0) / 60:.1f}",
+            f"{line['seconds'] / 60:.1f}",
             *(score(f"valid_{name}", line.get(f"valid_{name}")) for name in metrics),
         ]
         for line in run.validations
+        if line["step"] in kept or line is run.best
     ]
     head = ["step", "minutes", *(METRIC_NAMES[name] for name in metrics)]
     numbers = table(head, rows, numbers=range(len(head)))
+    title = (
+        f"{len(rows):,} validations as a table"
+        if len(rows) == len(run.validations)
+        else (f"{len(rows):,} of {len(run.validations):,} validations as a table; metrics.jsonl has all")
+    )
+    thin = thinning_note(run.metrics, detail)
     return joined(
         [
-            element("p", "Hover, or select a chart and use the arrow keys, to read values.", class_="muted"),
+            element("p", "Hover, or select a chart and use the arrow keys, to read values. ", thin, class_="muted"),
             controls(charts),
             chart_figures(charts),
-            element("details", element("summary", f"{len(rows):,} validations as a table"), numbers) if rows else "",
+            element("details", element("summary", title), numbers) if rows else "",
         ]
     )
 
 
-def _samples_data(run: Contents) -> dict[str, Any]:
-    """Return the samples at each validation, with the words marked in which reference and hypothesis differ."""
+def thinning_note(lines: Sequence[Any], detail: Detail) -> str:
+    """Say that curves through ``lines`` are thinned, if they are."""
+    if len(lines) <= detail.points:
+        return ""
+    return f"Of long curves, about {detail.points:,} points are drawn; metrics.jsonl has all. "
+
+
+def _samples_data(run: Contents, detail: Detail) -> dict[str, Any]:
+    """Return the samples that are shown, with the words marked in which reference and hypothesis differ."""
     scores = {line["step"]: line for line in run.validations}
-    lines = [line for line in run.samples if line.get("samples") and line["step"] <= run.step]
-    every = -(-len(lines) // _MOST_SAMPLED_STEPS) or 1
-    lines = lines[::-every][::-1]  # with the last one
+    lines = thinned(_sampled(run), detail.sampled)
     language = run.config.data.tgt_lang
-    n_sentences = min((len(line["samples"]) for line in lines), default=0)
+    n_sentences = min([detail.samples, *(len(line["samples"]) for line in lines)])
     versions = [
         [mark_differences(line["samples"][i]["ref"], line["samples"][i]["hyp"], language) for line in lines]
         for i in range(n_sentences)
@@ -164,11 +184,22 @@ def _step_label(step: int, line: Mapping[str, Any]) -> str:
     return " · ".join([f"step {step:,}", *shown])
 
 
+def _sampled(run: Contents) -> list[dict[str, Any]]:
+    """Return the lines with samples, without those of steps that a resumed run has yet to repeat."""
+    return [line for line in run.samples if line["samples"] and line["step"] <= run.step]
+
+
 def _samples(run: Contents, data: dict[str, Any]) -> Html:
-    if not data["steps"]:
+    lines = _sampled(run)
+    if not lines:
         return element("p", "No samples have been recorded.")
     last = len(data["steps"]) - 1
-    texts = run.samples[-1]["samples"][: len(data["sentences"])]
+    texts = lines[-1]["samples"][: len(data["sentences"])]
+    shown, n_recorded = (len(data["steps"]), len(texts)), (len(lines), len(lines[-1]["samples"]))
+    left_out = (
+        f"Shown are {shown[0]:,} of {n_recorded[0]:,} validations and {shown[1]:,} of {n_recorded[1]:,} sentences; "
+        f"{run.folder.samples.name} has all. "
+    )
     cards = [
         sentence_card(
             [("source", sample["src"], None), ("reference", "", "reference"), ("translation", "", "hypothesis")],
@@ -181,6 +212,7 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
     return joined(
         [
             element("p", "How the model translated some sentences of the validation text, by greedy search. ", LEGEND),
+            element("p", left_out, class_="muted") if shown != n_recorded else "",
             element("div", slider, element("output", data["steps"][-1]), class_="slider"),
             element("div", joined(cards), class_="cards"),
         ]
@@ -286,56 +318,6 @@ def _settings(run: Contents) -> Html:
     text = run.folder.config.read_text(encoding="utf-8", errors="replace")
     whole = element("details", element("summary", "config.yaml"), element("pre", text, tabindex=0))
     return joined([facts(rows), *(changed if changes else []), whole])
-
-
-def _environment(run: Contents) -> Html:
-    provenance = run.config.provenance
-    machine = run.machine
-    versions = provenance.versions
-    rows: list[tuple[object, object]] = [
-        ("system", machine.get("system")),
-        ("processor", machine.get("processor")),
-        ("device", machine.get("device")),
-        ("processes", machine.get("processes")),
-        ("threads", machine.get("threads")),
-        ("precision", run.config.training.precision),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-        *((f"fingerprint of {name}", digest) for name, digest in provenance.fingerprints.items()),
-        *(("resumed" if i else "started", _start(start)) for i, start in enumerate(run.starts)),
-    ]
-    return joined(
-        [
-            facts(rows),
-            element("h3", "Commands"),
-            element("pre", "\n".join(commands(run)), tabindex=0),
-            element(
-                "p",
-                "The same settings, seed and text on the same machine with as many threads give the same weights.",
-                class_="muted",
-            ),
-        ]
-    )
-
-
-def _start(start: Mapping[str, Any]) -> str:
-    return f"{str(start.get('time', '')).replace('T', ' ').replace('+00:00', ' UTC')} at step {start['step']:,}"
-
-
-def commands(run: Contents) -> list[str]:
-    """Return the commands that train such a model again, score it and write this page."""
-    folder = str(run.folder.path)
-    machine = run.machine
-    packages = [f"{name}=={version.partition('+')[0]}" for name, version in run.config.provenance.versions.items()]
-    threads = f"OMP_NUM_THREADS={machine['threads']} " if machine.get("threads") else ""
-    n_processes = int(machine.get("processes", 1))
-    processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
-    train = ["mtformer", "train", str(run.folder.config), "--set", f"run.name={run.name}-again", *processes]
-    return [
-        shlex.join(["pip", "install", *(name for name in packages if not name.startswith(("python=", "mtformer=")))]),
-        threads + shlex.join(train),
-        shlex.join(["mtformer", "eval", "--model", folder]),
-        shlex.join(["mtformer", "report", folder]),
-    ]
 
 
 def score(key: str, value: float | None) -> str:

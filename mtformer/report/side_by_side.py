@@ -10,8 +10,9 @@ from mtformer.page import assemble
 from mtformer.progress import clock
 from mtformer.report.contents import Contents, differing_settings
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
+from mtformer.report.detail import Detail, fitted
 from mtformer.report.elements import Html, element, joined, section, table
-from mtformer.report.page import ASSETS, describe_state, footer, score, short
+from mtformer.report.page import ASSETS, describe_state, footer, score, short, thinning_note
 from mtformer.report.results import interval_of
 from mtformer.report.test_set import TestSet
 from mtformer.runs import METRIC_NAMES
@@ -27,11 +28,18 @@ def render_side_by_side(
         results: how the model of each translates its test set, where that is known.
         comparison: whether the models differ significantly, if all have translated the same test set.
     """
+    return fitted(lambda detail: _render(runs, results, comparison, detail))
+
+
+def _render(
+    runs: Sequence[Contents], results: Sequence[TestSet | None], comparison: Comparison | None, detail: Detail
+) -> str:
     names = distinct_names(runs)
-    charts = curves_side_by_side(runs)
+    charts = curves_side_by_side(runs, detail.points)
+    note = thinning_note(max((run.metrics for run in runs), key=len), detail)
     sections = [
         ("scores", "Scores", joined([_test_scores(results, names, comparison), _validation_scores(runs, names)])),
-        ("curves", "Curves", joined([controls(charts), chart_figures(charts)])),
+        ("curves", "Curves", joined([element("p", note, class_="muted"), controls(charts), chart_figures(charts)])),
         ("settings", "Settings that differ", _settings(runs, names)),
     ]
     title = " · ".join(names)

@@ -2,17 +2,17 @@
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from mtformer.errors import UserError
-from mtformer.files import require_distinct, write_atomically
+from mtformer.files import require_distinct
 from mtformer.report.contents import Contents, gather
 from mtformer.report.curves import distinct_names
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
 from mtformer.report.test_set import compare_test_sets, translate_test_set
 from mtformer.runs import RunFolder
+from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ def write_report(
 
     Args:
         paths: the folders of runs.
-        output: the file to write. Default: ``report.html`` in the folder of the run; of several runs, in the folder
-            that contains the first.
+        output: the file to write, compressed if it ends in ``.gz``. Default: ``report.html`` in the folder of the run;
+            of several runs, in the folder that contains the first.
         with_test: translate the test sets, to show how well the models do.
         device: where to translate.
 
@@ -43,19 +43,22 @@ def write_report(
     for run in runs:
         if run.is_training:
             log.info("%s is still training: the page shows what there is", run.folder.path)
-    results = [translate_test_set(run, device) if with_test else None for run in runs]
-    if len(runs) == 1:
-        _write(target, render(runs[0], results[0]))
-    else:
-        comparison = compare_test_sets(dict(zip(distinct_names(runs), results, strict=True)))
-        _write(target, render_side_by_side(runs, results, comparison))
+    with open_output(target) as file:  # opened first: a wrong path must not cost the work
+        results = [translate_test_set(run, device) if with_test else None for run in runs]
+        if len(runs) == 1:
+            file.write(render(runs[0], results[0]))
+        else:
+            comparison = compare_test_sets(dict(zip(distinct_names(runs), results, strict=True)))
+            file.write(render_side_by_side(runs, results, comparison))
     return target
 
 
 def refresh_report(folder: RunFolder, *, is_training: bool = True) -> None:
     """Write the page of a run from what it has recorded; training goes on whether this succeeds or not."""
     try:
-        _write(folder.report, render(gather(folder.path, is_training=is_training)))
+        page = render(gather(folder.path, is_training=is_training))
+        with open_output(folder.report) as file:
+            file.write(page)
     except Exception as error:
         log.warning("the report was not written: %s", error)
 
@@ -66,7 +69,3 @@ def _files_of(run: Contents) -> list[Path]:
     texts = [value for source in (*data.train, *data.valid, *data.test) for _, value in source]
     own = [file for file in run.folder.path.rglob("*") if file.is_file() and file != run.folder.report]
     return own + [value for value in texts if isinstance(value, Path)]
-
-
-def _write(path: Path, text: str) -> None:
-    write_atomically(path, partial(Path.write_text, data=text, encoding="utf-8"))
