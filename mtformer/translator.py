@@ -11,7 +11,7 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Trace
-from mtformer.explain.whatif import with_why_not
+from mtformer.explain.why_not import with_why_not
 from mtformer.hardware import pick_device
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, SearchOptions, TorchEngine, ranked
@@ -165,8 +165,8 @@ class Translator:
             why_not: words of the target language, each of which gets an answer to why it was not chosen.
 
         Raises:
-            UserError: the text is empty, has several lines or is too long; a prefix or word is empty; or the engine is
-                not torch's.
+            UserError: the text is empty, has several lines or is too long; a prefix or word is empty or too long; or
+                the engine is not torch's.
             MtformerError: the model predicts NaN.
         """
         explainer = self.explainer()

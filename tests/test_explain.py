@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.rounding import rounded
 from mtformer.explain.tokens import source_tokens
-from mtformer.explain.trace import Block, Node, Trace, WhyNot
-from mtformer.explain.whatif import with_why_not
+from mtformer.explain.trace import Block, Node, Trace
+from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
@@ -376,42 +377,97 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
     assert answer.text == translator.tokenizer.decode(best.ids)
     assert answer.score == pytest.approx(best.score(0.6), abs=1e-4)
     assert "findet" in answer.text
-    assert "which is lower" in answer.message
+    assert f"has score {answer.score:.3f} instead of {trace.target.score:.3f}." in answer.message
+    assert "▁" not in answer.message
 
 
 def test_why_not_finds_where_a_beam_was_pruned(translator: Translator) -> None:
     explainer = with_random_model(translator, 0, beam_size=3)
     trace = explainer.trace(SENTENCE)
-    chosen = {node.token.id for node in trace.tree.path(trace.tree.nodes[trace.tree.finished[0].node])}
-    seen: dict[str, WhyNot] = {}
-    for node in trace.tree.nodes:
-        word = node.token.text.removeprefix("▁")
-        is_whole = (
-            node.token.text.startswith("▁") and len(explainer.encode_word(word, first=False)) == 1 if word else False
-        )
-        if is_whole and node.fate == "pruned" and node.token.id not in chosen:
-            [seen[word]] = with_why_not(explainer, trace, [word]).why_not
-    assert seen
-    for word, answer in seen.items():
-        containing = [
-            node
-            for node in trace.tree.nodes
-            if any(other.token.text == f"▁{word}" for other in trace.tree.path(node)) and node.fate != "expanded"
-        ]
-        last = max(containing, key=lambda node: node.step)
-        assert answer.pruned_at == (last.step if last.fate == "pruned" else None)
-        assert (f"pruned at step {answer.pruned_at}" in answer.message) == (answer.pruned_at is not None)
-        for step in answer.steps:
-            if step.node is not None:
-                assert trace.tree.nodes[step.node].token.text == f"▁{word}"
-                assert trace.tree.nodes[step.node].step == step.step
-                assert trace.tree.nodes[step.node].log_prob == pytest.approx(step.log_prob, abs=1e-4)
+    nodes = trace.tree.nodes
+
+    paths = [[other.token.id for other in trace.tree.path(node)] for node in nodes]
+    words_of = [re.findall(r"\w+", explainer.tokenizer.decode(path)) for path in paths]
+    words = {word for words in words_of for word in words if word.isalpha()}
+    answers = with_why_not(explainer, trace, [*sorted(words)[:40], "Garten"]).why_not
+    fates = set()
+    for answer in answers:
+        fate_of = {node.id: node.fate for node in nodes if answer.word in words_of[node.id]}
+        assert answer.found == (answer.word in re.findall(r"\w+", trace.target.text))
+        if answer.found:
+            continue
+        pruned = [nodes[i] for i, fate in fate_of.items() if fate == "pruned"]
+        of_beams = [node for node in pruned if node.parent in fate_of]
+        if "finished" in fate_of.values():
+            fate, step = "The search finished ", None
+        elif "stopped" in fate_of.values():
+            fate, step = "A beam with it was left when the search stopped ", None
+        elif of_beams:
+            step = max(node.step for node in of_beams)
+            fate = f"The last beam with it was pruned at step {step}: its best continuation ranked "
+        elif pruned:
+            step, fate = None, ", but never in a beam."
+        else:
+            step, fate = None, "No candidate of the search contained it."
+        assert fate in answer.message
+        assert answer.pruned_at == step
+        fates.add(fate[:20])
+        for place in answer.steps:
+            if place.node is not None:
+                assert nodes[place.node].token.text == f"▁{answer.word}"
+                assert nodes[place.node].step == place.step
+                assert nodes[place.node].log_prob == pytest.approx(place.log_prob, abs=1e-4)
+    assert len(fates) >= 3, (fates, len(words))
 
 
 def test_why_not_of_a_word_that_is_there(translator: Translator) -> None:
     [answer] = translator.explain(SENTENCE, why_not=["Haus"]).why_not
     assert answer.found
     assert answer.message.startswith("The translation contains “Haus”, at step ")
+    assert answer.steps == ()
+
+
+def test_a_word_that_the_prefix_excludes_is_not_blamed_on_the_search(translator: Translator) -> None:
+    trace = translator.explain(SENTENCE, prefix="dieses grüne Auto", why_not=["das"])
+    [answer] = trace.why_not
+    assert re.match(r"The prefix excludes it at step [12], where .* was the likeliest\. At step ", answer.message)
+    n_forced = sum(step.choice.forced for step in trace.steps)
+    assert answer.steps
+    assert min(step.step for step in answer.steps) > n_forced
+    assert answer.text is not None
+    assert answer.text.startswith("dieses grüne Auto")
+
+
+def test_a_word_inside_a_longer_token_counts_only_where_no_spaces_separate_words(translator: Translator) -> None:
+    explainer = translator.explainer()
+    trace = explainer.trace(SENTENCE)
+    step = next(step for step, token in enumerate(trace.target.tokens, 1) if token.text == "▁Haus")
+    [german] = with_why_not(explainer, trace, ["Hau"]).why_not
+    [chinese] = with_why_not(replace(explainer, tgt_lang="zh"), trace, ["aus"]).why_not
+    assert not german.found
+    assert chinese.message == f"The translation contains “aus”, at step {step}."
+
+
+@pytest.mark.parametrize(
+    ("word", "language", "text", "found"),
+    [
+        ("Hund", "de", "ein Hund.", True),
+        ("Hund", "de", "eine Hundehütte", False),
+        ("hütte", "de", "eine Hundehütte", False),
+        ("müde.", "de", "er ist müde.", True),
+        ("müde.", "de", "er ist todmüde.", False),
+        (", weil", "de", "müde, weil", True),
+        ("u\u0308ber ", "de", "geht über", True),
+        ("工程", "zh", "工程师", True),
+    ],
+)
+def test_words_end_where_letters_do(word: str, language: str, text: str, found: bool) -> None:
+    assert (_pattern(word, language).search(text) is not None) == found
+
+
+@pytest.mark.parametrize(("number", "name"), [(1, "1st"), (22, "22nd"), (13, "13th"), (1_103, "1,103rd")])
+def test_ordinal_numbers(number: int, name: str) -> None:
+    assert _ordinal(number) == name
 
 
 def test_the_word_of_a_language_without_spaces_needs_no_boundary(translator: Translator) -> None:
@@ -497,6 +553,10 @@ def by_name(trace: Trace, name: str) -> Block:
         ([b"caf\xe9".decode("utf-8", "surrogateescape")], "the text is not UTF-8"),
         (["a dog", "--prefix", " "], "the prefix is empty"),
         (["a dog", "--why-not", ""], "the word is empty"),
+        (["a dog", "--prefix", "Hund " * 800], "tokens, more than the 26 that the translation may have"),
+        (["a dog " * 100, "--prefix", "Hund " * 800], "tokens, more than the 256 that the translation may have"),
+        (["a dog", "--why-not", "Hund " * 800], "tokens, more than the 26 that the translation may have"),
+        (["a dog", "--prefix", b"caf\xe9".decode("utf-8", "surrogateescape")], "the prefix is not UTF-8"),
         (["a dog", "--compare", ""], "the text is empty"),
         (["a dog", "--layer", "2"], "there is no layer 2: this model's encoder has layers 1 to 1"),
         (["a dog", "--layer", "0"], "there is no layer 0"),

@@ -1,6 +1,6 @@
 """How one translation comes about: a trace of every step, in the terminal and as a page."""
 
+from mtformer.explain.changes import Changes, compare
 from mtformer.explain.trace import Attention, Block, Node, Step, Token, Trace, Tree
-from mtformer.explain.whatif import Changes, compare
 
 __all__ = ["Attention", "Block", "Changes", "Node", "Step", "Token", "Trace", "Tree", "compare"]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mtformer.bundle import Bundle
+from mtformer.explain.changes import Changes, compare
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import FORMAT, Trace, to_plain
-from mtformer.explain.whatif import Changes, compare, with_why_not
+from mtformer.explain.why_not import with_why_not
 from mtformer.search import SearchOptions, TorchEngine
 
 
@@ -102,7 +103,7 @@ def explain(
         checkpoints: earlier weights, oldest first.
 
     Raises:
-        UserError: a text is empty, has several lines or is too long; or the prefix or a word is empty.
+        UserError: a text is empty, has several lines or is too long; or the prefix or a word is empty or too long.
     """
     texts = [text] if compare_with is None else [text, compare_with]
     traces = [with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not) for text in texts]

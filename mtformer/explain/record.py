@@ -18,7 +18,7 @@ from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
-MAX_TOKENS = 256  # of the source: what a person can look at, and what memory holds of every matrix
+MAX_TOKENS = 256  # of a side: what a person can look at, and what memory holds of every matrix
 _N_CANDIDATES = 10
 _HESITATION = 1.0  # nats: with a smaller margin, the second-best token gets an "instead"
 
@@ -64,11 +64,12 @@ class Explainer:
             prefix: what the translation must begin with.
 
         Raises:
-            UserError: the text is empty, has several lines or is too long; or the prefix is empty.
+            UserError: the text is empty, has several lines or is too long; or the prefix is empty or too long.
             MtformerError: the model predicts NaN.
         """
         src = self._encode_source(text)
         forced = [] if prefix is None else self._encode_target(prefix, "prefix")
+        self.require_room(forced, "prefix", len(src))
         recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
         [found] = self.search(src, [forced], recorder)
         best = found[0]
@@ -107,6 +108,20 @@ class Explainer:
     def encode_word(self, word: str, *, first: bool) -> list[int]:
         """Return the ids of a target word as it stands at the beginning of the translation, or after other words."""
         return self._encode_target(word, "word", inside=not first and not is_written_with_spaces(self.tgt_lang))
+
+    def max_target(self, n_tokens: int) -> int:
+        """Return how many tokens, EOS left out, the translation of ``n_tokens`` source tokens may have."""
+        return min(self.options.limit(n_tokens), MAX_TOKENS)
+
+    def require_room(self, ids: Sequence[int], what: str, n_tokens: int) -> None:
+        """Make sure that the translation of ``n_tokens`` source tokens has room for ``ids``.
+
+        Raises:
+            UserError: it has not; the message calls them ``what``.
+        """
+        most = self.max_target(n_tokens)
+        if len(ids) > most:
+            raise UserError(f"the {what} has {len(ids)} tokens, more than the {most} that the translation may have")
 
     def _encode_source(self, text: str) -> list[int]:
         lines = text.count("\n") + 1

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mtformer.explain.changes import AttentionChange, Changes, compare
 from mtformer.explain.explanation import Explanation, Snapshot
 from mtformer.explain.focus import ALL_KINDS, Focus
 from mtformer.explain.heatmap import LEGEND, HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, width, wrap
 from mtformer.explain.search_text import describe_search
 from mtformer.explain.trace import KINDS, Block, Kind, Step, Token, Trace, find_attention
-from mtformer.explain.whatif import AttentionChange, Changes, compare
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
@@ -198,8 +198,8 @@ def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
         if trace.why_not and len(traces) > 1:
             yield from wrap(trace.target.text, view.columns, "→ ", "  ")
         for answer in trace.why_not:
-            tokens = " ".join(map(spelled, answer.tokens))
-            yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)} ({tokens}): ", "    ")
+            tokens = f" ({' '.join(map(spelled, answer.tokens))})" if len(answer.tokens) > 1 else ""
+            yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)}{tokens}: ", "    ")
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:

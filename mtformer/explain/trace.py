@@ -222,11 +222,11 @@ class Block:
 
 @dataclass(frozen=True)
 class WhyNotStep:
-    """How a word's first token stood at one step.
+    """How a word stood at one step: the first of its tokens that the translation does not have there.
 
     Attributes:
         step: from 1.
-        rank: among all tokens.
+        rank: of the token, among all.
         log_prob: of the token.
         gap: the log probability of the chosen token less that of this one.
         node: where the search considered it, if it did.
@@ -248,9 +248,10 @@ class WhyNot:
         tokens: as it would stand in the translation.
         found: whether the translation contains it.
         message: plain sentences.
-        steps: where it was available, likeliest first.
-        pruned_at: the step at which the last beam that contained it was dropped.
-        text: the best translation that contains it at its likeliest place; None if the translation contains it anyway.
+        steps: where it was available, likeliest first, without those that a prefix forced; none if it is found.
+        pruned_at: the step at which the last beam that contained it was pruned; None if it was never in a beam, or if
+            one was finished or left at the end.
+        text: the best translation that contains it; None if the chosen one does, or if no other was found.
         score: of that translation.
     """
 
@@ -259,7 +260,7 @@ class WhyNot:
     found: bool
     message: str
     steps: tuple[WhyNotStep, ...]
-    pruned_at: int | None
+    pruned_at: int | None = None
     text: str | None = None
     score: float | None = None
 

@@ -1,0 +1,210 @@
+"""Why the translation lacks a word."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from mtformer.explain.layout import label
+from mtformer.explain.record import Explainer
+from mtformer.explain.tokens import target_tokens
+from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.tokenizer import normalize
+
+_N_STEPS = 10  # that an answer lists
+
+
+class _Place(NamedTuple):
+    """A place for the word in the translation.
+
+    Attributes:
+        step: the first step that has to choose another token for it.
+        token: that token.
+        chosen: the token that the translation has instead.
+        begun: the translation up to there, and the word.
+        n_tokens: of the word.
+    """
+
+    step: WhyNotStep
+    token: Token
+    chosen: Token
+    begun: list[int]
+    n_tokens: int
+
+
+class _Other(NamedTuple):
+    """The best translation that begins with a place's ``begun``."""
+
+    place: _Place
+    text: str
+    score: float
+
+
+def with_why_not(explainer: Explainer, trace: Trace, words: Sequence[str]) -> Trace:
+    """Return ``trace`` with an answer for each of ``words`` of the target language.
+
+    Raises:
+        UserError: a word is empty, or has more tokens than the translation may have.
+    """
+    return replace(trace, why_not=tuple(_why_not(explainer, trace, word) for word in words))
+
+
+def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
+    forms = [explainer.encode_word(word, first=first) for first in (True, False)]  # at the beginning, and later
+    for form in forms:
+        explainer.require_room(form, "word", len(trace.source.tokens))
+    pattern = _pattern(word, explainer.tgt_lang)
+    answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), found=False, message="", steps=())
+    if found := pattern.search(trace.target.text):
+        step = _step_at(explainer, trace, found.start())
+        return replace(answer, found=True, message=f"The translation contains “{word}”, at step {step}.")
+    places = _places(explainer, trace, forms)
+    n_forced = sum(step.choice.forced for step in trace.steps)
+    free = [place for place in places if place.step.step > n_forced][:_N_STEPS]
+    sentences = []
+    if places and places[0].step.step <= n_forced:
+        standing = _standing(word, places[0])
+        sentences.append(f"The prefix excludes it at step {places[0].step.step}, where {standing}.")
+    other = _best_translation(explainer, trace, pattern, free)
+    if other is not None:
+        has_word = pattern.search(other.text) is not None
+        sentences += _alternative(word, other, trace.target.score, has_word=has_word)
+        if has_word:
+            answer = replace(answer, text=other.text, score=other.score)
+    fate, pruned_at = _fate(explainer, trace, pattern, answer.text)
+    return replace(
+        answer,
+        message=" ".join([*sentences, fate]),
+        steps=tuple(place.step for place in free),
+        pruned_at=pruned_at,
+    )
+
+
+def _pattern(word: str, language: str) -> re.Pattern[str]:
+    """Return what finds the word in a text, but not a part of a longer one if the language separates words.
+
+    A side that is punctuation needs no boundary: a letter may follow “müde.” as well as a space.
+    """
+    word = normalize(word)
+    has_boundaries = is_written_with_spaces(language)
+    before = r"(?<!\w)" if has_boundaries and re.match(r"\w", word) else ""
+    after = r"(?!\w)" if has_boundaries and re.search(r"\w$", word) else ""
+    return re.compile(before + re.escape(word) + after)
+
+
+def _step_at(explainer: Explainer, trace: Trace, character: int) -> int:
+    """Return the step whose token spells a character of the translation."""
+    ids = [token.id for token in trace.target.tokens]
+    starts = [len(explainer.tokenizer.decode(ids[:t])) for t in range(len(ids))]
+    return 1 + max(t for t, start in enumerate(starts) if start <= character)
+
+
+def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> list[_Place]:
+    """Return the places for the word in the translation, the likeliest first."""
+    chosen = [token.id for token in trace.target.tokens]
+    most = explainer.max_target(len(trace.source.tokens))
+    all_log_probs = explainer.log_probs(trace)
+    nodes = {node.step: node.id for node in trace.tree.path(trace.tree.nodes[trace.tree.finished[0].node])} | {0: 0}
+    considered = {(node.parent, node.token.id): node.id for node in trace.tree.nodes}
+    places: dict[tuple[int, ...], _Place] = {}  # by what they begin with
+    for t in range(len(chosen)):
+        form = forms[t > 0]
+        n_common = next((k for k, token in enumerate(form) if chosen[t + k] != token), len(form))
+        begun = [*chosen[:t], *form]
+        if n_common == len(form) or len(begun) > most:
+            continue
+        step, i = t + n_common, form[n_common]
+        log_probs = all_log_probs[step]
+        log_prob = float(log_probs[i])
+        rank = 1 + int((log_probs > log_prob).sum())
+        gap = float(log_probs[chosen[step]]) - log_prob
+        found = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
+        [token] = target_tokens(explainer.tokenizer, [i])
+        places[tuple(begun)] = _Place(found, token, trace.target.tokens[step], begun, len(form))
+    return sorted(places.values(), key=lambda place: -place.step.log_prob)
+
+
+def _best_translation(
+    explainer: Explainer, trace: Trace, pattern: re.Pattern[str], places: Sequence[_Place]
+) -> _Other | None:
+    """Continue at each place with the word, and return the best translation that has it, or else the best of all."""
+    src = [token.id for token in trace.source.tokens]
+    alpha = explainer.options.length_penalty
+    found = [
+        _Other(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
+        for place, hypotheses in zip(places, explainer.search(src, [place.begun for place in places]), strict=True)
+        for hypothesis in hypotheses
+    ]
+    return max(found, key=lambda other: (pattern.search(other.text) is not None, other.score), default=None)
+
+
+def _standing(word: str, place: _Place) -> str:
+    """Say how likely the word was at a place, as in "“sie” was the 2nd likeliest"."""
+    which = f"“{word}”"
+    if label(place.token) != word:
+        number = place.step.step - len(place.begun) + place.n_tokens
+        which = f"“{label(place.token)}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
+    rank = place.step.rank
+    return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
+
+
+def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> list[str]:
+    """Describe the place at which the word leads to the best translation, and that translation."""
+    step, chosen = other.place.step, label(other.place.chosen)
+    if step.gap < 0:
+        gap = f"{-step.gap:.2f} nats likelier than “{chosen}”, which the search chose"
+    else:
+        gap = f"{step.gap:.2f} nats less likely than “{chosen}”"
+    standing = f"At step {step.step} {_standing(word, other.place)}: {gap}."
+    if not has_word:
+        found = f"The best translation that goes on with its tokens, “{other.text}”, does not have it as a word."
+    elif other.score < score:
+        found = f"The best translation with it, “{other.text}”, has score {other.score:.3f} instead of {score:.3f}."
+    else:
+        found = (
+            f"The best translation with it, “{other.text}”, has score {other.score:.3f}, better than {score:.3f}: the "
+            "search missed it, and a larger --beam-size may find it."
+        )
+    return [standing, found]
+
+
+def _fate(explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: str | None) -> tuple[str, int | None]:
+    """Say how far the word came in the search, and return the step at which the last beam with it was pruned.
+
+    Args:
+        explainer: the model.
+        trace: of a translation without the word.
+        pattern: finds it.
+        best: the best translation with it, which has been mentioned.
+    """
+
+    def has_word(node: Node) -> bool:
+        ids = [other.token.id for other in trace.tree.path(node)]
+        return pattern.search(explainer.tokenizer.decode(ids)) is not None
+
+    finished = next((one for one in trace.tree.finished if pattern.search(one.text)), None)
+    if finished is not None:
+        which = "it" if finished.text == best else f"“{finished.text}”"
+        return (
+            f"The search finished {which} at step {finished.length}; by score it ranked {_ordinal(finished.rank)}.",
+            None,
+        )
+    leaves = [node for node in trace.tree.nodes if node.fate in ("pruned", "stopped") and has_word(node)]
+    left = next((node for node in leaves if node.fate == "stopped"), None)
+    if left is not None:
+        return f"A beam with it was left when the search stopped at step {left.step}: it could no longer win.", None
+    pruned = [node for node in leaves if has_word(trace.tree.nodes[node.parent or 0])]
+    if pruned:
+        last = max(pruned, key=lambda node: (node.step, -node.rank))
+        rank = _ordinal(last.rank)
+        return f"The last beam with it was pruned at step {last.step}: its best continuation ranked {rank}.", last.step
+    if leaves:
+        nearest = min(leaves, key=lambda node: (node.rank, node.step))
+        return f"It was a candidate at step {nearest.step}, ranked {_ordinal(nearest.rank)}, but never in a beam.", None
+    return "No candidate of the search contained it.", None
+
+
+def _ordinal(number: int) -> str:
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
