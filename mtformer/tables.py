@@ -12,15 +12,23 @@ _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasci
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
 
 
+def text_width(text: str) -> int:
+    """Return the columns that ``text`` takes in a terminal: two for a wide character, none for a combining mark."""
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
 def as_text(header: Row, rows: Sequence[Row], *, left: int = 1) -> str:
     """Align the columns with spaces: the first ``left`` to the left, the others to the right."""
     table = [header, *rows]
-    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(text_width, column)) for column in zip(*table, strict=True)]
     lines = []
     for row in table:
         cells = []
         for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (width - _width(cell))
+            space = " " * (width - text_width(cell))
             cells.append(cell + space if place < left else space + cell)
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
@@ -50,8 +58,3 @@ def as_latex(header: Row, rows: Sequence[Row]) -> str:
 
 def _latex(cell: str) -> str:
     return re.sub(r"[\\~^±&%$#_{}]", lambda found: _LATEX[found.group()], cell)
-
-
-def _width(text: str) -> int:
-    """Return the columns that ``text`` takes in a terminal."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

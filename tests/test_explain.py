@@ -19,6 +19,7 @@ from mtformer.bundle import load_bundle
 from mtformer.config import ModelConfig
 from mtformer.errors import UserError
 from mtformer.explain import compare
+from mtformer.explain.explanation import Checkpoint, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.rounding import rounded
@@ -610,6 +611,23 @@ def test_checkpoints_show_what_changed_in_training(trained: Project) -> None:
         assert snapshot["target"]["log_prob"] == snapshot["log_prob"]
     one = trained.mtformer("explain", SENTENCE, "--checkpoints")
     assert f"step {found['checkpoints'][0]['step']:>7,}" in one.stdout
+
+
+def test_a_checkpoint_is_recorded_without_what_is_not_shown(translator: Translator) -> None:
+    assert isinstance(translator.engine, TorchEngine)
+    trace = translator.explain(SENTENCE, prefix="dieses")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Explainer, "trace", lambda *args, **kwargs: trace)
+        patch.setattr("mtformer.explain.record.record_pass", lambda *args: pytest.fail("all matrices are recorded"))
+        checkpoints = [Checkpoint(5, "step-5", translator.engine)]
+        found = explain(translator.explainer(), SENTENCE, model={}, prefix="dieses", checkpoints=checkpoints)
+    [snapshot] = found.checkpoints
+    assert (snapshot.trace.source, snapshot.trace.bos, snapshot.trace.target) == (trace.source, trace.bos, trace.target)
+    assert [(one.kind, one.layer, one.name) for one in snapshot.trace.attentions] == [
+        (one.kind, one.layer, one.name) for one in trace.attentions
+    ]
+    for ours, theirs in zip(snapshot.trace.attentions, trace.attentions, strict=True):
+        np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
 
 
 @pytest.mark.parametrize(("n_kept", "found"), [(0, "no checkpoints"), (1, "1 checkpoint")])

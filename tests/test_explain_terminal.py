@@ -17,6 +17,7 @@ from mtformer.explain.heatmap import HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, upright, width, wrap
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
+from mtformer.tables import as_text
 
 SENTENCE = "the red house sees a small dog."
 CHINESE = ["▁那只", "动物", "没", "穿过", "，", "因为", "它", "太", "累", "了", "。"]
@@ -53,6 +54,7 @@ def test_chinese_characters_are_two_columns_wide() -> None:
     assert width("那只 a，é") == 9
     assert width("\x1b[1m那\x1b[0m") == 2
     assert width("e\u0301") == 1  # a combining accent
+    assert as_text(["a", "b"], [["e\u0301e", "1"], ["那", "2"]]) == "a   b\ne\u0301e  1\n那  2"
     assert pad("那", 4) == "那  "
     assert shorten("那只动物没", 6) == "那只…"
     assert shorten("那只动", 6) == "那只动"

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from mtformer.explain.trace import Kind, Token, Trace
+from mtformer.explain.trace import AttentionTrace, Kind, Token
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Changes:
     attention: tuple[AttentionChange, ...]
 
 
-def compare(a: Trace, b: Trace) -> Changes:
+def compare(a: AttentionTrace, b: AttentionTrace) -> Changes:
     """Compare the traces of two sentences by the same model."""
     source = _aligned(a.source.tokens, b.source.tokens)
     target = _aligned(a.decoder_input, b.decoder_input)

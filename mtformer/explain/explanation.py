@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from mtformer.bundle import Bundle
 from mtformer.explain.changes import Changes, compare
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import FORMAT, Trace, to_plain
+from mtformer.explain.trace import FORMAT, AttentionTrace, Trace, to_plain
 from mtformer.explain.why_not import with_why_not
 from mtformer.search import SearchOptions, TorchEngine
 
@@ -27,15 +27,15 @@ class Snapshot:
     Attributes:
         step: the optimizer updates before it.
         name: of the checkpoint.
-        trace: of its translation.
+        trace: of its translation, without search and matrices.
     """
 
     step: int
     name: str
-    trace: Trace
+    trace: AttentionTrace
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can express: translation and attention, without search and matrices."""
+        """Return what JSON can express: translation and attention."""
         trace = self.trace
         found = {
             "step": self.step,
@@ -108,8 +108,8 @@ def explain(
     texts = [text] if compare_with is None else [text, compare_with]
     traces = [with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not) for text in texts]
     snapshots = [
-        Snapshot(checkpoint.step, checkpoint.name, explainer.with_engine(checkpoint.engine).trace(text, prefix=prefix))
-        for checkpoint in checkpoints
+        Snapshot(one.step, one.name, explainer.with_engine(one.engine).trace_attention(text, prefix=prefix))
+        for one in checkpoints
     ]
     return Explanation(
         model=model,

@@ -5,13 +5,14 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from mtformer.explain.trace import Token
+from mtformer.tables import text_width
 
 _ANSI = re.compile(r"\x1b\[\d*m")
 
 
 def width(text: str) -> int:
     """Return the columns that ``text`` takes; ANSI codes take none."""
-    return sum(map(_columns, _ANSI.sub("", text)))
+    return text_width(_ANSI.sub("", text))
 
 
 def pad(text: str, columns: int) -> str:
@@ -74,20 +75,14 @@ def label(token: Token) -> str:
     return spelled(token).removeprefix("▁") or "▁"
 
 
-def _columns(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def _unbreakable(word: str, columns: int) -> Iterator[str]:
     """Split a word where a line may break: around wide characters, but not before punctuation."""
     part = ""
     for character in word:
-        is_wide = _columns(character) == 2
-        may_break = is_wide or (part != "" and _columns(part[-1]) == 2)
+        is_wide = width(character) == 2
+        may_break = is_wide or (part != "" and width(part[-1]) == 2)
         is_punctuation = unicodedata.category(character)[0] == "P"
-        if part and ((may_break and not is_punctuation) or width(part) + _columns(character) > columns):
+        if part and ((may_break and not is_punctuation) or width(part + character) > columns):
             yield part
             part = ""
         part += character

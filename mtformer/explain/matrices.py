@@ -52,11 +52,17 @@ def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> ForwardPass:
     The model must not be used by another thread meanwhile.
     """
     with record_attention(model) as weights, _record_calls(model) as calls:
-        src_mask = torch.ones_like(src, dtype=torch.bool)
-        hidden = model.decode(tgt_in, model.encode(src, src_mask), src_mask)
-        logits = model.project(hidden)[0]
+        logits = model.project(model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))[0]
     recorder = _Blocks(model, calls, {name: found[0] for name, found in weights.items()})
     return ForwardPass(tuple(_attentions(weights)), tuple(recorder.all()), logits)
+
+
+@torch.inference_mode()
+def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[Attention, ...]:
+    """Do the same for the weights of the attentions alone."""
+    with record_attention(model) as weights:
+        model(src, torch.ones_like(src, dtype=torch.bool), tgt_in)
+    return tuple(_attentions(weights))
 
 
 @dataclass(frozen=True)

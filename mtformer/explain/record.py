@@ -9,9 +9,9 @@ from torch import Tensor
 
 from mtformer.config import SearchOptions
 from mtformer.errors import UserError
-from mtformer.explain.matrices import ForwardPass, record_pass
+from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
 from mtformer.explain.tokens import source_tokens, target_tokens
-from mtformer.explain.trace import Block, Candidate, Instead, Source, Step, Target, Trace
+from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
 from mtformer.explain.tree import TreeRecorder
 from mtformer.search import Engine, Hypothesis, SearchObserver, TorchEngine, ranked
 from mtformer.text.languages import is_written_with_spaces
@@ -67,9 +67,7 @@ class Explainer:
             UserError: the text is empty, has several lines or is too long; or the prefix is empty or too long.
             MtformerError: the model predicts NaN.
         """
-        src = self._encode_source(text)
-        forced = [] if prefix is None else self._encode_target(prefix, "prefix")
-        self.require_room(forced, "prefix", len(src))
+        src, forced = self._encode(text, prefix)
         recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
         [found] = self.search(src, [forced], recorder)
         best = found[0]
@@ -83,6 +81,17 @@ class Explainer:
             tree=recorder.tree(found),
             steps=steps,
             matrices=(*forward.blocks, *_logit_blocks(forward.logits, steps)),
+        )
+
+    def trace_attention(self, text: str, *, prefix: str | None = None) -> AttentionTrace:
+        """Do the same without recording the search, the steps and the matrices."""
+        src, forced = self._encode(text, prefix)
+        [[best, *_]] = self.search(src, [forced])
+        return AttentionTrace(
+            source=Source(text, source_tokens(self.tokenizer, src)),
+            target=self._target(best),
+            bos=target_tokens(self.tokenizer, [BOS_ID])[0],
+            attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids)),
         )
 
     def with_engine(self, engine: TorchEngine) -> "Explainer":
@@ -123,6 +132,13 @@ class Explainer:
         if len(ids) > most:
             raise UserError(f"the {what} has {len(ids)} tokens, more than the {most} that the translation may have")
 
+    def _encode(self, text: str, prefix: str | None) -> tuple[list[int], list[int]]:
+        """Return the ids of a text and of what its translation must begin with."""
+        src = self._encode_source(text)
+        forced = [] if prefix is None else self._encode_target(prefix, "prefix")
+        self.require_room(forced, "prefix", len(src))
+        return src, forced
+
     def _encode_source(self, text: str) -> list[int]:
         lines = text.count("\n") + 1
         if lines > 1:
@@ -150,10 +166,12 @@ class Explainer:
         return Target(self.tokenizer.decode(best.ids), tokens, best.log_prob, best.score(self.options.length_penalty))
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
+        return record_pass(self.engine.model, *self._inputs(src, tgt))
+
+    def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return the source (1, S) and the decoder's input (1, T)."""
         device = next(self.engine.model.parameters()).device
-        return record_pass(
-            self.engine.model, torch.tensor([src], device=device), torch.tensor([[BOS_ID, *tgt]], device=device)
-        )
+        return torch.tensor([src], device=device), torch.tensor([[BOS_ID, *tgt]], device=device)
 
     def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
         """Describe each step by the model's distribution over the next token."""

@@ -266,17 +266,13 @@ class WhyNot:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """How a model translated one sentence."""
+class AttentionTrace:
+    """How a model translated one sentence, as far as its attention shows it."""
 
     source: Source
     target: Target
     bos: Token
     attentions: tuple[Attention, ...] = field(metadata={"key": "attention"})
-    tree: Tree
-    steps: tuple[Step, ...]
-    matrices: tuple[Block, ...]
-    why_not: tuple[WhyNot, ...] = ()
 
     @property
     def decoder_input(self) -> tuple[Token, ...]:
@@ -297,6 +293,16 @@ class Trace:
         weights = find_attention(self.attentions, kind, layer, head).weights
         mean: np.ndarray = weights.mean(axis=0) if head is None else weights[head - 1]
         return mean
+
+
+@dataclass(frozen=True)
+class Trace(AttentionTrace):
+    """How a model translated one sentence."""
+
+    tree: Tree
+    steps: tuple[Step, ...]
+    matrices: tuple[Block, ...]
+    why_not: tuple[WhyNot, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can express: the fields of these classes."""
