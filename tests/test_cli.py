@@ -160,19 +160,19 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
 
 
-def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(trained: Project, tmp_path: Path) -> None:
-    output = tmp_path / "hypotheses.txt"
-    result = trained.mtformer("eval", "--json", "--output", output)
+def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(copied: Project) -> None:
+    output = copied.folder / "hypotheses.txt"
+    result = copied.mtformer("eval", "--json", "--output", output)
     shown = json.loads(result.stdout)
     hypotheses = output.read_text().splitlines()
-    references = (trained.folder / "test.de").read_text().splitlines()
+    references = (copied.folder / "test.de").read_text().splitlines()
     chrf_plus_plus = partial(sacrebleu.corpus_chrf, word_order=2)
     metrics = (sacrebleu.corpus_bleu, sacrebleu.corpus_chrf, chrf_plus_plus, sacrebleu.corpus_ter)
     expected = [metric(hypotheses, [references]).score for metric in metrics]
     assert [score["score"] for score in shown["scores"]] == [round(score, 2) for score in expected]
     assert "tok:13a" in shown["scores"][0]["signature"]
     assert shown["sentences"] == 20
-    by_files = trained.mtformer("eval", "--src", "test.en", "--ref", "test.de").stdout.splitlines()
+    by_files = copied.mtformer("eval", "--src", "test.en", "--ref", "test.de").stdout.splitlines()
     assert [line.split()[:2] for line in by_files[:4]] == [[s["name"], f"{s['score']:.2f}"] for s in shown["scores"]]
     assert expected[0] > 60  # it has learned its language
 

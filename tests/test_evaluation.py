@@ -23,9 +23,9 @@ from mtformer.translator import Translator
 
 
 @pytest.fixture
-def bundle(trained: Project) -> Path:
+def bundle(copied: Project) -> Path:
     """The bundle in the folder of its run."""
-    return trained.folder / "runs" / "config" / "model.safetensors"
+    return copied.config.parent / "model.safetensors"
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def test_the_files_of_a_local_data_set_are_inputs(
         evaluate_model(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 
 
-def test_json_says_what_was_scored_and_with_what(trained: Project, bundle: Path) -> None:
-    result = trained.mtformer("eval", "--json", "--beam-size", "2", "--length-penalty", "1")
+def test_json_says_what_was_scored_and_with_what(trained: Project, copied: Project, bundle: Path) -> None:
+    result = copied.mtformer("eval", "--json", "--beam-size", "2", "--length-penalty", "1")
     shown = json.loads(result.stdout)
     assert (shown["beam_size"], shown["length_penalty"], shown["sentences"]) == (2, 1.0, 20)
     assert Path(shown["model"]).name == bundle.name
