@@ -166,6 +166,11 @@ class Header(_Part):
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
     provenance: dict[str, Any] = {}
 
+    @property
+    def step(self) -> int | None:
+        """The step of training that the model is from; None if the bundle does not say."""
+        return int(self.scores["step"]) if "step" in self.scores else None
+
     @field_validator("special_ids")
     @classmethod
     def _are_ours(cls, given: dict[str, int]) -> dict[str, int]:

@@ -392,6 +392,21 @@ def test_a_long_run_has_a_page_of_two_megabytes_that_says_what_it_leaves_out(tra
     assert f'<td class="number">{best["step"]:,} ★</td>' in text
 
 
+def test_a_page_of_several_runs_is_thinned_too(trained: Project, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(run, run.parent / "other")
+    page = run.parent / "report.html"
+    assert trained.mtformer("report", "--no-test", run, run.parent / "other").status == 0
+    whole, n_bytes = page_data(page)["charts"][0]["series"][0]["points"], page.stat().st_size
+    assert "Of long curves" not in page.read_text(encoding="utf-8")
+    monkeypatch.setattr("mtformer.report.detail.MAX_PAGE_BYTES", n_bytes - 1_000)
+    assert trained.mtformer("report", "--no-test", run, run.parent / "other").status == 0
+    points = page_data(page)["charts"][0]["series"][0]["points"]
+    assert page.stat().st_size <= n_bytes - 1_000
+    assert 2 < len(points) < len(whole)
+    assert (points[0], points[-1]) == (whole[0], whole[-1])
+    assert "Of long curves, about " in page.read_text(encoding="utf-8")
+
+
 def test_a_page_may_be_compressed(trained: Project, run: Path) -> None:
     page = run.parent / "page.html.gz"
     result = trained.mtformer("report", "--no-test", run, "--output", page)

@@ -93,8 +93,7 @@ class ScoredModel:
     @classmethod
     def of(cls, path: Path, bundle: Bundle, translator: Translator) -> "ScoredModel":
         """Describe the bundle at ``path``."""
-        step = bundle.header.scores.get("step")
-        return cls(path, bundle.digest, None if step is None else int(step), translator.options)
+        return cls(path, bundle.digest, bundle.header.step, translator.options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows, with the versions of the software."""
