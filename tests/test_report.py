@@ -293,6 +293,14 @@ def test_a_run_without_metrics_has_a_page(trained: Project, run: Path) -> None:
     assert "metrics.jsonl has no line yet" in text
 
 
+def test_a_start_that_does_not_count_the_pairs_of_each_source_is_enough(trained: Project, run: Path) -> None:
+    start = json.loads((run / "starts.jsonl").read_text(encoding="utf-8"))
+    del start["data"]["pairs_by_source"], start["data"]["valid_pairs"]
+    (run / "starts.jsonl").write_text(json.dumps(start) + "\n", encoding="utf-8")
+    assert trained.mtformer("report", "--no-test", run).status == 0
+    assert "400 pairs with " in (run / "report.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("damage", ["none", "text", "open", "metrics"])
 def test_a_folder_that_is_no_run_is_refused(trained: Project, run: Path, damage: str) -> None:
     expected = {

@@ -29,8 +29,8 @@ class MetricsLine(_Line):
 
 class _Data(_Strict):
     pairs: int
-    pairs_by_source: list[int]
-    valid_pairs: int
+    pairs_by_source: list[int] = []
+    valid_pairs: int | None = None
     dropped: dict[str, int]
     src_tokens: int
     tgt_tokens: int
@@ -50,7 +50,7 @@ class _Machine(_Strict):
 
 
 class StartsLine(_Line):
-    """A line of ``starts.jsonl``."""
+    """A line of ``starts.jsonl``; what has a default is not in lines of every version."""
 
     seconds: float
     time: str
