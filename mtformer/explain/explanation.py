@@ -129,11 +129,10 @@ def describe(bundle: Bundle, name: str) -> dict[str, Any]:
         "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "norm", "norm_type", "activation",
         "positions", "tie_embeddings", "joint_vocab", "src_vocab_size", "tgt_vocab_size",
     )  # fmt: skip
-    step = header.scores.get("step")
     return {
         "name": name,
         "digest": bundle.digest,
-        "step": None if step is None else int(step),
+        "step": header.step,
         "src_lang": header.src_lang,
         "tgt_lang": header.tgt_lang,
         "d_head": architecture.d_model // architecture.n_heads,
