@@ -30,6 +30,10 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = False  # so that closing the server waits for its threads, which close their connections
+
+
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a server with ``set.tgz``, in the format of WMT's test sets up to 2020."""
@@ -43,7 +47,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             member = tarfile.TarInfo(f"set/{name}.sgm")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "served")) as http:
+    with Server(("127.0.0.1", 0), partial(Quiet, directory=tmp_path / "served")) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{http.server_port}"
         http.shutdown()

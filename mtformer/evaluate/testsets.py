@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
+from urllib.error import HTTPError
 
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
@@ -165,6 +166,8 @@ def _from_sacrebleu(name: str, src_lang: str, tgt_lang: str) -> EvalSet:
         files = [Path(file) for file in (get_source_file(name, pair), *get_reference_files(name, pair))]
     except (Exception, SystemExit) as error:  # SystemExit: a wrong checksum
         reason = "its checksum is wrong" if isinstance(error, SystemExit) else " ".join(str(error).split())
+        if isinstance(error, HTTPError):
+            error.close()  # it is also the response, with a connection
         folder = Path(SACREBLEU_DIR, name)
         raise MtformerError(
             f"sacreBLEU cannot download {name}: {reason}; try again later, and first delete {folder} if it is damaged"
