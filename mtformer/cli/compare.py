@@ -58,7 +58,10 @@ def compare(
     ] = None,
     device: DeviceOption = Device.auto,
 ) -> None:
-    """Test whether systems differ significantly from the first one on a test set."""
+    """Test whether systems differ.
+
+    The first system is the baseline, with which the others are compared on one test set.
+    """
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths
     from mtformer.text.languages import LanguagePair

@@ -62,7 +62,10 @@ def evaluate(
     ] = None,
     device: DeviceOption = Device.auto,
 ) -> None:
-    """Score a model on a test set: BLEU, chrF and TER, with sacreBLEU's signatures."""
+    """Score a model on test sets.
+
+    BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures.
+    """
     from mtformer.evaluate.evaluation import evaluate_model
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model

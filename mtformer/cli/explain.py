@@ -60,7 +60,10 @@ def explain(
     length_penalty: LengthPenaltyOption = None,
     device: DeviceOption = Device.auto,
 ) -> None:
-    """Show how a sentence is translated: tokens, attention, decoding step by step, the search, the matrices."""
+    """Show how a sentence is translated.
+
+    This covers tokens, attention, decoding step by step, the search and the matrices.
+    """
     from mtformer.explain.focus import Focus
     from mtformer.explain.terminal import View, render
     from mtformer.runs import find_model

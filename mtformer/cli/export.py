@@ -34,7 +34,10 @@ def export(
         typer.Option(metavar="TYPE", help="ctranslate2: how weights are stored, such as int8. Default: float32."),
     ] = None,
 ) -> None:
-    """Write a model for another program: a folder with all that translating takes."""
+    """Write a model for another program.
+
+    The new folder contains all that translating takes.
+    """
     from mtformer.files import write_folder_atomically
     from mtformer.runs import find_model
 

@@ -18,7 +18,10 @@ def report(
     no_test: Annotated[bool, typer.Option("--no-test", help="Do not translate the test set.")] = False,
     device: DeviceOption = Device.auto,
 ) -> None:
-    """Write a page about a run: data, curves, samples, scores, settings; several runs are laid side by side."""
+    """Write a page about a run.
+
+    It shows data, curves, samples, scores and settings; several runs are laid side by side.
+    """
     from mtformer.report.writing import write_report
 
     if str(output) == "-":

@@ -18,7 +18,10 @@ def runs(
     ),
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List runs: what they train, how far they are, and how good their best model is."""
+    """List runs.
+
+    For each: what it trains, how far it is, and how good its best model is.
+    """
     from mtformer.report.listing import as_table, list_runs
 
     listed = list_runs(folder)

@@ -66,7 +66,10 @@ def average(
     last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints.")] = None,
     best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,
 ) -> None:
-    """Average the weights of a run's checkpoints, or of several bundles, into one model."""
+    """Average weights into one model.
+
+    They are those of a run's checkpoints, or of several bundles.
+    """
     from mtformer.files import require_distinct
     from mtformer.training.averaging import average_bundles, average_checkpoints
 
