@@ -14,8 +14,10 @@ def pick_device(choice: str) -> torch.device:
     """Resolve ``auto`` to a GPU where there is one.
 
     Raises:
-        UserError: a GPU is asked for and there is none.
+        UserError: there is no such device.
     """
+    if choice not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device {choice}: it is auto, cpu or cuda")
     if choice == "cuda" and not torch.cuda.is_available():
         raise UserError("device cuda: torch finds no GPU here; use cpu or auto")
     if choice == "auto":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
+from mtformer.errors import UserError
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Trace
 from mtformer.explain.why_not import with_why_not
@@ -119,8 +120,11 @@ class Translator:
             on_progress: called with the number of texts that have been translated since the last call.
 
         Raises:
+            UserError: ``texts`` is a single string.
             MtformerError: the model predicts NaN.
         """
+        if isinstance(texts, str):
+            raise UserError("translate takes a list of texts: write translate([text]) for a single one")
         report = on_progress or (lambda n_texts: None)
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
         is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part

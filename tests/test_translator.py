@@ -341,3 +341,14 @@ def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(traine
     pairs = list(zip(scores[4], scores[1], strict=True))
     assert [i for i, (beam, greedy) in enumerate(pairs) if beam < greedy - 1e-4] == []
     assert sum(beam > greedy + 1e-4 for beam, greedy in pairs) > 100
+
+
+def test_a_single_string_is_refused(trained: Project) -> None:
+    translator = Translator.load(trained.folder / "runs/config/model.safetensors")
+    with pytest.raises(UserError, match=r"a list of texts: write translate\(\[text\]\)"):
+        translator.translate("the red house")
+
+
+def test_an_unknown_device_is_refused(trained: Project) -> None:
+    with pytest.raises(UserError, match="device gpu: it is auto, cpu or cuda"):
+        Translator.load(trained.folder / "runs/config/model.safetensors", device="gpu")

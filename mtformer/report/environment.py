@@ -57,7 +57,8 @@ def _start(start: Mapping[str, Any]) -> str:
 
 def commands(run: Contents) -> list[str]:
     """Return the commands that train such a model again, score it and write this page."""
-    folder = str(run.folder.path)
+    again = f"{run.name}-again"
+    folder = str(run.folder.path.with_name(again))
     machine = run.machine
     versions = run.config.provenance.versions
     packages = [
@@ -68,7 +69,7 @@ def commands(run: Contents) -> list[str]:
     threads = f"OMP_NUM_THREADS={machine['threads']} " if machine.get("threads") else ""
     n_processes = int(machine.get("processes", 1))
     processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
-    train = ["mtformer", "train", str(run.folder.config), "--set", f"run.name={run.name}-again", *processes]
+    train = ["mtformer", "train", str(run.folder.config), "--set", f"run.name={again}", *processes]
     own = ", ".join(f"{name} {versions[name]}" for name in ("mtformer", "python") if name in versions)
     return [
         *([f"# with {own}"] if own else []),
