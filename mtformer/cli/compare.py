@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli.options import BeamOption, Device, DeviceOption, LengthPenaltyOption, TableFormat
+from mtformer.cli.options import (
+    BeamOption,
+    DataOption,
+    Device,
+    DeviceOption,
+    LengthPenaltyOption,
+    TableFormat,
+    TestSetOption,
+)
 from mtformer.cli.output import has_colours
 from mtformer.errors import UserError
 
@@ -25,16 +33,8 @@ def compare(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Its reference; may be repeated. Files of translations need no --src."),
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated."
-        ),
-    ] = None,
-    testset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
-    ] = None,
+    data: DataOption = None,
+    testset: TestSetOption = None,
     pair: Annotated[
         str | None, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de, where no system is a model.")
     ] = None,

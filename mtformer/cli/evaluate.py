@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import BeamOption, Device, DeviceOption, LengthPenaltyOption, ModelOption
+from mtformer.cli.options import (
+    BeamOption,
+    DataOption,
+    Device,
+    DeviceOption,
+    LengthPenaltyOption,
+    ModelOption,
+    TestSetOption,
+)
 from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
@@ -25,16 +33,8 @@ def evaluate(
     ref: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Its reference translation; may be repeated.")
     ] = None,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated."
-        ),
-    ] = None,
-    testset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
-    ] = None,
+    data: DataOption = None,
+    testset: TestSetOption = None,
     protocol: Annotated[
         str | None,
         typer.Option(

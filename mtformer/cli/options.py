@@ -48,3 +48,13 @@ LengthPenaltyOption = Annotated[
     float | None, typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.")
 ]
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.")]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated."
+    ),
+]
+TestSetOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
+]

@@ -67,7 +67,7 @@ def _model(explanation: Explanation, view: View) -> Iterator[str]:
 
 
 def _account(explanation: Explanation, view: View) -> Iterator[str]:
-    """Tell everything about one sentence."""
+    """Show everything about one sentence."""
     [trace] = explanation.traces
     yield ""
     yield from _sentence(trace, view)
@@ -203,7 +203,7 @@ def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
-    """Tell what changes from one sentence to another, and draw the attention that changes most, or the chosen one."""
+    """Show what changes from one sentence to another, and draw the attention that changes most, or the chosen one."""
     for trace in (a, b):
         yield ""
         yield from _sentence(trace, view)

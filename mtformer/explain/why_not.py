@@ -22,19 +22,19 @@ class _Place(NamedTuple):
         step: the first step that has to choose another token for it.
         token: that token.
         chosen: the token that the translation has instead.
-        begun: the translation up to there, and the word.
+        prefix: the translation up to there, followed by the word.
         n_tokens: of the word.
     """
 
     step: WhyNotStep
     token: Token
     chosen: Token
-    begun: list[int]
+    prefix: list[int]
     n_tokens: int
 
 
 class _Other(NamedTuple):
-    """The best translation that begins with a place's ``begun``."""
+    """The best translation that begins with a place's ``prefix``."""
 
     place: _Place
     text: str
@@ -111,8 +111,8 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
     for t in range(len(chosen)):
         form = forms[t > 0]
         n_common = next((k for k, token in enumerate(form) if chosen[t + k] != token), len(form))
-        begun = [*chosen[:t], *form]
-        if n_common == len(form) or len(begun) > most:
+        prefix = [*chosen[:t], *form]
+        if n_common == len(form) or len(prefix) > most:
             continue
         step, i = t + n_common, form[n_common]
         log_probs = all_log_probs[step]
@@ -121,7 +121,7 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         gap = float(log_probs[chosen[step]]) - log_prob
         found = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
         [token] = target_tokens(explainer.tokenizer, [i])
-        places[tuple(begun)] = _Place(found, token, trace.target.tokens[step], begun, len(form))
+        places[tuple(prefix)] = _Place(found, token, trace.target.tokens[step], prefix, len(form))
     return sorted(places.values(), key=lambda place: -place.step.log_prob)
 
 
@@ -133,7 +133,7 @@ def _best_translation(
     alpha = explainer.options.length_penalty
     found = [
         _Other(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
-        for place, hypotheses in zip(places, explainer.search(src, [place.begun for place in places]), strict=True)
+        for place, hypotheses in zip(places, explainer.search(src, [place.prefix for place in places]), strict=True)
         for hypothesis in hypotheses
     ]
     return max(found, key=lambda other: (pattern.search(other.text) is not None, other.score), default=None)
@@ -143,7 +143,7 @@ def _standing(word: str, place: _Place) -> str:
     """Say how likely the word was at a place, as in "“sie” was the 2nd likeliest"."""
     which = f"“{word}”"
     if label(place.token) != word:
-        number = place.step.step - len(place.begun) + place.n_tokens
+        number = place.step.step - len(place.prefix) + place.n_tokens
         which = f"“{label(place.token)}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
     rank = place.step.rank
     return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
@@ -158,7 +158,7 @@ def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> l
         gap = f"{step.gap:.2f} nats less likely than “{chosen}”"
     standing = f"At step {step.step} {_standing(word, other.place)}: {gap}."
     if not has_word:
-        found = f"The best translation that goes on with its tokens, “{other.text}”, does not have it as a word."
+        found = f"The best translation that continues with its tokens, “{other.text}”, does not contain it as a word."
     elif other.score < score:
         found = f"The best translation with it, “{other.text}”, has score {other.score:.3f} instead of {score:.3f}."
     else:

@@ -128,7 +128,7 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
 
     Args:
         path: the folder of the run.
-        is_training: whether the run goes on, where that is known; else the lock of the folder tells.
+        is_training: whether the run is still training; None to decide by the lock of its folder.
 
     Raises:
         UserError: ``path`` is not the folder of a run of this version, or has lines of another shape in a journal.
