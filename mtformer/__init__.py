@@ -9,7 +9,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtformer.translator import Translation, Translator
+    from mtformer.pipeline import Translation
+    from mtformer.translator import Translator
 
 __all__ = ["Translation", "Translator", "__version__"]
 __version__ = "0.1.0"

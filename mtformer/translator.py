@@ -3,48 +3,28 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
-from mtformer.explain.record import Explainer
-from mtformer.explain.trace import Trace
-from mtformer.explain.why_not import with_why_not
-from mtformer.hardware import pick_device
+from mtformer.pipeline import Preparation, Translation, make_plan
 from mtformer.runs import find_model
-from mtformer.search import Engine, Hypothesis, SearchOptions, TorchEngine, ranked
+from mtformer.search import Engine, Hypothesis, Request, SearchOptions, ranked
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
+
+if TYPE_CHECKING:
+    from mtformer.bundle import Bundle
+    from mtformer.explain.record import Explainer
+    from mtformer.explain.trace import Trace
 
 log = logging.getLogger(__name__)
 
 _FULL_WIDTH_ENDS = tuple("。！？；")  # no space follows them
 _CONTINUATION_BYTE = re.compile("<0x[89AB][0-9A-F]>")  # of a character that is spelled as several bytes
 _SENTENCE_ENDS = (*".!?;", *_FULL_WIDTH_ENDS)
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One of the translations of a text.
-
-    Attributes:
-        text: detokenized, on one line.
-        score: the length-penalized log probability that translations are ranked by.
-        log_prob: the log probability, the sum of ``token_log_probs``.
-        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
-        token_log_probs: the log probability of each of ``tokens``.
-        notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
-    """
-
-    text: str
-    score: float
-    log_prob: float
-    tokens: tuple[str, ...] = ()
-    token_log_probs: tuple[float, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class Translator:
@@ -58,10 +38,18 @@ class Translator:
         options: how to search.
         max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
         tgt_lang: the target language.
+        preparations: what happens to texts before the model sees them, in order.
     """
 
     def __init__(
-        self, engine: Engine, tokenizer: Tokenizer, options: SearchOptions, *, tgt_lang: str, max_length: int
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer,
+        options: SearchOptions,
+        *,
+        tgt_lang: str,
+        max_length: int,
+        preparations: Sequence[Preparation] = (),
     ) -> None:
         """Put the parts together; :meth:`load` does so for a trained model.
 
@@ -71,12 +59,14 @@ class Translator:
             options: how to search.
             tgt_lang: decides whether the parts of a split text are joined by a space.
             max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+            preparations: what happens to texts before the model sees them, in order.
         """
         self.engine = engine
         self.tokenizer = tokenizer
         self.options = options
         self.max_length = max_length
         self.tgt_lang = tgt_lang
+        self.preparations = tuple(preparations)
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
@@ -92,11 +82,16 @@ class Translator:
         Raises:
             UserError: there is no such bundle, device or option.
         """
+        from mtformer.bundle import load_bundle  # torch comes with it
+
         return cls.from_bundle(load_bundle(find_model(Path(path))), device, **options)
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle, device: str = "auto", **options: float | None) -> "Translator":
+    def from_bundle(cls, bundle: "Bundle", device: str = "auto", **options: float | None) -> "Translator":
         """Translate with a bundle that is loaded already; see :meth:`load`."""
+        from mtformer.hardware import pick_device
+        from mtformer.search.torch_engine import TorchEngine
+
         header = bundle.header
         return cls(
             TorchEngine(bundle.model.to(pick_device(device))),
@@ -125,18 +120,17 @@ class Translator:
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
+        plans = [make_plan(text, self.preparations) for text in texts]
+        leaves = [list(plan.leaves()) for plan in plans]
+        is_first = [number == 0 for texts in leaves for number in range(len(texts))]  # a text counts with this leaf
         report = on_progress or (lambda n_texts: None)
-        parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
-        is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part
-        report(sum(not parts for parts in parts_of))
-        found = self.engine.translate(
-            [part for parts in parts_of for part in parts],
-            self.options,
-            [self.options.limit(len(part)) for parts in parts_of for part in parts],
-            on_batch=lambda places: report(sum(is_first[place] for place in places)),
+        report(sum(not texts for texts in leaves))
+        found = self._translate_leaves(
+            [text for texts in leaves for text in texts],
+            lambda places: report(sum(is_first[place] for place in places)),
         )
-        rest = iter(ranked(hypotheses, self.options.length_penalty) for hypotheses in found)
-        results = [self._join(list(islice(rest, len(parts)))) for parts in parts_of]
+        rest = iter(found)
+        results = [plan.restored(rest) for plan in plans]
         for line, (best, *_) in enumerate(results, first_line):
             for note in best.notes:
                 log.warning("line %d: %s", line, note)
@@ -157,7 +151,7 @@ class Translator:
             yield from self.translate(texts, first_line=n_lines + 1, on_progress=on_progress)
             n_lines += len(texts)
 
-    def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> Trace:
+    def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> "Trace":
         """Translate one sentence and return how: tokens, attention, the search, each step, every matrix.
 
         The weights of head 2 in layer 1 are ``translator.explain(text).attention("encoder", layer=1, head=2)``.
@@ -173,18 +167,38 @@ class Translator:
                 the engine is not torch's.
             MtformerError: the model predicts NaN.
         """
+        from mtformer.explain.why_not import with_why_not
+
         explainer = self.explainer()
         return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
 
-    def explainer(self) -> Explainer:
+    def explainer(self) -> "Explainer":
         """Return what records traces with this model.
 
         Raises:
             UserError: the engine is not torch's.
         """
+        from mtformer.explain.record import Explainer
+
         return Explainer.of(
             self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
         )
+
+    def _translate_leaves(
+        self, texts: Sequence[str], on_done: Callable[[Sequence[int]], object]
+    ) -> list[list[Translation]]:
+        """Translate texts that are prepared; ``on_done`` is called with places in ``texts``."""
+        parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
+        on_done([place for place, parts in enumerate(parts_of) if not parts])
+        places = [place for place, parts in enumerate(parts_of) for _ in parts]  # of each request
+        is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part
+        found = self.engine.translate(
+            [Request(part, self.options.limit(len(part))) for parts in parts_of for part in parts],
+            self.options,
+            on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]]),
+        )
+        rest = iter(ranked(hypotheses, self.options.length_penalty) for hypotheses in found)
+        return [self._join(list(islice(rest, len(parts)))) for parts in parts_of]
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""

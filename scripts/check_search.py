@@ -13,8 +13,9 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.pipeline import Translation
 from mtformer.runs import find_model
-from mtformer.translator import Translation, Translator
+from mtformer.translator import Translator
 
 _TOLERANCE = 1e-4  # of scores: batches of other shapes are rounded otherwise
 

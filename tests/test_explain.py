@@ -29,7 +29,8 @@ from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.search import Hypothesis, TorchEngine, length_penalty
+from mtformer.search import Hypothesis, Request, length_penalty
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SENTENCE = "the red house sees a small dog."
@@ -210,7 +211,7 @@ def test_the_tree_replays_the_search(translator: Translator, beam_size: int, see
     trace = explainer.trace(SENTENCE)
     src = [token.id for token in trace.source.tokens]
     limit = explainer.options.limit(len(src))
-    expected = explainer.engine.translate([src], explainer.options, [limit])[0]
+    expected = explainer.engine.translate([Request(src, limit)], explainer.options)[0]
     assert replay(trace, beam_size, 2, limit) == expected
     assert [f.score for f in trace.tree.finished[:2]] == [hypothesis.score(1.0) for hypothesis in expected]
     assert {node.fate for node in trace.tree.nodes} >= {"expanded", "finished", "pruned"}
@@ -305,7 +306,9 @@ def test_steps_show_the_models_distribution(translator: Translator) -> None:
             text = explainer.tokenizer.decode(prefix)
             if other != EOS_ID:
                 greedy = explainer.options.model_copy(update={"beam_size": 1})
-                [[best]] = explainer.engine.translate(src.tolist(), greedy, [greedy.limit(src.size(1))], [prefix])
+                [[best]] = explainer.engine.translate(
+                    [Request(src[0].tolist(), greedy.limit(src.size(1)), prefix)], greedy
+                )
                 text = explainer.tokenizer.decode(best.ids)
             assert step.instead.text == text
     assert any(step.instead for step in trace.steps)
@@ -369,11 +372,12 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
         assert step.gap == pytest.approx(float(row[target[step.step - 1]] - row[word]), abs=1e-4)
         allowed = row[EOS_ID:]
         assert step.rank == 1 + int((allowed > row[word]).sum())
-    sources = src.tolist()
     word_ids = [token.id for token in answer.tokens]
     begun = [target[: step.step - 1] + word_ids for step in answer.steps]
-    limits = [translator.options.limit(src.size(1))] * len(begun)
-    found = translator.engine.translate(sources * len(begun), translator.options, limits, begun)
+    limit = translator.options.limit(src.size(1))
+    found = translator.engine.translate(
+        [Request(src[0].tolist(), limit, prefix) for prefix in begun], translator.options
+    )
     best = max((hypotheses[0] for hypotheses in found), key=lambda hypothesis: hypothesis.score(0.6))
     assert answer.text == translator.tokenizer.decode(best.ids)
     assert answer.score == pytest.approx(best.score(0.6), abs=1e-4)

@@ -18,7 +18,7 @@ from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
-from mtformer.search import TorchEngine
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import PAD_ID, Tokenizer, train_tokenizer
 

@@ -29,6 +29,7 @@ PACKAGES = (
     "model",
     "bundle",
     "search",
+    "pipeline",
     "page",
     "explain",
     "translator",

@@ -12,20 +12,12 @@ from torch import Tensor, nn
 from mtformer.config import ModelConfig
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.search import (
-    EndAtLimits,
-    ForcePrefixes,
-    Hypothesis,
-    NeverChoose,
-    Processor,
-    SearchOptions,
-    TorchEngine,
-    TransformerDecoder,
-    beam_search,
-    greedy_search,
-    length_penalty,
-    ranked,
-)
+from mtformer.search import Hypothesis, Request, SearchOptions, length_penalty, ranked
+from mtformer.search.beam import beam_search
+from mtformer.search.decoder import TransformerDecoder
+from mtformer.search.greedy import greedy_search
+from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 EOS, A, B, C = EOS_ID, 4, 5, 6
@@ -269,12 +261,16 @@ def test_the_n_best_are_sorted_distinct_and_at_most_as_many_as_the_beams(beam_si
         assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
 
 
+def requests(sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[Request]:
+    return list(map(Request, sources, limits))
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("config", [{"norm": "post"}, {"norm": "pre", "positions": "rotary"}])
 def test_an_engine_scores_translations_as_its_search_did(beam_size: int, config: dict[str, str]) -> None:
     engine = TorchEngine(make_model(3, **config))
     texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [8, 8, 10, 4, 4, EOS]]
-    found = engine.translate(texts, SearchOptions(beam_size=beam_size, n_best=beam_size), [12, 4, 8, 6])
+    found = engine.translate(requests(texts, [12, 4, 8, 6]), SearchOptions(beam_size=beam_size, n_best=beam_size))
     pairs = [(src, hypothesis) for src, hypotheses in zip(texts, found, strict=True) for hypothesis in hypotheses]
     scores = engine.score([src for src, _ in pairs], [hypothesis.ids for _, hypothesis in pairs])
     assert len(pairs) == 4 * beam_size
@@ -299,9 +295,9 @@ def test_padding_and_batch_mates_never_change_what_is_found(beam_size: int) -> N
     limits, options = [12, 4, 8, 6], SearchOptions(beam_size=beam_size, n_best=beam_size)
     for seed in range(5):
         engine = TorchEngine(make_model(seed))
-        together = engine.translate(texts, options, limits)
+        together = engine.translate(requests(texts, limits), options)
         for text, limit, hypotheses in zip(texts, limits, together, strict=True):
-            [alone] = engine.translate([text], options, [limit])
+            [alone] = engine.translate([Request(text, limit)], options)
             assert_same_hypotheses(ranked(hypotheses, 0.6), ranked(alone, 0.6))
 
 
@@ -339,7 +335,8 @@ def test_translations_start_with_forced_prefixes_and_keep_their_probabilities(be
     engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, EOS], [6, EOS], [4, 11, EOS], [7, 4, 5, EOS]]
     prefixes, limits = [[9, 4], [], [5, 5, 5, 8], [6]], [5, 5, 2, 5]  # one is longer than its limit
     options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-    forced, free = (engine.translate(texts, options, limits, given) for given in (prefixes, None))
+    forced = engine.translate([*map(Request, texts, limits, prefixes)], options)
+    free = engine.translate(requests(texts, limits), options)
     assert_same_hypotheses(forced[1], free[1])
     for text, prefix, hypotheses in zip(texts, prefixes, forced, strict=True):
         assert hypotheses
@@ -370,7 +367,7 @@ def test_pad_unk_and_bos_are_never_chosen_even_if_the_model_prefers_them() -> No
         model.output.weight[[EOS_ID]] = -0.1
     for beam_size in (1, 3):
         options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-        found = TorchEngine(model).translate([[4, 5, EOS], [7, EOS]], options, [6, 6])
+        found = TorchEngine(model).translate(requests([[4, 5, EOS], [7, EOS]], [6, 6]), options)
         chosen = {token for hypotheses in found for hypothesis in hypotheses for token in hypothesis.ids}
         assert chosen and chosen.isdisjoint({PAD_ID, UNK_ID, BOS_ID, EOS_ID})
 
@@ -384,8 +381,8 @@ def test_a_model_that_yields_nan_ends_with_an_error_and_drops_no_line(where: str
         model.get_parameter(where)[-1] = math.nan  # of the embeddings only those of the last token
     engine, texts, limits = TorchEngine(model), [[4, 5, EOS], [11, 7, EOS]], [6, 6]
     for search in (
-        lambda: engine.translate(texts, SearchOptions(beam_size=1), limits),
-        lambda: engine.translate(texts, SearchOptions(beam_size=3), limits),
+        lambda: engine.translate(requests(texts, limits), SearchOptions(beam_size=1)),
+        lambda: engine.translate(requests(texts, limits), SearchOptions(beam_size=3)),
         lambda: engine.score(texts, [[4], [5]]),
     ):
         with pytest.raises(MtformerError, match="the model predicts NaN"):
@@ -400,7 +397,7 @@ def test_a_search_without_a_possible_translation_ends_with_an_error() -> None:
 
 def test_the_engine_reports_every_source_once_longest_first() -> None:
     texts, seen = [[4] * length + [EOS] for length in (2, 9, 5, 1)], list[int]()
-    TorchEngine(make_model(1)).translate(texts, SearchOptions(batch_tokens=12), [3] * 4, on_batch=seen.extend)
+    TorchEngine(make_model(1)).translate(requests(texts, [3] * 4), SearchOptions(batch_tokens=12), on_batch=seen.extend)
     assert seen == [1, 2, 0, 3]
 
 
@@ -409,7 +406,7 @@ def test_beams_count_in_the_budget_of_a_batch(beam_size: int, sizes: list[int]) 
     seen = list[int]()
     options = SearchOptions(batch_tokens=24, beam_size=beam_size)
     TorchEngine(make_model(1)).translate(
-        [[4, 5, EOS]] * 16, options, [2] * 16, on_batch=lambda batch: seen.append(len(batch))
+        requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch))
     )
     assert seen == sizes
 

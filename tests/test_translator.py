@@ -21,10 +21,12 @@ from mtformer.config import ModelConfig, SearchConfig, TokenizerConfig
 from mtformer.errors import MtformerError, UserError
 from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
-from mtformer.search import SearchOptions, TorchEngine
+from mtformer.pipeline import Translation
+from mtformer.search import SearchOptions
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
-from mtformer.translator import Translation, Translator
+from mtformer.translator import Translator
 
 TEXTS = [
     "the red house sees her new garden.",

@@ -13,7 +13,7 @@ from mtformer.bundle import load_bundle
 from mtformer.config import Config, Facts, ResolvedConfig, resolve
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
-from mtformer.search import TorchEngine
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, Tokenizer
 from mtformer.training.validation import Validation, Validator

@@ -14,7 +14,7 @@ from mtformer.cli.options import BeamOption, Device, DeviceOption, Format, Lengt
 from mtformer.errors import UserError
 
 if TYPE_CHECKING:
-    from mtformer.translator import Translation
+    from mtformer.pipeline import Translation
 
 log = logging.getLogger(__name__)
 

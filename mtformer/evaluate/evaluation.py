@@ -20,10 +20,11 @@ from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.hardware import pick_device
+from mtformer.pipeline import Translation
 from mtformer.progress import Progress
 from mtformer.runs import RunFolder
 from mtformer.text.lines import open_output
-from mtformer.translator import Translation, Translator
+from mtformer.translator import Translator
 
 
 def evaluate_model(

@@ -9,7 +9,8 @@ from mtformer.explain.changes import Changes, compare
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import FORMAT, AttentionTrace, Trace, to_plain
 from mtformer.explain.why_not import with_why_not
-from mtformer.search import SearchOptions, TorchEngine
+from mtformer.search import SearchOptions
+from mtformer.search.torch_engine import TorchEngine
 
 
 class Checkpoint(NamedTuple):

@@ -13,7 +13,9 @@ from mtformer.explain.matrices import ForwardPass, record_attentions, record_pas
 from mtformer.explain.tokens import source_tokens, target_tokens
 from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
 from mtformer.explain.tree import TreeRecorder
-from mtformer.search import Engine, Hypothesis, SearchObserver, TorchEngine, ranked
+from mtformer.search import Engine, Hypothesis, Request, ranked
+from mtformer.search.observer import SearchObserver
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -102,10 +104,8 @@ class Explainer:
         self, src: list[int], prefixes: Sequence[Sequence[int]], observer: SearchObserver | None = None
     ) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
-        n = len(prefixes)
-        found = self.engine.translate(
-            [src] * n, self.options, [self.options.limit(len(src))] * n, prefixes, observer=observer
-        )
+        requests = [Request(src, self.options.limit(len(src)), prefix) for prefix in prefixes]
+        found = self.engine.translate(requests, self.options, observer=observer)
         return [ranked(hypotheses, self.options.length_penalty) for hypotheses in found]
 
     def log_probs(self, trace: Trace) -> Tensor:

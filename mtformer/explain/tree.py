@@ -6,7 +6,8 @@ import torch
 
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Finished, Node, Tree
-from mtformer.search import Hypothesis, SearchStep, length_penalty
+from mtformer.search import Hypothesis, length_penalty
+from mtformer.search.observer import SearchStep
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
 
 

@@ -1,23 +1,26 @@
-"""What translates and scores sequences of tokens, and the first that does: torch."""
+"""What translates and scores sequences of tokens. Nothing here imports torch."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-
 from mtformer.config import SearchOptions
-from mtformer.data.batches import fill_batches, pad
-from mtformer.model.transformer import Transformer
-from mtformer.search.beam import beam_search
-from mtformer.search.decoder import TransformerDecoder
-from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.search.observer import SearchObserver
-from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-_SCORING_TOKENS = 4096  # the token budget of a batch
-_BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
+
+@dataclass(frozen=True)
+class Request:
+    """A sentence to translate.
+
+    Attributes:
+        src: its ids, EOS last.
+        limit: the maximum length of its translations, in tokens without EOS.
+        prefix: the tokens that its translations start with, any number of them.
+    """
+
+    src: Sequence[int]
+    limit: int
+    prefix: Sequence[int] = ()
 
 
 class Engine(Protocol):
@@ -25,24 +28,20 @@ class Engine(Protocol):
 
     def translate(
         self,
-        sources: Sequence[Sequence[int]],
+        requests: Sequence[Request],
         options: SearchOptions,
-        limits: Sequence[int],
-        prefixes: Sequence[Sequence[int]] | None = None,
         *,
         on_batch: Callable[[Sequence[int]], object] | None = None,
     ) -> list[list[Hypothesis]]:
         """Search for the best translations.
 
         Args:
-            sources: ids, one sequence for each sentence.
+            requests: the sentences.
             options: how to search.
-            limits: the maximum length of each sentence's translations, in tokens without EOS.
-            prefixes: the tokens that each sentence's translations start with, any number of them.
-            on_batch: called with places in ``sources`` when they have been translated.
+            on_batch: called with places in ``requests`` when they have been translated.
 
         Returns:
-            For each source at least one and at most ``options.n_best`` hypotheses, in any order.
+            For each request at least one and at most ``options.n_best`` hypotheses, in any order.
 
         Raises:
             MtformerError: the model predicts NaN.
@@ -56,81 +55,3 @@ class Engine(Protocol):
             MtformerError: the model predicts NaN.
         """
         ...
-
-
-class TorchEngine:
-    """The Transformer, with torch."""
-
-    def __init__(self, model: Transformer) -> None:
-        """Wrap a model as it is, on the device that it is to run on; put it in evaluation mode before use."""
-        self.model = model
-        self._device = next(model.parameters()).device
-
-    def translate(
-        self,
-        sources: Sequence[Sequence[int]],
-        options: SearchOptions,
-        limits: Sequence[int],
-        prefixes: Sequence[Sequence[int]] | None = None,
-        *,
-        on_batch: Callable[[Sequence[int]], object] | None = None,
-        observer: SearchObserver | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Search in batches of sentences of similar length; see :class:`Engine`.
-
-        Args:
-            sources: see :class:`Engine`, as for all others but one.
-            options: how to search.
-            limits: the maximum lengths.
-            prefixes: the forced beginnings.
-            on_batch: called with places in ``sources``.
-            observer: called with each step of the search in each batch.
-        """
-        lengths = [len(source) for source in sources]
-        order = sorted(range(len(sources)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.beam_size)
-        for batch in fill_batches(order, lengths, budget):
-            forced = [prefixes[i] for i in batch] if prefixes is not None else None
-            results = self._search([sources[i] for i in batch], options, [limits[i] for i in batch], forced, observer)
-            for place, hypotheses in zip(batch, results, strict=True):
-                found[place] = hypotheses
-            if on_batch is not None:
-                on_batch(batch)
-        return found
-
-    @torch.inference_mode()
-    def _search(
-        self,
-        sources: Sequence[Sequence[int]],
-        options: SearchOptions,
-        limits: Sequence[int],
-        prefixes: Sequence[Sequence[int]] | None,
-        observer: SearchObserver | None,
-    ) -> list[list[Hypothesis]]:
-        """Translate one batch."""
-        processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
-        if prefixes is not None:
-            limits = [max(limit, len(prefix)) for limit, prefix in zip(limits, prefixes, strict=True)]
-            processors.append(ForcePrefixes(prefixes, self._device))
-        processors.append(EndAtLimits(limits, EOS_ID, self._device))
-        src = pad(sources).to(self._device)  # (B, S)
-        decoder = TransformerDecoder(self.model, src, src != PAD_ID)
-        if options.beam_size == 1:
-            return [[hypothesis] for hypothesis in greedy_search(decoder, len(sources), processors, observer)]
-        return beam_search(decoder, limits, options, processors, observer)
-
-    @torch.inference_mode()
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Score by teacher forcing; see :class:`Engine`."""
-        lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
-        scores: list[list[float]] = [[] for _ in sources]
-        for batch in fill_batches(sorted(range(len(sources)), key=lambda i: -lengths[i]), lengths, _SCORING_TOKENS):
-            src = pad([sources[i] for i in batch]).to(self._device)  # (B, S)
-            tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(self._device)  # (B, T)
-            for place, hidden in zip(batch, self.model(src, src != PAD_ID, tgt_in), strict=True):
-                tgt_out = torch.tensor([*targets[place], EOS_ID], device=self._device)
-                log_probs = self.model.project(hidden[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row
-                refuse_nan(log_probs)
-                scores[place] = log_probs.gather(1, tgt_out[:, None])[:, 0].tolist()
-        return scores

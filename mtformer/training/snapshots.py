@@ -13,7 +13,7 @@ from mtformer.files import require_distinct
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
 from mtformer.runs import RunFolder
-from mtformer.search import TorchEngine
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.lines import open_output
 from mtformer.training.checkpoint import list_checkpoints, model_weights, step_of
 from mtformer.translator import Translator

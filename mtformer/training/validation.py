@@ -15,7 +15,7 @@ from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.hardware import autocast
 from mtformer.model.transformer import Transformer
-from mtformer.search import TorchEngine
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss

@@ -1,0 +1,6 @@
+"""What happens to a text before the model sees it, and to its translation afterwards."""
+
+from mtformer.pipeline.preparation import Plan, Preparation, Prepared, make_plan
+from mtformer.pipeline.translation import Translation
+
+__all__ = ["Plan", "Preparation", "Prepared", "Translation", "make_plan"]

@@ -1,0 +1,24 @@
+"""A translation as users see it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One of the translations of a text.
+
+    Attributes:
+        text: detokenized, on one line.
+        score: the length-penalized log probability that translations are ranked by.
+        log_prob: the log probability, the sum of ``token_log_probs``.
+        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
+        token_log_probs: the log probability of each of ``tokens``.
+        notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    tokens: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
