@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -21,16 +22,13 @@ def beam_search(
     options: SearchOptions,
     processors: Sequence[Processor],
     observer: SearchObserver | None = None,
+    selection: "Selection | None" = None,
 ) -> list[list[Hypothesis]]:
-    """Decode B sentences side by side, each with K = ``options.beam_size`` beams.
+    """Decode B sentences side by side, each with K beams.
 
-    Each step takes the 2K likeliest continuations of a sentence's beams. Those that end in EOS are finished; the first
-    K of the others are the next beams. A sentence ends when no beam can still lead to one of its ``n_best`` best
-    hypotheses, and then leaves the batch. If K is at least the number of prefixes of any length, the search is
-    exhaustive.
-
-    The greedy prefix always counts as the likeliest, so that the best score is never below that of greedy search,
-    which plain beam search does not guarantee: it may drop the greedy prefix for others that prove worse later.
+    Each step selects continuations of a sentence's beams. Those that end in EOS are finished; K of the others are the
+    next beams. A sentence ends when no beam can still lead to one of its ``n_best`` best hypotheses, and then leaves
+    the batch. If K is at least the number of prefixes of any length, the search is exhaustive.
 
     Args:
         decoder: at its start, with B sentences.
@@ -38,6 +36,7 @@ def beam_search(
         options: beam size, length penalty and how many hypotheses to find.
         processors: applied to each step in order; they must enforce ``limits``.
         observer: called with each step.
+        selection: chooses the continuations; by default :class:`Likeliest`, with K = ``options.beam_size``.
 
     Returns:
         For each sentence its finished hypotheses, best first: at least one, at most ``options.n_best``.
@@ -48,12 +47,12 @@ def beam_search(
     alpha = options.length_penalty
     finished = _Finished(len(limits), options, decoder.device)
     longest = torch.tensor([length_penalty(limit + 1, alpha) for limit in limits], device=decoder.device)  # (B,)
-    beams = _start(decoder, len(limits), options.beam_size)
+    selection = selection or Likeliest(len(limits), options.beam_size, decoder.device)
+    beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
         log_probs = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
-        candidates = _best_candidates(beams, log_probs)
+        candidates, chosen = selection.select(beams, log_probs)
         finished.collect(beams, candidates)
-        chosen = _next_beams(candidates, options.beam_size)
         if observer is not None:
             observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == EOS_ID))
         # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
@@ -63,20 +62,65 @@ def beam_search(
 
 
 @dataclass(frozen=True)
-class _Beams:
+class Beams:
     """The state of the n sentences that have not ended.
 
     Attributes:
         prefixes: of the K beams.
         token_log_probs: (n, K, t - 1) of the tokens after BOS.
         log_probs: (n, K) their sums; -inf where a sentence has fewer prefixes than beams.
-        has_greedy: (n,) whether the first beam is the greedy prefix, which has not ended.
     """
 
     prefixes: Prefixes
     token_log_probs: Tensor
     log_probs: Tensor
-    has_greedy: Tensor
+
+
+class Selection(Protocol):
+    """How a search chooses what to continue.
+
+    Attributes:
+        beam_size: K.
+    """
+
+    beam_size: int
+
+    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+        """Choose continuations by the log probabilities (n, K, V) of the next token.
+
+        Returns:
+            Candidates (n, C), of which those that end in EOS are finished; and (n, K), which of them are the next
+            beams. A beam whose candidate ends in EOS or has the log probability -inf is not continued.
+        """
+        ...
+
+
+class Likeliest:
+    """The usual selection: the 2K likeliest continuations, of which the first K that do not end in EOS go on.
+
+    The greedy prefix always counts as the likeliest, so that the best score is never below that of greedy search,
+    which plain beam search does not guarantee: it may drop the greedy prefix for others that prove worse later.
+    """
+
+    def __init__(self, n_sentences: int, beam_size: int, device: torch.device) -> None:
+        """Start with the greedy prefix as the first beam of each of B sentences."""
+        self.beam_size = beam_size
+        self._has_greedy = torch.ones(n_sentences, dtype=torch.bool, device=device)  # whether the first beam still is
+
+    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+        """Choose the greedy continuation, then the best others."""
+        k, v = log_probs.shape[1:]
+        sentences = beams.prefixes.sentences
+        has_greedy = self._has_greedy[sentences, None]  # (n, 1)
+        totals = (beams.log_probs[:, :, None] + log_probs).flatten(1)  # (n, K·V)
+        greedy_total, greedy = totals[:, :v].max(dim=1, keepdim=True)  # (n, 1)
+        totals.scatter_(1, greedy, greedy_total.masked_fill(has_greedy, float("inf")))
+        best, places = totals.topk(2 * k)
+        best[:, :1] = torch.where(has_greedy, greedy_total, best[:, :1])
+        candidates = Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
+        is_eos = candidates.tokens == EOS_ID
+        self._has_greedy[sentences] &= ~is_eos[:, 0]
+        return candidates, is_eos.byte().argsort(dim=1, stable=True)[:, :k]
 
 
 class _Finished:
@@ -91,7 +135,7 @@ class _Finished:
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
         self._n_best, self._alpha = options.n_best, options.length_penalty
 
-    def collect(self, beams: _Beams, candidates: Candidates) -> None:
+    def collect(self, beams: Beams, candidates: Candidates) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
         scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
@@ -117,7 +161,7 @@ class _Finished:
         return self._best
 
 
-def _start(decoder: Decoder, n_sentences: int, k: int) -> _Beams:
+def _start(decoder: Decoder, n_sentences: int, k: int) -> Beams:
     """Give each sentence K beams, of which only the first counts: all start alike."""
     sentences = torch.arange(n_sentences, device=decoder.device)
     decoder.select(sentences, sentences.new_zeros(n_sentences, k))
@@ -125,27 +169,10 @@ def _start(decoder: Decoder, n_sentences: int, k: int) -> _Beams:
     log_probs = torch.full((n_sentences, k), float("-inf"), device=decoder.device)
     log_probs[:, 0] = 0.0
     token_log_probs = torch.empty(n_sentences, k, 0, device=decoder.device)
-    return _Beams(Prefixes(ids, sentences), token_log_probs, log_probs, torch.ones_like(sentences, dtype=torch.bool))
+    return Beams(Prefixes(ids, sentences), token_log_probs, log_probs)
 
 
-def _best_candidates(beams: _Beams, log_probs: Tensor) -> Candidates:
-    """Choose 2K continuations by the log probabilities (n, K, V) of the next token: the greedy one, then the best."""
-    k, v = log_probs.shape[1:]
-    has_greedy = beams.has_greedy[:, None]  # (n, 1)
-    totals = (beams.log_probs[:, :, None] + log_probs).flatten(1)  # (n, K·V)
-    greedy_total, greedy = totals[:, :v].max(dim=1, keepdim=True)  # (n, 1)
-    totals.scatter_(1, greedy, greedy_total.masked_fill(has_greedy, float("inf")))
-    best, places = totals.topk(2 * k)
-    best[:, :1] = torch.where(has_greedy, greedy_total, best[:, :1])
-    return Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
-
-
-def _next_beams(candidates: Candidates, k: int) -> Tensor:
-    """Return (n, K), the first K candidates that do not end in EOS, followed by others where there are fewer."""
-    return (candidates.tokens == EOS_ID).byte().argsort(dim=1, stable=True)[:, :k]
-
-
-def _continue(decoder: Decoder, beams: _Beams, candidates: Candidates, order: Tensor, least: Tensor) -> _Beams:
+def _continue(decoder: Decoder, beams: Beams, candidates: Candidates, order: Tensor, least: Tensor) -> Beams:
     """Return the next beams of the sentences whose likeliest beam exceeds the log probability ``least`` (B,)."""
     k = beams.log_probs.size(1)
     chosen = Candidates(*(values.gather(1, order) for values in candidates))  # (n, K) each
@@ -154,9 +181,8 @@ def _continue(decoder: Decoder, beams: _Beams, candidates: Candidates, order: Te
     kept = (log_probs.max(dim=1).values > least[sentences]).nonzero()[:, 0]  # (n',)
     rows = kept[:, None] * k + chosen.beams[kept]  # (n', K)
     decoder.select(kept, chosen.beams[kept])
-    return _Beams(
+    return Beams(
         Prefixes(torch.cat([ids.flatten(0, 1)[rows], chosen.tokens[kept, :, None]], dim=2), sentences[kept]),
         torch.cat([beams.token_log_probs.flatten(0, 1)[rows], chosen.token_log_probs[kept, :, None]], dim=2),
         log_probs[kept],
-        beams.has_greedy[kept] & (candidates.tokens[kept, 0] != EOS_ID),
     )
