@@ -99,6 +99,11 @@ def test_every_line_in_is_a_line_out_in_order(trained: Project) -> None:
     assert alone == [out[i] for i in (0, 8, 24)]
 
 
+def test_the_help_of_translate_groups_its_options(trained: Project) -> None:
+    groups = re.findall(r"^([A-Z].*):$", trained.mtformer("translate", "--help").stdout, re.MULTILINE)
+    assert groups[:3] == ["Arguments", "Input and output", "Search"]
+
+
 def test_n_best_formats_agree(trained: Project) -> None:
     command = ["translate", "--n-best", "3", "--beam-size", "5"]
     text, tsv, jsonl = (
@@ -415,7 +420,7 @@ def test_an_interrupt_leaves_what_was_at_the_output(
         signal.raise_signal(number)
         yield "not reached"
 
-    monkeypatch.setattr("mtformer.text.lines.read_lines", lines)
+    monkeypatch.setattr("mtformer.jobs.job.read_lines", lines)
     result = trained.mtformer("translate", "--beam-size", "1", "--output", output)
     assert result.status == status, result.stderr
     assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])

@@ -37,6 +37,7 @@ PACKAGES = (
     "export",
     "report",
     "training",
+    "jobs",
     "cli",
 )
 

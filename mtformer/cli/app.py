@@ -16,6 +16,7 @@ from mtformer.cli.compare import compare
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.explain import explain
 from mtformer.cli.export import export
+from mtformer.cli.help import GroupedCommand
 from mtformer.cli.report import report
 from mtformer.cli.runs import runs
 from mtformer.cli.train import average, train
@@ -52,7 +53,7 @@ def options(
 
 app.command()(train)
 app.command()(average)
-app.command()(translate)
+app.command(cls=GroupedCommand)(translate)
 app.command()(explain)
 app.command(name="eval")(evaluate)
 app.command()(compare)

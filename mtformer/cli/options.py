@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-
-class Format(StrEnum):
-    """How ``translate`` prints."""
-
-    text = "text"
-    tsv = "tsv"
-    json = "json"
+# The groups in the help of `translate`.
+IN_OUT = "Input and output"
+SEARCH = "Search"
+CONTROL = "Control"
+SAFETY = "Safety"
+JOBS = "Jobs"
 
 
 class TableFormat(StrEnum):
@@ -39,15 +38,20 @@ ModelOption = Annotated[
         "--model",
         metavar="PATH",
         help="A bundle, a run's folder, or a folder of runs, for the newest of them; else $MTFORMER_MODEL, else runs/.",
+        rich_help_panel=IN_OUT,
     ),
 ]
 BeamOption = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Hypotheses kept at each step; 1 is greedy search.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Hypotheses kept at each step; 1 is greedy search.", rich_help_panel=SEARCH),
 ]
 LengthPenaltyOption = Annotated[
-    float | None, typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.")
+    float | None,
+    typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.", rich_help_panel=SEARCH),
 ]
-DeviceOption = Annotated[Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.")]
+DeviceOption = Annotated[
+    Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
+]
 DataOption = Annotated[
     list[str] | None,
     typer.Option(
