@@ -4,7 +4,7 @@ A bundle contains the weights (``model.*``), the bytes of the SentencePiece mode
 target language has its own, ``tokenizer.tgt``), and in the file's metadata:
 
 - ``format``: the name of the format, with its version;
-- ``header``: a :class:`Header` as JSON;
+- ``header``: a :class:`~mtformer.header.Header` as JSON;
 - ``digest``: a SHA-256 of all of the above, since safetensors files have no checksum.
 
 A bundle may come from a stranger. Loading one runs no code, opens no other file, and compares names, shapes and types
@@ -15,21 +15,21 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.config import ModelConfig, ResolvedConfig
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
+from mtformer.header import Header
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights, require_shapes, weights
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from mtformer.text.tokenizer import Tokenizer
 
 FORMAT = "mtformer-bundle-2"
 
@@ -37,190 +37,8 @@ _FORMAT_PREFIX = "mtformer-bundle-"
 _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
-_SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
 _MAX_MESSAGE = 200  # characters
 _MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
-
-_Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
-_Layers = Annotated[int, Field(ge=1, le=10_000)]
-_VocabSize = Annotated[int, Field(ge=260, le=2**20)]  # every byte is a token
-
-
-class _Part(BaseModel):
-    """Keys that a later version adds are ignored; types are exact."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants")
-
-
-class Architecture(_Part):
-    """What determines the names, shapes and meaning of a model's weights.
-
-    The keys belong to the format: they stay as they are when keys of the training config are renamed.
-
-    Attributes:
-        d_model: the width of embeddings and layers.
-        n_heads: attention heads.
-        d_ff: the width inside the feed-forward layers.
-        n_encoder_layers: layers of the encoder.
-        n_decoder_layers: layers of the decoder.
-        norm: normalization before each sublayer, or after its residual sum.
-        norm_type: LayerNorm or RMSNorm.
-        activation: of the feed-forward layers; ``swiglu`` has a third matrix.
-        positions: the position encoding.
-        tie_embeddings: whether the target embedding is the output projection, and with ``joint_vocab`` the source
-            embedding too.
-        joint_vocab: whether both languages share one vocabulary.
-        src_vocab_size: tokens of the source language.
-        tgt_vocab_size: tokens of the target language.
-        max_length: the longest source, in tokens with EOS, that the model was trained for; the number of learned
-            positions.
-        dropout: the rate the model was trained with, a default for further training.
-        attention_dropout: likewise.
-        layer_drop: likewise.
-    """
-
-    d_model: int = Field(ge=2, le=2**16)
-    n_heads: int = Field(ge=1, le=2**16)
-    d_ff: int = Field(ge=1, le=2**20)
-    n_encoder_layers: _Layers
-    n_decoder_layers: _Layers
-    norm: Literal["pre", "post"]
-    norm_type: Literal["layernorm", "rmsnorm"]
-    activation: Literal["relu", "gelu", "swiglu"]
-    positions: Literal["sinusoidal", "learned", "rotary", "none"]
-    tie_embeddings: bool
-    joint_vocab: bool
-    src_vocab_size: _VocabSize
-    tgt_vocab_size: _VocabSize
-    max_length: int = Field(ge=2, le=2**16)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    layer_drop: float = Field(default=0.0, ge=0, lt=1)
-
-    def to_model_config(self) -> ModelConfig:
-        """Return the settings that the model's constructor takes.
-
-        Raises:
-            ValueError: the sizes do not fit together.
-        """
-        return ModelConfig(
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            d_ff=self.d_ff,
-            n_encoder_layers=self.n_encoder_layers,
-            n_decoder_layers=self.n_decoder_layers,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            layer_drop=self.layer_drop,
-            norm=self.norm,
-            norm_type=self.norm_type,
-            feed_forward=self.activation,
-            positions=self.positions,
-            tie_embeddings=self.tie_embeddings,
-        )
-
-    def build(self) -> Transformer:
-        """Build the model with fresh weights, on torch's current default device."""
-        return Transformer(
-            self.to_model_config(),
-            src_vocab_size=self.src_vocab_size,
-            tgt_vocab_size=self.tgt_vocab_size,
-            joint=self.joint_vocab,
-            max_length=self.max_length,
-        )
-
-
-class SearchDefaults(_Part):
-    """How to search unless the user says otherwise; the keys mean what those of the config's ``search`` mean."""
-
-    beam_size: int = Field(ge=1, le=64)
-    length_penalty: float = Field(ge=0, le=10)
-    max_length_factor: float = Field(gt=0, le=100)
-    max_length_offset: int = Field(ge=1, le=10_000)
-    batch_tokens: int = Field(ge=1, le=2**16)
-
-
-class Header(_Part):
-    """What a bundle says about its model.
-
-    Attributes:
-        src_lang: the source language, as in ``en``.
-        tgt_lang: the target language, as in ``de``.
-        architecture: determines the weights.
-        tokenizer_type: SentencePiece's algorithm.
-        special_ids: of ``pad``, ``unk``, ``bos`` and ``eos`` in both vocabularies, the same in every bundle.
-        search: search settings.
-        scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
-        bleu_tokenize: sacreBLEU's tokenization for the model's BLEU scores; ``auto`` goes by the target language.
-        provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
-            people to read; no code depends on its contents, and it names files without their folders.
-    """
-
-    src_lang: _Language
-    tgt_lang: _Language
-    architecture: Architecture
-    tokenizer_type: Literal["unigram", "bpe"]
-    special_ids: dict[str, int]
-    search: SearchDefaults
-    scores: dict[str, float] = {}
-    bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
-    provenance: dict[str, Any] = {}
-
-    @property
-    def step(self) -> int | None:
-        """The step of training that the model is from; None if the bundle does not say."""
-        return int(self.scores["step"]) if "step" in self.scores else None
-
-    @field_validator("special_ids")
-    @classmethod
-    def _are_ours(cls, given: dict[str, int]) -> dict[str, int]:
-        if not _SPECIAL_IDS.items() <= given.items():
-            raise ValueError(f"they are {given}, not {_SPECIAL_IDS}")
-        return given
-
-    @classmethod
-    def of(cls, config: ResolvedConfig, tokenizer: Tokenizer, scores: Mapping[str, float] | None = None) -> "Header":
-        """Describe the model that ``config`` and ``tokenizer`` determine."""
-        model, data = config.model, config.data
-        architecture = Architecture(
-            d_model=model.d_model,
-            n_heads=model.n_heads,
-            d_ff=model.d_ff,
-            n_encoder_layers=model.n_encoder_layers,
-            n_decoder_layers=model.n_decoder_layers,
-            norm=model.norm,
-            norm_type=model.norm_type,
-            activation=model.feed_forward,
-            positions=model.positions,
-            tie_embeddings=model.tie_embeddings,
-            joint_vocab=tokenizer.joint,
-            src_vocab_size=tokenizer.src_vocab_size,
-            tgt_vocab_size=tokenizer.tgt_vocab_size,
-            max_length=data.max_length,
-            dropout=model.dropout,
-            attention_dropout=model.attention_dropout,
-            layer_drop=model.layer_drop,
-        )
-        search = SearchDefaults(
-            beam_size=config.search.beam_size,
-            length_penalty=config.search.length_penalty,
-            max_length_factor=config.search.max_length_factor,
-            max_length_offset=config.search.max_length_offset,
-            batch_tokens=config.search.batch_tokens,
-        )
-        return cls(
-            src_lang=data.src_lang,
-            tgt_lang=data.tgt_lang,
-            architecture=architecture,
-            tokenizer_type=config.tokenizer.type,
-            special_ids=_SPECIAL_IDS,
-            search=search,
-            scores=dict(scores or {}),
-            bleu_tokenize=config.eval.bleu_tokenize,
-            provenance=_without_folders(
-                config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
-            ),
-        )
 
 
 @dataclass(frozen=True)
@@ -389,16 +207,6 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
         model = header.architecture.build()
     load_weights(model, found)
     return model.eval()
-
-
-def _without_folders(value: Any) -> Any:
-    """Replace each path inside ``value`` by the file's name: a bundle does not reveal the folders of its maker."""
-    if isinstance(value, dict):
-        return {key: _without_folders(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_folders(item) for item in value]
-    is_path = isinstance(value, PurePath) or (isinstance(value, str) and value.startswith(("/", "~")))
-    return PurePath(value).name if is_path else value
 
 
 def _shown(text: str) -> str:

@@ -4,12 +4,11 @@ import logging
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self, TypeVar
 
 from tqdm import tqdm
-from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mtformer import logs
 
@@ -53,7 +52,7 @@ class Progress:
         )
         self._done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()
-        self._log_above_bar = logging_redirect_tqdm() if self._on_terminal else nullcontext()
+        self._log_above_bar = _logging_above_bar() if self._on_terminal else nullcontext()
 
     def __enter__(self) -> Self:
         self._log_above_bar.__enter__()
@@ -88,6 +87,12 @@ class Progress:
             return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
         left = (self._total - self._done) / rate if rate else float("inf")
         return f"{self._done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
+
+
+def _logging_above_bar() -> AbstractContextManager[None]:
+    from tqdm.contrib.logging import logging_redirect_tqdm  # imports asyncio
+
+    return logging_redirect_tqdm()
 
 
 def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:

@@ -18,9 +18,10 @@ from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mtformer.bundle import Bundle, Header, digest, load_bundle, save_bundle
+from mtformer.bundle import Bundle, digest, load_bundle, save_bundle
 from mtformer.config import Facts, load_config, resolve
 from mtformer.errors import UserError
+from mtformer.header import Header
 from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import train_tokenizer

@@ -14,7 +14,8 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
-from mtformer.bundle import Bundle, Header, load_bundle
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.header import Header
 from mtformer.config import Config, Facts, resolve
 from mtformer.errors import UserError
 from mtformer.training.finetune import inherit

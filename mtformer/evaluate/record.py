@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mtformer.bundle import Header
 from mtformer.errors import MtformerError
 from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.results import EarlierEvaluation, Evaluation
 from mtformer.evaluate.testsets import EvalSet
+from mtformer.header import Header
 from mtformer.runs import Journal, RunFolder
 from mtformer.search import SearchOptions
 

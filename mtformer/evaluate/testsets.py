@@ -10,9 +10,9 @@ from urllib.error import HTTPError
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
-from mtformer.bundle import Header
 from mtformer.config import Config, HubDataset, Source, TextFiles, parse_source
 from mtformer.errors import MtformerError, UserError
+from mtformer.header import Header
 from mtformer.runs import RunFolder
 from mtformer.text.languages import LanguagePair, base_language
 from mtformer.text.lines import read_lines

@@ -23,8 +23,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from mtformer.bundle import Architecture, Bundle
+from mtformer.bundle import Bundle
 from mtformer.errors import UserError
+from mtformer.header import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID

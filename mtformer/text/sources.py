@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtformer import phrasebook
 from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
 from mtformer.errors import UserError
 from mtformer.text.lines import is_utf8, read_lines
@@ -174,6 +173,8 @@ def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Sent
 
 
 def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+    from mtformer import phrasebook  # reads its tables
+
     for language in (src_lang, tgt_lang):
         if language not in phrasebook.LANGUAGES:
             raise UserError(f"the phrasebook has {', '.join(phrasebook.LANGUAGES)}, not {language}")

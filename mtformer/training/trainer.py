@@ -11,11 +11,12 @@ from itertools import islice
 
 import numpy as np
 
-from mtformer.bundle import Bundle, Header, save_bundle
+from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
+from mtformer.header import Header
 from mtformer.model.transformer import Transformer
 from mtformer.progress import Progress
 from mtformer.report.writing import refresh_report
