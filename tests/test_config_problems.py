@@ -22,7 +22,7 @@ from mtformer.errors import UserError
         ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
         ("training.learning_rate", ".inf", "given `.inf`, allowed: a number"),
         ("training.optimizer", "sgd", "given `sgd`, allowed: adamw, adam or muon"),
-        ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, base or big"),
+        ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
         ("tokenizer.vocab_size", "300000", "given `300000`, allowed: 256000 or less"),
         ("run.name", "[a, b]", "given `['a', 'b']`, allowed: text"),

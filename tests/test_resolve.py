@@ -20,17 +20,21 @@ from mtformer.config import (
 )
 from mtformer.errors import UserError
 
-TINY, SMALL = (2, 128, 4, 512, 0.2, "pre"), (3, 256, 4, 1024, 0.2, "pre")
-BASE, BIG = (6, 512, 8, 2048, 0.1, "post"), (6, 1024, 16, 4096, 0.3, "post")  # Vaswani et al. 2017, table 3
+TINY, SMALL = (2, 2, 128, 4, 512, 0.2, "pre"), (3, 3, 256, 4, 1024, 0.2, "pre")
+FAST, FASTEST = (6, 2, 256, 4, 1024, 0.2, "pre"), (12, 1, 256, 4, 1024, 0.2, "pre")
+BASE, BIG = (6, 6, 512, 8, 2048, 0.1, "post"), (6, 6, 1024, 16, 4096, 0.3, "post")  # Vaswani et al. 2017, table 3
 
 
 def size_of(config: Config) -> tuple[object, ...]:
     model = config.model
-    assert model.n_encoder_layers == model.n_decoder_layers
-    return model.n_encoder_layers, model.d_model, model.n_heads, model.d_ff, model.dropout, model.norm
+    layers = model.n_encoder_layers, model.n_decoder_layers
+    return *layers, model.d_model, model.n_heads, model.d_ff, model.dropout, model.norm
 
 
-@pytest.mark.parametrize(("preset", "size"), [("tiny", TINY), ("small", SMALL), ("base", BASE), ("big", BIG)])
+@pytest.mark.parametrize(
+    ("preset", "size"),
+    [("tiny", TINY), ("small", SMALL), ("fast", FAST), ("fastest", FASTEST), ("base", BASE), ("big", BIG)],
+)
 def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: str, size: tuple[object, ...]) -> None:
     config = load(folder, f"{MINIMAL}model: {{preset: {preset}}}\n")
     assert size_of(config) == size
