@@ -197,7 +197,7 @@ class Translator:
             self.options,
             on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]]),
         )
-        rest = iter(ranked(hypotheses, self.options.length_penalty) for hypotheses in found)
+        rest = iter(self._in_order(hypotheses) for hypotheses in found)
         return [self._join(list(islice(rest, len(parts)))) for parts in parts_of]
 
     def _split(self, ids: list[int]) -> list[list[int]]:
@@ -219,6 +219,10 @@ class Translator:
         word_start = next(iter(word_starts), None)
         character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(tokens[i])), None)
         return sentence_end or word_start or character_start or len(tokens) - 1
+
+    def _in_order(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """Rank hypotheses; samples stay as they were drawn, so that the first is one like any other."""
+        return hypotheses if self.options.sample else ranked(hypotheses, self.options.length_penalty)
 
     def _join(self, parts: list[list[Hypothesis]]) -> list[Translation]:
         """Join the r-th best hypotheses of a text's parts into its r-th best translation."""

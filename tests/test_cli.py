@@ -43,7 +43,7 @@ mtformer.cli.main()
     ("words", "completed"),
     [
         ("mtformer tr", ["train", "translate"]),
-        ("mtformer translate --n", ["--n-best"]),
+        ("mtformer translate --n-", ["--n-best"]),
         ("mtformer translate --format ", ["text", "tsv", "json"]),
         ("mtformer data ", ["sample"]),
     ],

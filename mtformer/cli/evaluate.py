@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.cli.options import (
-    BeamOption,
     DataOption,
     Device,
     DeviceOption,
-    LengthPenaltyOption,
     ModelOption,
     TestSetOption,
 )
 from mtformer.cli.output import print_result
+from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from mtformer.evaluate.testsets import TextOptions
 
 
+@takes_search_options
 def evaluate(
     model: ModelOption = None,
     src: Annotated[
@@ -44,8 +44,6 @@ def evaluate(
     stress: Annotated[
         bool, typer.Option("--stress", help="Score perturbed text: all caps, typos, an emoji appended and others.")
     ] = False,
-    beam_size: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
     comet: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score."),
@@ -61,6 +59,8 @@ def evaluate(
         ),
     ] = None,
     device: DeviceOption = Device.auto,
+    *,
+    search: SearchSettings,
 ) -> None:
     """Score a model on test sets.
 
@@ -74,10 +74,9 @@ def evaluate(
     for option, path in (("--output", output), ("--save", save)):
         if str(path) == "-":
             raise UserError(f"{option} -: standard output has the scores; name a file")
-    search = {"beam_size": beam_size, "length_penalty": length_penalty}
     others = {"--testset": testset, "--comet": comet, "--save": save, "--stress": stress or None}
     if protocol is not None:
-        _refuse("--protocol", others | {"--beam-size": beam_size, "--length-penalty": length_penalty})
+        _refuse("--protocol", others | {f"--{name.replace('_', '-')}": value for name, value in search.items()})
     elif stress:
         _refuse("--stress", {"--comet": comet, "--output": output})
     chosen = None if protocol is None else find_protocol(protocol)

@@ -10,12 +10,11 @@ import typer
 from mtformer.cli.options import (
     IN_OUT,
     SEARCH,
-    BeamOption,
     Device,
     DeviceOption,
-    LengthPenaltyOption,
     ModelOption,
 )
+from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
 from mtformer.jobs.formats import Format
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+@takes_search_options
 def translate(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text; without it, --input or standard input is read.")
@@ -43,13 +43,13 @@ def translate(
     format: Annotated[
         Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.", rich_help_panel=IN_OUT)
     ] = Format.text,
-    # Search
-    beam_size: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
     n_best: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Translations of each line.", rich_help_panel=SEARCH)
+        int | None,
+        typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
     ] = None,
     device: DeviceOption = Device.auto,
+    *,
+    search: SearchSettings,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
     from mtformer.jobs.job import Job, run
@@ -61,7 +61,7 @@ def translate(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, beam_size=beam_size, length_penalty=length_penalty, n_best=n_best)
+        return Translator.load(bundle, device, n_best=n_best, **search)
 
     run(Job(text, input or Path("-"), output or Path("-"), format), bundle, load)
 

@@ -5,6 +5,7 @@ leaves open, :func:`mtformer.config.resolve` fills in; the run's ``config.yaml``
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -58,6 +59,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 _MAX_BEAM_SIZE = 64
+_MAX_SAMPLES = 1_000  # of a line
 
 
 def _resolve(path: Path, info: ValidationInfo) -> Path:
@@ -395,35 +397,91 @@ class SearchConfig(Section):
     def updated(self, **changes: float | None) -> "SearchOptions":
         """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 
-        If ``n_best`` is given without ``beam_size`` and exceeds it, the beam widens to ``n_best``.
+        Without ``beam_size`` among them, the beam is made to fit: it widens to ``n_best`` or ``mbr`` hypotheses and to
+        a multiple of ``beam_groups``, and is 1 with ``sample``.
 
         Raises:
-            UserError: an option does not exist or its value is not allowed.
+            UserError: an option does not exist, its value is not allowed, or it does not go with another.
         """
         given = {key: value for key, value in changes.items() if value is not None}
-        widest = {} if "beam_size" in given else {"beam_size": _MAX_BEAM_SIZE}
+        options = self.model_dump() | given
+        if "beam_size" not in given:
+            options["beam_size"] = _fitting_beam_size(options)
         try:
-            options = SearchOptions.model_validate(self.model_dump() | widest | given)
+            return SearchOptions.model_validate(options)
         except ValidationError as error:
             problems = []
             for details in error.errors():
                 option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
                 problems.append(option + details["msg"].removeprefix("Value error, "))
             raise UserError("search options: " + "; ".join(problems)) from None
-        return options.model_copy(update={"beam_size": max(self.beam_size, options.n_best)}) if widest else options
 
 
 class SearchOptions(SearchConfig):
     """How to search in one call: the settings of the config, and what only a call may ask for."""
 
-    n_best: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
-    """Translations returned for each line, at most `beam_size`."""
+    n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
+    """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
+    min_length: int = Field(default=0, ge=0, le=10_000)
+    """The minimum length of a translation in tokens; its maximum length takes precedence."""
+    max_length: int | None = Field(default=None, ge=1, le=10_000)
+    """The maximum length of a translation in tokens, if `max_length_factor` allows for more."""
+    repetition_penalty: float = Field(default=1.0, ge=1, le=100)
+    """A token that is in the translation already and has probability p counts as if it had p to this power."""
+    no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000)
+    """No sequence of this many tokens occurs twice in a translation; 0: any may."""
+    sample: bool = False
+    """Draw each token at random by the model's probabilities instead of searching for the best translation."""
+    temperature: float = Field(default=1.0, gt=0, le=100)
+    """Sampling: logits are divided by this; below 1, likely tokens become more likely."""
+    top_k: int = Field(default=0, ge=0)
+    """Sampling: draw from this many likeliest tokens only; 0: from all."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sampling: draw from the fewest likeliest tokens whose probabilities sum up to this."""
+    epsilon: float = Field(default=0.0, ge=0, lt=1)
+    """Sampling: draw from the tokens with at least this probability, or else from the likeliest."""
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    """Sampling: the seed; the samples of a line depend on nothing but the seed and the line."""
+
+    def limit(self, n_tokens: int) -> int:
+        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
+        limit = super().limit(n_tokens)
+        return limit if self.max_length is None else min(limit, self.max_length)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of hypotheses that a search works on side by side for each sentence."""
+        return self.n_best if self.sample else self.beam_size
 
     @model_validator(mode="after")
-    def _beam_holds_the_best(self) -> "SearchOptions":
-        if self.n_best > self.beam_size:
-            raise ValueError(f"n_best = {self.n_best} is more than beam_size = {self.beam_size}")
+    def _go_together(self) -> "SearchOptions":
+        problems = list(_contradictions(self))
+        if problems:
+            raise ValueError("; ".join(problems))
         return self
+
+
+def _contradictions(options: SearchOptions) -> Iterator[str]:
+    """Yield the combinations among ``options`` that make no sense."""
+    given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
+    if options.sample and options.beam_size > 1:
+        yield f"{given['beam_size']} does not go with sample, which has no beams"
+    if not options.sample:
+        for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
+            if getattr(options, name) != type(options).model_fields[name].default:
+                yield f"{given[name]} needs sample, which draws tokens at random"
+        if options.n_best > options.beam_size:
+            yield f"{given['n_best']} is more than {given['beam_size']}"
+    if options.max_length is not None and options.min_length > options.max_length:
+        yield f"{given['min_length']} is more than {given['max_length']}"
+
+
+def _fitting_beam_size(options: dict[str, Any]) -> Any:
+    """Return the beam size, changed to fit other options, whose values may be wrong."""
+    if options.get("sample"):
+        return 1
+    size, *others = (options.get(name, 1) for name in ("beam_size", "n_best"))
+    return min(_MAX_BEAM_SIZE, max([size, *(value for value in others if isinstance(value, int))]))
 
 
 class EvalConfig(Section):

@@ -103,6 +103,7 @@ class ScoredModel:
             "step": self.step,
             "beam_size": self.options.beam_size,
             "length_penalty": self.options.length_penalty,
+            "search": self.options.model_dump(),
             "versions": versions(),
         }
 

@@ -50,9 +50,11 @@ def beam_search(
     selection = selection or Likeliest(len(limits), options.beam_size, decoder.device)
     beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
-        log_probs = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
+        log_probs, own = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
         candidates, chosen = selection.select(beams, log_probs)
-        finished.collect(beams, candidates)
+        if own is not log_probs:
+            candidates = _with_own(candidates, own)
+        finished.collect(beams, candidates, penalized=own is not log_probs)
         if observer is not None:
             observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == EOS_ID))
         # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
@@ -68,7 +70,7 @@ class Beams:
     Attributes:
         prefixes: of the K beams.
         token_log_probs: (n, K, t - 1) of the tokens after BOS.
-        log_probs: (n, K) their sums; -inf where a sentence has fewer prefixes than beams.
+        log_probs: (n, K) their sums, less penalties; -inf where a sentence has fewer prefixes than beams.
     """
 
     prefixes: Prefixes
@@ -135,7 +137,7 @@ class _Finished:
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
         self._n_best, self._alpha = options.n_best, options.length_penalty
 
-    def collect(self, beams: Beams, candidates: Candidates) -> None:
+    def collect(self, beams: Beams, candidates: Candidates, *, penalized: bool) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
         scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
@@ -144,7 +146,9 @@ class _Finished:
         parents = candidates.beams[rows, columns]
         last = candidates.token_log_probs[rows, columns]
         token_log_probs = torch.cat([beams.token_log_probs[rows, parents], last[:, None]], dim=1)
-        found = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist())
+        totals = token_log_probs.sum(dim=1)
+        penalties = totals - candidates.log_probs[rows, columns] if penalized else torch.zeros_like(totals)
+        found = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist(), penalties.tolist())
         for sentence, hypothesis in zip(sentences[rows].tolist(), found, strict=True):
             best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._alpha)[: self._n_best]
             if len(best) == self._n_best:
@@ -159,6 +163,12 @@ class _Finished:
         if not all(self._best):
             raise MtformerError(NO_HYPOTHESIS)
         return self._best
+
+
+def _with_own(candidates: Candidates, own: Tensor) -> Candidates:
+    """Return the candidates with the model's own log probabilities (n, K, V) of their tokens."""
+    places = candidates.beams * own.size(2) + candidates.tokens
+    return candidates._replace(token_log_probs=own.flatten(1).gather(1, places))
 
 
 def _start(decoder: Decoder, n_sentences: int, k: int) -> Beams:

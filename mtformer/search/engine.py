@@ -41,7 +41,8 @@ class Engine(Protocol):
             on_batch: called with places in ``requests`` when they have been translated.
 
         Returns:
-            For each request at least one and at most ``options.n_best`` hypotheses, in any order.
+            For each request at least one and at most ``options.n_best`` hypotheses, in any order; with
+            ``options.sample``, that many samples in the order of their numbers.
 
         Raises:
             MtformerError: the model predicts NaN.

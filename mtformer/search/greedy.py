@@ -36,26 +36,29 @@ def greedy_search(
     sentences = torch.arange(n_sentences, device=decoder.device)  # (n,)
     ids = torch.full((n_sentences, 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
     token_log_probs = torch.empty(n_sentences, 0, device=decoder.device)  # (n, t - 1)
+    penalties = torch.zeros(n_sentences, device=decoder.device)  # (n,)
     while len(sentences):
-        log_probs = next_log_probs(decoder, Prefixes(ids, sentences), processors)[:, 0]  # (n, V)
+        processed, own = next_log_probs(decoder, Prefixes(ids, sentences), processors)
+        log_probs = processed[:, 0]  # (n, V)
         best, tokens = log_probs.max(dim=-1, keepdim=True)  # (n, 1)
+        chosen = best if own is processed else own[:, 0].gather(1, tokens)  # (n, 1)
         if observer is not None:
             observer(_step(Prefixes(ids, sentences), token_log_probs, log_probs))
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-        token_log_probs = torch.cat([token_log_probs, best], dim=1)
+        token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
+        penalties = penalties + (chosen - best)[:, 0]
         is_eos = tokens[:, 0] == EOS_ID
         is_impossible = best[:, 0] == float("-inf")  # of a token that is not EOS, it would never end
         if (is_eos | is_impossible).any():
             if is_impossible.any():
                 raise MtformerError(NO_HYPOTHESIS)
             ended = is_eos.nonzero()[:, 0]
-            rows = zip(
-                sentences[ended].tolist(), ids[ended, 0, 1:-1].tolist(), token_log_probs[ended].tolist(), strict=True
-            )
-            for sentence, chosen, scores in rows:
-                found[sentence] = Hypothesis(chosen, scores)
+            columns = (sentences, ids[:, 0, 1:-1], token_log_probs, penalties)
+            for sentence, *hypothesis in zip(*(column[ended].tolist() for column in columns), strict=True):
+                found[sentence] = Hypothesis(*hypothesis)
             kept = (~is_eos).nonzero()[:, 0]
-            sentences, ids, token_log_probs = sentences[kept], ids[kept], token_log_probs[kept]
+            sentences, ids = sentences[kept], ids[kept]
+            token_log_probs, penalties = token_log_probs[kept], penalties[kept]
             decoder.select(kept, torch.zeros_like(kept)[:, None])
     return found
 

@@ -11,20 +11,22 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         ids: the tokens chosen, without BOS and EOS.
-        token_log_probs: the log probability of each token given those before it, and of EOS at the end.
+        token_log_probs: the model's log probability of each token given those before it, and of EOS at the end.
+        penalty: what penalties such as that on repetition take from the log probability before hypotheses are ranked.
     """
 
     ids: list[int]
     token_log_probs: list[float]
+    penalty: float = 0.0
 
     @property
     def log_prob(self) -> float:
-        """The log probability of the translation."""
+        """The model's log probability of the translation."""
         return sum(self.token_log_probs)
 
     def score(self, alpha: float) -> float:
-        """Return what hypotheses are ranked by: the log probability over the length penalty."""
-        return self.log_prob / length_penalty(len(self.token_log_probs), alpha)
+        """Return what hypotheses are ranked by: the log probability, less the penalty, over the length penalty."""
+        return (self.log_prob - self.penalty) / length_penalty(len(self.token_log_probs), alpha)
 
 
 def length_penalty(length: int, alpha: float) -> float:

@@ -1,5 +1,6 @@
 """Rules on what a search may choose: functions of the prefixes and of the log probabilities of the next tokens."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,6 +39,17 @@ class Processor(Protocol):
         -inf forbids a token. The others are not normalized again: a hypothesis keeps the model's probabilities.
         """
         ...
+
+
+class Penalty(ABC):
+    """A processor that lowers the log probabilities that the search chooses by; hypotheses keep the model's.
+
+    It must not raise any: beam search relies on no continuation being likelier than its prefix.
+    """
+
+    @abstractmethod
+    def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
+        """Return log probabilities (n, K, V) instead of the given ones, which it may change in place."""
 
 
 class NeverChoose:
@@ -91,17 +103,22 @@ class ForcePrefixes:
         return log_probs.masked_fill_(~(is_forced | free[:, None])[:, None, :], float("-inf"))
 
 
-def next_log_probs(decoder: Decoder, prefixes: Prefixes, processors: Sequence[Processor]) -> Tensor:
-    """Advance ``decoder`` by one step and return the processed log probabilities (n, K, V) of the next token.
+def next_log_probs(decoder: Decoder, prefixes: Prefixes, processors: Sequence[Processor]) -> tuple[Tensor, Tensor]:
+    """Advance ``decoder`` by one step and process the log probabilities of the next token.
+
+    Returns:
+        The processed log probabilities (n, K, V), to choose by, and the model's own. Without a :class:`Penalty` they
+        are one tensor.
 
     Raises:
         MtformerError: the model predicts NaN.
     """
     log_probs = decoder.step(prefixes.ids[:, :, -1].flatten()).unflatten(0, prefixes.ids.shape[:2])
     refuse_nan(log_probs)
+    own = log_probs.clone() if any(isinstance(process, Penalty) for process in processors) else None
     for process in processors:
         log_probs = process(prefixes, log_probs)
-    return log_probs
+    return log_probs, log_probs if own is None else own
 
 
 def refuse_nan(log_probs: Tensor) -> None:

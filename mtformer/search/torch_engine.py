@@ -14,6 +14,8 @@ from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.observer import SearchObserver
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan
+from mtformer.search.rules import rules_of
+from mtformer.search.sampling import sample
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _SCORING_TOKENS = 4096  # the token budget of a batch
@@ -47,7 +49,7 @@ class TorchEngine:
         lengths = [len(request.src) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.beam_size)
+        budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.n_rows)
         for batch in fill_batches(order, lengths, budget):
             results = self._search([requests[i] for i in batch], options, observer)
             for place, hypotheses in zip(batch, results, strict=True):
@@ -65,9 +67,11 @@ class TorchEngine:
         if any(request.prefix for request in requests):
             processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
         limits = [max(request.limit, len(request.prefix)) for request in requests]
-        processors.append(EndAtLimits(limits, EOS_ID, self._device))
+        processors += [EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
         src = pad([request.src for request in requests]).to(self._device)  # (B, S)
         decoder = TransformerDecoder(self.model, src, src != PAD_ID)
+        if options.sample:
+            return sample(decoder, requests, limits, options, processors)
         if options.beam_size == 1:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)

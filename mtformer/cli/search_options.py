@@ -1,0 +1,81 @@
+"""The options of the search, which every command has that translates."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated
+
+import typer
+
+from mtformer.cli.options import CONTROL, SEARCH, BeamOption, LengthPenaltyOption
+
+SearchSettings = dict[str, float | None]
+
+
+def _options(
+    beam_size: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random by their probability.", rich_help_panel=SEARCH)
+    ] = False,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Below 1, samples are likelier.", rich_help_panel=SEARCH)
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=1, help="Sample from the K likeliest tokens.", rich_help_panel=SEARCH),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Sample from the likeliest tokens that together have probability P.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="Sample from the tokens with at least probability E.", rich_help_panel=SEARCH),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The seed of the samples.", rich_help_panel=SEARCH)
+    ] = None,
+    min_length: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="The minimum length of translations, in tokens.", rich_help_panel=CONTROL
+        ),
+    ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Their maximum length, in tokens.", rich_help_panel=CONTROL),
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None,
+        typer.Option(
+            metavar="THETA", min=1, help="Above 1, tokens are less likely to occur again.", rich_help_panel=CONTROL
+        ),
+    ] = None,
+    no_repeat_ngram_size: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Never repeat N tokens in a row.", rich_help_panel=CONTROL),
+    ] = None,
+) -> None:
+    """Declare the options; :func:`takes_search_options` gives them to a command."""
+
+
+def takes_search_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give ``command`` the options of the search in the place of its parameter ``search``, a dictionary of them."""
+    options = inspect.signature(_options).parameters
+    own = inspect.signature(command)
+
+    @wraps(command)
+    def wrapped(**given: object) -> None:
+        search = {name: given.pop(name) for name in options}
+        command(**given, search={name: None if value is False else value for name, value in search.items()})
+
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.parameters.items():
+        parameters += options.values() if name == "search" else [parameter]
+    vars(wrapped)["__signature__"] = own.replace(parameters=parameters)
+    return wrapped

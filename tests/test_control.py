@@ -1,0 +1,168 @@
+"""Rules on what a search may choose, against values computed by hand, and options that go together or do not."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from test_search import EOS, A, B, C, RandomDecoder, Table, TableDecoder, assert_same_hypotheses, make_model, rules
+from torch import Tensor
+
+from mtformer.config import SearchOptions
+from mtformer.errors import UserError
+from mtformer.search import Hypothesis, Request
+from mtformer.search.beam import beam_search
+from mtformer.search.greedy import greedy_search
+from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
+from mtformer.search.rules import MinLength, NoRepeatedNgrams, RepetitionPenalty, rules_of
+from mtformer.search.torch_engine import TorchEngine
+from mtformer.text.tokenizer import BOS_ID
+
+CPU = torch.device("cpu")
+
+
+def prefixes(*beams: list[int]) -> Prefixes:
+    """Return the prefixes of one sentence's beams."""
+    return Prefixes(torch.tensor([[[BOS_ID, *ids] for ids in beams]]), torch.tensor([0]))
+
+
+def of(*probabilities: float) -> Tensor:
+    """Return log probabilities (1, 1, 7) of EOS, A, B and C."""
+    values = torch.zeros(1, 1, 7)
+    values[0, 0, [EOS, A, B, C]] = torch.tensor(probabilities)
+    return values.log()
+
+
+def allowed(processor: Processor, *ids: int) -> set[int]:
+    """Return which of EOS, A, B and C may follow ``ids``."""
+    return {token for token in (EOS, A, B, C) if processor(prefixes([*ids]), of(0.1, 0.2, 0.3, 0.4))[0, 0, token] > -9}
+
+
+def test_a_repeated_token_counts_with_its_probability_to_the_power_of_the_penalty() -> None:
+    found = RepetitionPenalty(2.0)(prefixes([A, B, A]), of(0.1, 0.2, 0.3, 0.4))
+    assert found[0, 0, [EOS, A, B, C]].exp().tolist() == pytest.approx([0.1, 0.04, 0.09, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("size", "ids", "expected"),
+    [
+        (1, [], {EOS, A, B, C}),
+        (1, [A, C, A], {EOS, B}),
+        (2, [A], {EOS, A, B, C}),
+        (2, [A, A], {EOS, B, C}),
+        (2, [A, B, A, C, A], {EOS, A}),
+        (3, [A, B, C, A, B], {EOS, A, B}),
+        (3, [A, B, C, B, A], {EOS, A, B, C}),
+        (3, [A, A, A], {EOS, B, C}),
+        (9, [A, B], {EOS, A, B, C}),
+    ],
+)
+def test_a_token_that_would_repeat_an_ngram_is_forbidden(size: int, ids: list[int], expected: set[int]) -> None:
+    assert allowed(NoRepeatedNgrams(size), *ids) == expected
+
+
+def test_rules_see_each_beam_for_itself() -> None:
+    log_probs = of(0.1, 0.2, 0.3, 0.4).expand(1, 2, 7).clone()
+    found = NoRepeatedNgrams(2)(prefixes([A, B, A], [A, C, A]), log_probs)
+    assert [[float(found[0, beam, token]) > -9 for token in (A, B, C)] for beam in (0, 1)] == [
+        [True, False, True],
+        [True, True, False],
+    ]
+
+
+def test_eos_is_forbidden_below_the_minimum_length() -> None:
+    assert [EOS in allowed(MinLength(2), *ids) for ids in ([], [A], [A, B], [A, B, C])] == [False, False, True, True]
+
+
+def test_a_rule_that_leaves_nothing_does_not_apply() -> None:
+    only_a, only_eos = of(0.0, 1.0, 0.0, 0.0), of(1.0, 0.0, 0.0, 0.0)
+    assert NoRepeatedNgrams(1)(prefixes([A]), only_a.clone()).equal(only_a)
+    assert MinLength(5)(prefixes([A]), only_eos.clone()).equal(only_eos)
+
+
+@pytest.mark.parametrize("beam_size", [0, 1, 3])
+@pytest.mark.parametrize(
+    "given", [{"repetition_penalty": 1.7}, {"no_repeat_ngram_size": 1}, {"min_length": 3}, {"max_length": 2}]
+)
+def test_hypotheses_keep_the_probabilities_of_the_model(given: dict[str, Any], beam_size: int) -> None:
+    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
+    options = SearchOptions.model_validate(
+        {"sample": True, "n_best": 3, "beam_size": 1, **given}
+        if beam_size == 0
+        else {"beam_size": beam_size, "n_best": beam_size, **given}
+    )
+    found = engine.translate([Request(text, options.limit(len(text))) for text in texts], options)
+    for text, hypotheses in zip(texts, found, strict=True):
+        for hypothesis in hypotheses:
+            [scores] = engine.score([text], [hypothesis.ids])
+            assert hypothesis.token_log_probs == pytest.approx(scores, abs=1e-4)
+            repeated = [t for t, token in enumerate(hypothesis.ids) if token in hypothesis.ids[:t]]
+            factor = given.get("repetition_penalty", 1.0)
+            expected = sum((1 - factor) * scores[t] for t in repeated)
+            assert hypothesis.penalty == pytest.approx(expected, abs=1e-3)
+            assert hypothesis.score(0.6) == pytest.approx(
+                (sum(scores) - expected) / ((6 + len(hypothesis.ids)) / 6) ** 0.6
+            )
+            assert len(hypothesis.ids) >= given.get("min_length", 0)
+            assert len(hypothesis.ids) <= given.get("max_length", 99)
+            assert not repeated or "no_repeat_ngram_size" not in given
+
+
+def test_the_search_chooses_by_penalized_probabilities() -> None:
+    table: Table = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.6, B: 0.4}, (A, A): {EOS: 1.0}, (A, B): {EOS: 1.0}}
+    processors = [*rules([9]), RepetitionPenalty(2.0)]
+    expected = Hypothesis([A, B], [math.log(0.6), math.log(0.4), 0.0])  # 0.6 · 0.4, against 0.6 · 0.6²
+    assert_same_hypotheses(greedy_search(TableDecoder(table), 1, processors), [expected])
+    [found] = beam_search(TableDecoder(table), [9], SearchOptions(beam_size=3, n_best=3), processors)
+    assert [hypothesis.ids for hypothesis in found] == [[B], [A, B], [A, A]]
+    assert [hypothesis.penalty for hypothesis in found] == pytest.approx([0.0, 0.0, -math.log(0.6)], abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [{"repetition_penalty": 1.5}, {"no_repeat_ngram_size": 2}, {"min_length": 2}])
+def test_a_beam_as_wide_as_all_prefixes_finds_the_best_penalized_hypotheses(given: dict[str, Any]) -> None:
+    for seed in range(5):
+        options = SearchOptions.model_validate({"beam_size": 27, "n_best": 27, **given})
+        processors = [*rules([3]), *rules_of(options)]
+        [found] = beam_search(RandomDecoder(seed), [3], options, processors)
+        few = options.model_copy(update={"n_best": 2})
+        decoder = RandomDecoder(seed)
+        [best] = beam_search(decoder, [3], few, processors)  # stops as soon as nothing can beat these two
+        assert best == found[:2]
+        scores = [hypothesis.score(0.6) for hypothesis in found]
+        assert scores == sorted(scores, reverse=True)
+        [greedy] = greedy_search(RandomDecoder(seed), 1, processors)
+        assert scores[0] >= greedy.score(0.6) - 1e-6
+
+
+def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
+    options = SearchOptions(beam_size=2, no_repeat_ngram_size=1, repetition_penalty=2.0, min_length=3)
+    forced: list[Processor] = [ForcePrefixes([[A, A, A]], CPU)]
+    for seed in range(3):
+        [[best, *_]] = beam_search(RandomDecoder(seed), [5], options, [*rules([5]), *forced, *rules_of(options)])
+        assert best.ids[:3] == [A, A, A]
+        assert A not in best.ids[3:]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"sample": True, "beam_size": 4}, "beam_size = 4 does not go with sample"),
+        ({"temperature": 0.5}, "temperature = 0.5 needs sample"),
+        ({"top_k": 5}, "top_k = 5 needs sample"),
+        ({"top_p": 0.9}, "top_p = 0.9 needs sample"),
+        ({"epsilon": 0.02}, "epsilon = 0.02 needs sample"),
+        ({"seed": 7}, "seed = 7 needs sample"),
+        ({"min_length": 9, "max_length": 8}, "min_length = 9 is more than max_length = 8"),
+        ({"repetition_penalty": 0.9}, "repetition_penalty = 0.9: "),
+        ({"temperature": 0.0, "sample": True}, "temperature = 0.0: "),
+        ({"top_p": 0.0, "sample": True}, "top_p = 0.0: "),
+    ],
+)
+def test_contradictory_options_are_an_error_that_names_them(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserError, match=f"search options: {problem}"):
+        SearchOptions().updated(**given)
+
+
+def test_the_beam_fits_what_is_asked_for_unless_it_is_given() -> None:
+    assert SearchOptions(beam_size=4).updated(sample=True, n_best=20).beam_size == 1
+    assert SearchOptions(beam_size=4).updated(n_best=6).beam_size == 6

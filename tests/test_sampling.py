@@ -1,0 +1,95 @@
+"""Sampling: frequencies against exact probabilities, and samples that depend on the seed and the line alone."""
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from test_search import EOS, GARDEN_PATH, A, B, C, Table, TableDecoder, make_model, rules
+
+from mtformer.config import SearchOptions
+from mtformer.errors import MtformerError
+from mtformer.search import Hypothesis, Request
+from mtformer.search.sampling import draw, sample, token_probabilities
+from mtformer.search.torch_engine import TorchEngine
+
+
+def sampling(**given: Any) -> SearchOptions:
+    return SearchOptions.model_validate({"sample": True, "beam_size": 1, **given})
+
+
+def samples(*tables: Table, limit: int = 9, **given: Any) -> list[list[Hypothesis]]:
+    requests = [Request([4 + place, EOS], limit) for place in range(len(tables))]
+    limits = [limit] * len(tables)
+    return sample(TableDecoder(*tables), requests, limits, sampling(**given), rules(limits))
+
+
+def test_translations_are_as_frequent_as_they_are_probable() -> None:
+    [found] = samples(GARDEN_PATH, n_best=1_000)
+    counts = Counter(tuple(hypothesis.ids) for hypothesis in found)
+    exact = {(A,): 0.6 * 0.35, (A, A): 0.6 * 0.4, (A, B): 0.6 * 0.25, (B,): 0.4 * 0.9, (B, A): 0.4 * 0.1}
+    assert set(counts) == set(exact)
+    chi_squared = sum((counts[ids] - 1_000 * p) ** 2 / (1_000 * p) for ids, p in exact.items())
+    assert chi_squared < 13.3  # exceeded by one seed in a hundred; the seed is fixed
+    for hypothesis in found:
+        assert hypothesis.log_prob == pytest.approx(math.log(exact[tuple(hypothesis.ids)]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, [0.1, 0.4, 0.2, 0.3]),
+        ({"temperature": 0.5}, [1 / 30, 16 / 30, 4 / 30, 9 / 30]),
+        ({"top_k": 2}, [0, 4 / 7, 0, 3 / 7]),
+        ({"top_k": 99}, [0.1, 0.4, 0.2, 0.3]),
+        ({"top_p": 0.3}, [0, 1, 0, 0]),
+        ({"top_p": 0.75}, [0, 4 / 9, 2 / 9, 3 / 9]),
+        ({"epsilon": 0.25}, [0, 4 / 7, 0, 3 / 7]),
+        ({"epsilon": 0.9}, [0, 1, 0, 0]),
+        ({"top_k": 3, "top_p": 0.6}, [0, 4 / 7, 0, 3 / 7]),  # of the three, A has 4/9 and C the next 3/9
+        ({"temperature": 0.5, "top_p": 0.5}, [0, 1, 0, 0]),
+    ],
+)
+def test_tokens_are_drawn_from_what_the_options_leave(given: dict[str, Any], expected: list[float]) -> None:
+    log_probs = torch.full((1, 1, 7), -math.inf)
+    log_probs[0, 0, [EOS, A, B, C]] = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+    found = token_probabilities(log_probs, sampling(**given))[0, 0]
+    assert (found / found.sum())[[EOS, A, B, C]].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_number_between_0_and_1_chooses_the_token_of_its_interval() -> None:
+    probabilities = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]).expand(1, 7, 6)
+    below_one = 1 - 2**-24
+    found = draw(probabilities, torch.tensor([[0.0, 0.2499, 0.25, 0.7499, 0.75, 0.99, below_one]]))
+    assert found.tolist() == [[1, 1, 3, 3, 4, 4, 4]]
+
+
+def test_samples_depend_on_the_seed_and_the_line_alone() -> None:
+    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [6, EOS]]
+    requests = [Request(text, limit) for text, limit in zip(texts, [12, 4, 8, 4], strict=True)]
+    together = engine.translate(requests, sampling(n_best=5))
+    assert together[1] == together[3]
+    for request, expected in zip(requests, together, strict=True):
+        [alone] = engine.translate([request], sampling(n_best=5, batch_tokens=1))
+        assert [one.ids for one in alone] == [one.ids for one in expected]
+        [fewer] = engine.translate([request], sampling(n_best=2))
+        assert [one.ids for one in fewer] == [one.ids for one in expected[:2]]
+    assert engine.translate(requests, sampling(n_best=5)) == together
+    assert engine.translate(requests, sampling(n_best=5, seed=2)) != together
+    assert len({tuple(one.ids) for one in together[0]}) > 1
+
+
+def test_samples_leave_the_batch_as_they_end() -> None:
+    at_once: Table = {(): {EOS: 1.0}}
+    decoder = TableDecoder(at_once, GARDEN_PATH)
+    requests = [Request([4, EOS], 9), Request([5, EOS], 9)]
+    found = sample(decoder, requests, [9, 9], sampling(n_best=8), rules([9, 9]))
+    lengths = [len(hypothesis.ids) for hypothesis in found[1]]
+    assert decoder.n_rows == [16, 8, sum(length == 2 for length in lengths)]
+    assert {1, 2} == set(lengths)
+
+
+def test_sampling_ends_where_every_token_has_probability_0() -> None:
+    with pytest.raises(MtformerError, match="the search found no translation"):
+        samples(GARDEN_PATH, {(): {A: 0.0}}, n_best=2)
