@@ -1,7 +1,6 @@
 """Strings to strings: split what is too long, search, join the parts. The public Python API."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
-from mtformer.pipeline import Preparation, Translation, make_plan
+from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, Request, SearchOptions, ranked
+from mtformer.text.cutting import cut
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from mtformer.explain.trace import Trace
 
 log = logging.getLogger(__name__)
-
-_FULL_WIDTH_ENDS = tuple("。！？；")  # no space follows them
-_CONTINUATION_BYTE = re.compile("<0x[89AB][0-9A-F]>")  # of a character that is spelled as several bytes
-_SENTENCE_ENDS = (*".!?;", *_FULL_WIDTH_ENDS)
 
 
 class Translator:
@@ -151,6 +147,23 @@ class Translator:
             yield from self.translate(texts, first_line=n_lines + 1, on_progress=on_progress)
             n_lines += len(texts)
 
+    def align(self, sources: Sequence[str], translations: Sequence[str]) -> list[Alignment]:
+        """Find which words of each source the words of its translation come from.
+
+        The translations may be anyone's. A pair that is too long for the model is cut into parts.
+
+        Args:
+            sources: one line each.
+            translations: one of each source.
+
+        Raises:
+            UserError: there are not as many translations as sources, or the engine has no attention to align by.
+            MtformerError: the model predicts NaN.
+        """
+        if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
+            raise UserError("align takes a list of sources and a list of as many translations")
+        return align(self.engine, self.tokenizer, list(zip(sources, translations, strict=True)), self.max_length)
+
     def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> "Trace":
         """Translate one sentence and return how: tokens, attention, the search, each step, every matrix.
 
@@ -202,23 +215,9 @@ class Translator:
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
-        parts: list[list[int]] = []
-        rest, most = ids[:-1], self.max_length - 1
-        while len(rest) > most:
-            cut = self._best_cut(rest[: most + 1])
-            parts.append([*rest[:cut], EOS_ID])
-            rest = rest[cut:]
-        return [*parts, [*rest, EOS_ID]]
-
-    def _best_cut(self, ids: list[int]) -> int:
-        """Return how many of ``ids`` make the first part: up to the last end of a sentence, a word or a character."""
-        tokens = self.tokenizer.src_tokens(ids)
-        places = range(len(tokens) - 1, len(tokens) // 2, -1)
-        word_starts = [i for i in places if tokens[i].startswith("▁") or tokens[i - 1].endswith(_FULL_WIDTH_ENDS)]
-        sentence_end = next((i for i in word_starts if tokens[i - 1].endswith(_SENTENCE_ENDS)), None)
-        word_start = next(iter(word_starts), None)
-        character_start = next((i for i in places if not _CONTINUATION_BYTE.fullmatch(tokens[i])), None)
-        return sentence_end or word_start or character_start or len(tokens) - 1
+        rest = iter(ids)
+        sizes = cut(self.tokenizer.src_tokens(ids[:-1]), self.max_length - 1)
+        return [[*islice(rest, size), EOS_ID] for size in sizes]
 
     def _in_order(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """Rank hypotheses; samples stay as they were drawn, so that the first is one like any other."""

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 
 from torch import Tensor, nn
 
@@ -21,12 +22,15 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     - decoder self-attention: (B, H, T, T), or (N, H, 1, t) at step t of step-by-step decoding of N = B·K rows;
     - cross-attention: (B, H, T, S), or (B, H, K, S) at each step.
 
-    Recording sees the calls of all threads, so use the model in one thread only.
+    Only calls of this thread are recorded; while they are, no other thread may record the same model.
     """
+    thread = get_ident()
     recorded: dict[str, list[Tensor]] = defaultdict(list)
     attentions = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     for name, attention in attentions.items():
-        attention.observer = lambda weights, name=name: recorded[name].append(weights.detach())
+        attention.observer = lambda weights, name=name: (
+            recorded[name].append(weights.detach()) if get_ident() == thread else None
+        )
     try:
         yield recorded
     finally:

@@ -316,3 +316,8 @@ def forms(entry: Entry) -> set[str]:
             patterns += [pattern.replace("去", "回") for pattern in patterns]  # home
             return {part for pattern in patterns for part in re.split("[~#@了]", pattern)} - {"", "给", "把"}
     return set()
+
+
+def pronoun_forms(pronoun: Pronoun) -> set[str]:
+    """Return the one form of a personal pronoun."""
+    return {_PRONOUNS[pronoun]}

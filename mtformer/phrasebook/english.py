@@ -3,7 +3,17 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import NUMERALS, Name, Noun, Phrase, doubled, english_plural
+from mtformer.phrasebook.lexicon import (
+    NUMERALS,
+    Adjective,
+    Entry,
+    Name,
+    Noun,
+    Phrase,
+    Verb,
+    doubled,
+    english_plural,
+)
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -268,3 +278,21 @@ def _relative(phrase: NounPhrase) -> str:
     if phrase.relative_role == "subject":
         return f" who {auxiliary} {_predicate(clause, rest)}"
     return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, rest)}"
+
+
+def forms(entry: Entry) -> set[str]:
+    """Return the forms of a noun, verb or adjective, without the particle of verbs such as *pick up*."""
+    match entry:
+        case Noun():
+            return {entry.word, entry.english_plural} - {""}
+        case Adjective():
+            return {entry.word}
+        case Verb():
+            verb = entry.word.split()[0]
+            return {verb, third_person(verb), progressive(verb), entry.english_past, entry.english_participle}
+    return set()
+
+
+def pronoun_forms(pronoun: Pronoun) -> set[str]:
+    """Return the forms of a personal pronoun, the possessive included."""
+    return {_SUBJECTS[pronoun], _OBJECTS[pronoun], _POSSESSIVES[pronoun]}

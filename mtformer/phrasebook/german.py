@@ -421,3 +421,10 @@ def forms(entry: Entry) -> set[str]:
             finite = {*singular, entry.german, imperative(entry)}
             return finite | {entry.prefix + form for form in finite} | {entry.german_participle}
     return set()
+
+
+def pronoun_forms(pronoun: Pronoun) -> set[str]:
+    """Return the forms of a personal pronoun, the possessive included."""
+    endings = {ending for case in _EIN_ENDINGS.values() for ending in case.replace("-", "").split()} | {""}
+    possessives = {_POSSESSIVES[pronoun] + ending for ending in endings}
+    return {words[pronoun] for words in _PRONOUNS.values()} | possessives

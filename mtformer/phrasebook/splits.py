@@ -93,7 +93,7 @@ Combination = tuple[str, str, str]
 
 def combinations(meaning: Sentence) -> Iterator[Combination]:
     """Yield the combinations in a sentence: verb and object, adjective and noun, the two candidates for *it*."""
-    for clause in _clauses(meaning):
+    for clause in clauses_of(meaning):
         if clause.verb:
             for phrase in _parts(clause.object):
                 if isinstance(phrase.head, Noun):
@@ -103,14 +103,14 @@ def combinations(meaning: Sentence) -> Iterator[Combination]:
                 noun = phrase.antecedent or phrase.head
                 if isinstance(noun, Noun):
                     yield "adjective, noun", clause.quality.adjective.id, noun.id
-        for phrase in _phrases(clause):
+        for phrase in phrases_of(clause):
             if isinstance(phrase.head, Noun):
                 if phrase.adjective:
                     yield "adjective, noun", phrase.adjective.id, phrase.head.id
                 if phrase.relative and phrase.relative.verb and phrase.relative_role == "object":
                     yield "verb, object", phrase.relative.verb.id, phrase.head.id
     if antecedent(meaning):
-        subject, obj = (phrase.head for phrase in _phrases(meaning.main) if isinstance(phrase.head, Noun))
+        subject, obj = (phrase.head for phrase in phrases_of(meaning.main) if isinstance(phrase.head, Noun))
         yield "nouns of it", subject.id, obj.id
 
 
@@ -139,14 +139,14 @@ def is_held_out(combination: Combination) -> bool:
 
 def entries(meaning: Sentence) -> Iterator[Entry]:
     """Yield the verbs, nouns and adjectives of a sentence."""
-    for clause in _clauses(meaning):
+    for clause in clauses_of(meaning):
         if clause.verb:
             yield clause.verb
         if clause.quality:
             yield clause.quality.adjective
         if clause.profession:
             yield clause.profession
-        for phrase in _phrases(clause):
+        for phrase in phrases_of(clause):
             if isinstance(phrase.head, Noun):
                 yield phrase.head
             if phrase.adjective:
@@ -155,14 +155,16 @@ def entries(meaning: Sentence) -> Iterator[Entry]:
             yield clause.place.where.noun
 
 
-def _clauses(meaning: Sentence) -> Iterator[Clause]:
+def clauses_of(meaning: Sentence) -> Iterator[Clause]:
+    """Yield the clauses of a sentence, relative ones included."""
     for clause in (meaning.main, meaning.second):
         if clause:
             yield clause
-            yield from (phrase.relative for phrase in _phrases(clause) if phrase.relative)
+            yield from (phrase.relative for phrase in phrases_of(clause) if phrase.relative)
 
 
-def _phrases(clause: Clause) -> Iterator[NounPhrase]:
+def phrases_of(clause: Clause) -> Iterator[NounPhrase]:
+    """Yield the noun phrases of a clause."""
     for phrasal in (clause.subject, clause.recipient, clause.object):
         yield from _parts(phrasal)
     if clause.place and isinstance(clause.place.where, NounPhrase):

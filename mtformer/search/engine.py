@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mtformer.config import SearchOptions
 from mtformer.search.hypothesis import Hypothesis
 
@@ -54,5 +57,15 @@ class Engine(Protocol):
 
         Raises:
             MtformerError: the model predicts NaN.
+        """
+        ...
+
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Return for each pair (T, S), how much each token of the target attends to each of the source, EOS included.
+
+        Rows sum to 1.
+
+        Raises:
+            UserError: the engine does not give its attention.
         """
         ...

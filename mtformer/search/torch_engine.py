@@ -1,12 +1,16 @@
 """The engine that computes with torch."""
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.data.batches import fill_batches, pad
 from mtformer.model.transformer import Transformer
+from mtformer.search.attention import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.engine import Request
@@ -29,6 +33,7 @@ class TorchEngine:
         """Wrap a model as it is, on the device that it is to run on; put it in evaluation mode before use."""
         self.model = model
         self._device = next(model.parameters()).device
+        self._recording = Lock()  # attention has one observer at a time
 
     def translate(
         self,
@@ -90,3 +95,8 @@ class TorchEngine:
                 refuse_nan(log_probs)
                 scores[place] = log_probs.gather(1, tgt_out[:, None])[:, 0].tolist()
         return scores
+
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Align by cross-attention, one thread at a time; see :class:`Engine`."""
+        with self._recording:
+            return soft_alignments(self.model, sources, targets, all_heads(self.model))

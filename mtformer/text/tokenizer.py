@@ -14,6 +14,7 @@ from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, share_tokens
 from mtformer.text.sources import SentencePair
+from mtformer.text.spans import Span, token_spans
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
@@ -102,6 +103,14 @@ class Tokenizer:
         """Return the tokens that target ids stand for."""
         return [self._tgt.id_to_piece(i) for i in ids]
 
+    def src_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """Return where the tokens ``ids`` of the source text ``text``, without EOS, stand in it."""
+        return _spans(self._src, text, ids)
+
+    def tgt_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
+        return _spans(self._tgt, text, ids)
+
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
         text = self._tgt.decode([i for i in ids if i > EOS_ID])
@@ -114,6 +123,14 @@ def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampl
         return model.encode(texts, add_eos=True)
     set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1
     return model.encode(texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1)
+
+
+def _spans(model: SentencePieceProcessor, text: str, ids: Sequence[int]) -> list[Span]:
+    tokens = [model.id_to_piece(i) for i in ids]
+    is_bytes = [model.is_byte(i) for i in ids]
+    return token_spans(
+        text, [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
+    )
 
 
 def extend_tokenizer(

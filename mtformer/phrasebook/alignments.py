@@ -1,0 +1,77 @@
+"""Which words of two sentences of the phrasebook mean the same: what word alignments are measured against."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mtformer.phrasebook.lexicon import NUMERALS, Name
+from mtformer.phrasebook.meaning import NounPhrase, Pronoun, Sentence
+from mtformer.phrasebook.splits import LANGUAGES, Saying, clauses_of, entries, phrases_of
+
+_Span = tuple[int, int]  # start and end, in characters
+
+
+class Concept(NamedTuple):
+    """A part of a sentence's meaning, such as a noun or a time, and where each of two sentences expresses it."""
+
+    src: _Span
+    tgt: _Span
+
+
+def concepts(saying: Saying, src_lang: str, tgt_lang: str) -> list[Concept]:
+    """Return the nouns, verbs, adjectives, names, times, numbers and pronouns that both sentences express once.
+
+    What one of the languages leaves out or says in separate words is missing, and so is a word that occurs twice.
+    """
+    if not isinstance(saying.meaning, Sentence):
+        return []
+    in_both = zip(_expressed(saying, src_lang), _expressed(saying, tgt_lang), strict=True)
+    return sorted(Concept(src, tgt) for src, tgt in in_both if src and tgt)
+
+
+def _expressed(saying: Saying, language: str) -> list[_Span | None]:
+    """Return where the sentence in ``language`` expresses each part of the meaning."""
+    assert isinstance(saying.meaning, Sentence)
+    text = saying.text(language)
+    forms = list(_forms(saying.meaning, language))
+    found: list[_Span | None] = [None] * len(forms)
+    for place in sorted(range(len(forms)), key=lambda place: -max(map(len, forms[place]), default=0)):
+        matches = [match.span() for match in _pattern(forms[place], language).finditer(text)] if forms[place] else []
+        found[place] = matches[0] if len(matches) == 1 else None
+        for start, end in matches:  # a longer word first: 老 is also part of 老虎
+            text = text[:start] + "\n" * (end - start) + text[end:]
+    return found
+
+
+def _pattern(forms: set[str], language: str) -> re.Pattern[str]:
+    words = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+    return re.compile(words if language == "zh" else rf"\b(?:{words})\b", re.IGNORECASE)
+
+
+def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
+    """Yield the forms that each part of the meaning may have, the same parts in every language."""
+    module = LANGUAGES[language]
+    for entry in entries(meaning):
+        yield module.forms(entry)
+    for clause in clauses_of(meaning):
+        if clause.time:
+            yield {{"en": clause.time.id, "de": clause.time.german, "zh": clause.time.chinese}[language]}
+        for phrase in phrases_of(clause):
+            yield _head_forms(phrase, language)
+            if phrase.count:
+                yield {NUMERALS[phrase.count][list(LANGUAGES).index(language)]}
+            if isinstance(phrase.owner, Pronoun):
+                yield module.pronoun_forms(phrase.owner)
+
+
+def _head_forms(phrase: NounPhrase, language: str) -> set[str]:
+    """Return the forms of a name or pronoun; :func:`entries` has the nouns."""
+    module = LANGUAGES[language]
+    match phrase.head:
+        case Name() as name:
+            return {{"en": name.id, "de": name.german, "zh": name.chinese}[language]}
+        case Pronoun.IT:
+            return {"it" if language == "en" else module.pronoun(phrase)} - {""}
+        case Pronoun() as pronoun:
+            return module.pronoun_forms(pronoun)
+    return set()

@@ -1,0 +1,228 @@
+"""Alignments: from attention to links between words and parts of texts."""
+
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from conftest import ENGLISH, GERMAN, Project, sentence_pairs
+
+from mtformer.config import TokenizerConfig
+from mtformer.errors import UserError
+from mtformer.model.tap import record_attention
+from mtformer.phrasebook import held_out
+from mtformer.phrasebook.alignments import concepts
+from mtformer.pipeline import Alignment
+from mtformer.search.torch_engine import TorchEngine
+from mtformer.text.cutting import cut, cut_alike
+from mtformer.text.sources import SentencePair
+from mtformer.text.spans import word_spans
+from mtformer.text.tokenizer import BOS_ID, Tokenizer, normalize, train_tokenizer
+from mtformer.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
+    return train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de")
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Project) -> Translator:
+    return Translator.load(trained.folder / "runs/config", device="cpu")
+
+
+def tokens_in(tokenizer: Tokenizer, text: str) -> list[tuple[str, str]]:
+    """Return the tokens of ``text``, each with the part of it that its span covers."""
+    ids = tokenizer.encode_src([text])[0][:-1]
+    spans = tokenizer.src_spans(text, ids)
+    return [(token, text[start:end]) for token, (start, end) in zip(tokenizer.src_tokens(ids), spans, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the red house sees my old friend.",
+        "  two \t spaces\u00a0and\u3000wide ones ",
+        "▁ marks ▁▁ a space▁",
+        "<s> <0x41> </s>",
+        "",
+    ],
+)
+def test_tokens_cover_a_text_in_order_and_leave_out_only_spaces(tokenizer: Tokenizer, text: str) -> None:
+    for token, part in tokens_in(tokenizer, text):
+        if not token.startswith("<0x"):
+            assert part == token.replace("▁", "")
+    ids = tokenizer.encode_src([text])[0][:-1]
+    spans = tokenizer.src_spans(text, ids)
+    assert spans == sorted(spans)
+    covered = {place for start, end in spans for place in range(start, end)}
+    assert covered == {place for place, character in enumerate(text) if not character.isspace() and character != "▁"}
+
+
+def test_a_character_spelled_in_bytes_is_the_span_of_each_byte(tokenizer: Tokenizer) -> None:
+    found = tokens_in(tokenizer, "a 🎉é")
+    assert [part for token, part in found if token.startswith("<0x")] == ["🎉"] * 4 + ["é"] * 2
+
+
+@pytest.mark.parametrize("text", ["Cafe\u0301 u\u0308ber", "각나", "\u09c7\u09be", "x\u0327\u0301 a\u0301\u0327"])
+def test_characters_that_normalization_changes_are_found_in_the_text_as_it_was(tokenizer: Tokenizer, text: str) -> None:
+    decomposed = unicodedata.normalize("NFD", text)
+    parts = [part for _, part in tokens_in(tokenizer, decomposed) if part]
+    clusters = list(dict.fromkeys(parts))
+    assert "".join(clusters) == "".join(decomposed.split())
+    assert all(unicodedata.normalize("NFC", part) in normalize(text) for part in clusters)
+
+
+def test_words_are_what_spaces_separate_and_characters_in_scripts_without_spaces() -> None:
+    def words(text: str) -> list[str]:
+        return [text[start:end] for start, end in word_spans(text)]
+
+    german = '  Er sagte: "Ja!" –\u00a0und\tging. '
+    assert words(german) == german.split()
+    assert words("我是学生。 OK，iPhone15很好") == [*"我是学生。", "OK", "，", "iPhone15", *"很好"]
+    assert words(" \u3000") == []
+
+
+SRC, TGT = "I ate chips, yes.", "Ich habe Chips gegessen , ja."
+
+
+def aligned(weights: list[list[float]]) -> Alignment:
+    """Align SRC (I ate chip s , yes .) and TGT (Ich habe Chips gegessen , ja .) by (7, 7) weights."""
+    src_spans = [(0, 1), (2, 5), (6, 10), (10, 11), (11, 12), (13, 16), (16, 17)]
+    tgt_spans = [(0, 3), (4, 8), (9, 14), (15, 23), (24, 25), (26, 28), (28, 29)]
+    return Alignment(SRC, TGT, src_spans, tgt_spans, np.array(weights, dtype=np.float32))
+
+
+def test_links_and_words_of_known_weights() -> None:
+    rows = [
+        [0.9, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.1, 0.5, 0.2, 0.2, 0.0, 0.0, 0.0],
+        [0.0, 0.4, 0.3, 0.3, 0.0, 0.0, 0.0],  # chip and s together outweigh ate
+        [0.0, 0.3, 0.1, 0.1, 0.5, 0.0, 0.0],  # the comma attached to chips does not count
+        [0.0, 0.1, 0.0, 0.0, 0.5, 0.0, 0.2],  # unless it is a comma that looks for it
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.2, 0.8],
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.9],
+    ]
+    alignment = aligned(rows)
+    assert alignment.pharaoh() == "0-0 1-1 1-3 2-2 2-4 3-5"
+    texts = [(SRC[slice(*link.src)], TGT[slice(*link.tgt)]) for link in alignment.links()]
+    assert texts == [
+        ("I", "Ich"),
+        ("ate", "habe"),
+        ("ate", "Chips"),
+        (",", "gegessen"),
+        (",", ","),
+        (".", "ja"),
+        (".", "."),
+    ]
+    assert alignment.links()[3].weight == pytest.approx(0.5)
+
+
+def test_a_word_that_attends_to_nothing_has_no_link() -> None:
+    assert aligned([[0.0] * 7] * 7).word_links() == []
+    empty = Alignment("", "", [], [], np.empty((0, 0), dtype=np.float32))
+    assert (empty.pharaoh(), empty.links()) == ("", [])
+    assert Alignment("", "ja", [], [(0, 2)], np.empty((1, 0), dtype=np.float32)).pharaoh() == ""
+
+
+def test_the_weights_are_those_of_the_models_attention(translator: Translator) -> None:
+    assert isinstance(translator.engine, TorchEngine)
+    src, tgt = translator.tokenizer.encode_src(["my old friend."])[0], [40, 50, 60]
+    longer = translator.tokenizer.encode_src(["my old friend sees the red house."])[0]
+    _, weights, nothing = translator.engine.align([longer, src, src], [[70] * 9, tgt, []])
+    with record_attention(translator.engine.model) as recorded, torch.inference_mode():
+        translator.engine.model(torch.tensor([src]), torch.ones(1, len(src)).bool(), torch.tensor([[BOS_ID, *tgt]]))
+    [expected] = recorded["decoder_layers.0.cross_attention"]
+    np.testing.assert_allclose(weights, expected[0, :, :-1].mean(dim=0).numpy(), atol=1e-5)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+    assert nothing.shape == (0, len(src))
+
+
+def test_a_trained_model_aligns_its_translations(translator: Translator) -> None:
+    sources = [f"{subject} sees {obj}." for subject in ENGLISH for obj in ENGLISH if subject != obj]
+    targets = [f"{subject} sieht {obj}." for subject in GERMAN for obj in GERMAN if subject != obj]
+    found = [alignment.word_links() for alignment in translator.align(sources, targets)]
+    phrases = [0, 0, 0, 1, 2, 2, 2]  # which words belong together: the model knows only whole noun phrases
+    assert np.mean([phrases[src] == phrases[tgt] for links in found for src, tgt in links]) > 0.9
+    assert {len(links) for links in found} == {7}
+
+
+def test_a_pair_longer_than_the_model_is_aligned_in_parts(translator: Translator) -> None:
+    src, tgt = "the red house sees my old friend.", "das rote Haus sieht mein alter Freund."
+    small = copy(translator)
+    small.max_length = len(translator.tokenizer.encode_src([src])[0]) + 2
+    [alone] = translator.align([src], [tgt])
+    [alignment] = small.align([" ".join([src] * 5)], [" ".join([tgt] * 5)])
+    links = [(s + 7 * part, t + 7 * part) for part in range(5) for s, t in alone.word_links()]
+    assert alignment.word_links() == links
+    assert alignment.weights.shape == tuple(5 * size for size in alone.weights.shape)
+
+
+def test_threads_that_align_and_translate_do_not_disturb_each_other(translator: Translator) -> None:
+    sources, targets = zip(*sentence_pairs(20, seed=5), strict=True)
+    expected = [alignment.pharaoh() for alignment in translator.align(sources, targets)]
+    translations = translator.translate(sources)
+    with ThreadPoolExecutor(3) as pool:
+        aligned = [pool.submit(translator.align, sources, targets) for _ in range(6)]
+        translated = [pool.submit(translator.translate, sources) for _ in range(3)]
+        assert all([found.pharaoh() for found in job.result()] == expected for job in aligned)
+        assert all([t[0].text for t in job.result()] == [t[0].text for t in translations] for job in translated)
+
+
+@pytest.mark.parametrize(("sources", "targets"), [("a", ["b"]), (["a"], "b"), (["a", "b"], ["c"])])
+def test_align_refuses_lists_that_do_not_match(translator: Translator, sources: list[str], targets: list[str]) -> None:
+    with pytest.raises(UserError, match="as many translations"):
+        translator.align(sources, targets)
+
+
+def test_a_text_is_cut_at_sentences_else_at_words_else_between_characters() -> None:
+    tokens = ["▁a", "b", "c", "d.", "▁e", "f", "▁g", "h"]
+    assert cut(tokens, 8) == [8]
+    assert cut(tokens, 6) == [4, 4]
+    assert cut([token.strip(".") for token in tokens], 6) == [6, 2]
+    assert cut(["a"] * 10, 4) == [4, 4, 2]
+    assert cut(["a", "<0xE4>", "<0xBD>", "<0xA0>", "b"], 3) == [3, 2]
+    assert cut([], 5) == [0]
+    assert cut(["a"] * 3, 1) == [1, 1, 1]
+
+
+def test_a_translation_is_cut_where_its_source_is() -> None:
+    sentences = ["▁a", "b", "c."] * 8
+    assert cut_alike(sentences, [6, 6]) == [12, 12]
+    assert cut_alike(sentences, [5, 7]) == [9, 15]
+    assert cut_alike(sentences, [24]) == [24]
+    assert sum(cut_alike(["▁a"], [3, 3, 3])) == 1
+    assert cut_alike([], [3, 3]) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("de", {("old", "alte"), ("donkey", "Esel"), ("garden", "Garten")}),
+        ("zh", {("old", "年老的"), ("donkey", "驴"), ("garden", "花园")}),
+    ],
+)
+def test_the_phrasebook_knows_which_of_its_words_mean_the_same(language: str, expected: set[tuple[str, str]]) -> None:
+    saying = held_out("test")[0]
+    assert saying.en == "The old donkey is in the garden."
+    found = {
+        (saying.en[slice(*concept.src)], saying.text(language)[slice(*concept.tgt)])
+        for concept in concepts(saying, "en", language)
+    }
+    assert found == expected
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_the_parts_of_a_meaning_do_not_share_words(language: str) -> None:
+    n_words = n_found = 0
+    for saying in held_out("test"):
+        found = concepts(saying, "en", language)
+        for spans in (sorted(concept.src for concept in found), sorted(concept.tgt for concept in found)):
+            assert all(before[1] <= after[0] for before, after in pairwise(spans))
+        n_words += len(saying.en.split())
+        n_found += sum(len(saying.en[slice(*concept.src)].split()) for concept in found)
+    assert n_found > 0.5 * n_words  # the others are articles, auxiliaries and prepositions
