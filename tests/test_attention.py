@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
 from mtformer.model.attention import MultiHeadAttention, attention_weights, causal_mask
+from mtformer.model.inference import InferenceModel
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 
@@ -159,9 +160,10 @@ def test_each_decoding_step_records_its_row_of_the_weights_of_teacher_forcing() 
     with record_attention(model) as expected:
         model(src, mask, tgt_in)
     with record_attention(model) as recorded:
-        cache = model.start_cache(model.encode(src, mask), mask)
+        inference = InferenceModel(model)
+        cache = inference.start(src, mask)
         for t in range(T):
-            model.step(tgt_in[:, t], cache)
+            inference.step(tgt_in[:, t], cache)
     assert recorded.keys() == expected.keys()
     for name, [weights] in expected.items():
         if name.startswith("encoder"):
@@ -172,13 +174,25 @@ def test_each_decoding_step_records_its_row_of_the_weights_of_teacher_forcing() 
 
 
 @torch.inference_mode()
-def test_the_beams_of_a_sentence_are_the_queries_of_cross_attention() -> None:
+def test_each_beam_records_its_own_prefix_and_queries_the_memory_of_its_sentence() -> None:
     model, mask = make_transformer(), padding(6, 1, 4)
-    cache = model.start_cache(model.encode(torch.randint(4, 12, (B, S)), mask), mask)
-    cache = cache.select(torch.arange(B), torch.zeros(B, 2, dtype=torch.long))
+    src, tgt_in = torch.randint(4, 12, (B, S)), torch.randint(4, 12, (B * 2, T))
+    inference = InferenceModel(model)
+    cache = inference.start(src, mask)
+    cache.select(torch.arange(B), torch.zeros(B, 2, dtype=torch.long))
+    for t in range(T - 1):
+        inference.step(tgt_in[:, t], cache)
+    cache.select(torch.arange(B), torch.tensor([[1, 1]] * B))  # the second beam continues in both
     with record_attention(model) as recorded:
-        model.step(torch.randint(4, 12, (2 * B,)), cache)
-    assert [weights.shape for weights in recorded["decoder_layers.1.cross_attention"]] == [(B, H, 2, S)]
+        inference.step(tgt_in[:, T - 1], cache)
+    tgt_in[:, :-1] = tgt_in[1::2, :-1].repeat_interleave(2, dim=0)
+    with record_attention(model) as expected:
+        model(src.repeat_interleave(2, dim=0), mask.repeat_interleave(2, dim=0), tgt_in)
+    [to_self], [to_memory] = (recorded[f"decoder_layers.1.{name}_attention"] for name in ("self", "cross"))
+    assert_same(to_self[:, :, 0], expected["decoder_layers.1.self_attention"][0][:, :, -1])
+    assert to_memory.shape == (B, H, 2, S)
+    rows = to_memory.transpose(1, 2).flatten(0, 1)  # (2·B, H, S)
+    assert_same(rows, expected["decoder_layers.1.cross_attention"][0][:, :, -1])
 
 
 def test_a_mask_of_numbers_is_refused() -> None:

@@ -125,17 +125,6 @@ def test_the_decoder_layer_equals_torchs_with_all_gradients(norm: str) -> None:
 
 
 @both_norms
-def test_steps_with_a_cache_equal_all_positions_at_once(norm: str) -> None:
-    layer = DecoderLayer(config(norm))
-    randomize(layer)
-    x, memory, mask = torch.randn(B, T, D), torch.randn(B, S, D), SRC_MASK[:, None, None, :]
-    cache = layer.start_cache(memory)
-    steps = [layer.step(x[:, t : t + 1], cache, mask) for t in range(T)]
-    assert_same(torch.cat(steps, dim=1), layer(x, memory, mask))
-    assert cache.self_k is not None and cache.self_k.shape == (B, 4, T, D // 4)
-
-
-@both_norms
 def test_dropout_acts_on_each_sublayers_output_before_the_residual_sum(norm: str) -> None:
     x = torch.randn(B, S, D)
     layer = EncoderLayer(config(norm, dropout=0.5))

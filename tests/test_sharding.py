@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.header import Header
 from mtformer.config import Config, Facts, resolve
 from mtformer.errors import UserError
+from mtformer.header import Header
 from mtformer.training.finetune import inherit
 
 SETTINGS: dict[str, Any] = {

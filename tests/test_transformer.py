@@ -1,4 +1,4 @@
-"""The whole Transformer with its positions, embeddings, initialization, cache and dropout."""
+"""The whole Transformer with its positions, embeddings, initialization and dropout."""
 
 import math
 from itertools import product
@@ -13,7 +13,7 @@ from mtformer.config import ModelConfig
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer
 from mtformer.model.positions import LearnedPositions, SinusoidalPositions, rotate
-from mtformer.model.transformer import DecoderCache, Transformer
+from mtformer.model.transformer import Transformer
 
 V_SRC, V_TGT, D, F, MAX_LENGTH = 11, 13, 16, 24, 4
 SRC = torch.tensor([[4, 5, 6, 7, 3], [8, 3, 0, 0, 0], [9, 10, 4, 3, 0]])
@@ -102,63 +102,6 @@ def test_padding_and_batch_mates_never_change_an_output(norm: str) -> None:
         alone, all_real = SRC[row : row + 1, :length], torch.ones(1, length, dtype=torch.bool)
         assert_same(memory[row, :length], model.encode(alone, all_real)[0])
         assert_same(hidden[row], model(alone, all_real, TGT_IN[row : row + 1])[0])
-
-
-@both_norms
-@all_positions
-def test_steps_with_the_cache_equal_the_full_forward_pass(norm: str, positions: str) -> None:
-    model = make_model(norm=norm, positions=positions)
-    randomize(model)
-    cache = model.start_cache(model.encode(SRC, SRC_MASK), SRC_MASK)
-    logits = [model.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
-    assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
-
-
-MODERN: dict[str, Any] = {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"}
-
-
-@both_norms
-def test_a_modern_model_steps_as_it_sees_all_positions_at_once(norm: str) -> None:
-    model = make_model(norm=norm, n_encoder_layers=3, n_decoder_layers=1, **MODERN)
-    randomize(model)
-    assert [type(model.decoder_norm), len(model.encoder_layers), len(model.decoder_layers)] == [
-        nn.RMSNorm if norm == "pre" else nn.Identity,
-        3,
-        1,
-    ]
-    cache = model.start_cache(model.encode(SRC, SRC_MASK), SRC_MASK)
-    logits = [model.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
-    assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
-
-
-@both_norms
-@all_positions
-def test_the_cache_selects_sentences_and_beams_and_copies_no_memory(norm: str, positions: str) -> None:
-    model = make_model(norm=norm, positions=positions)
-    randomize(model)
-    cache = model.start_cache(model.encode(SRC, SRC_MASK), SRC_MASK)
-    everyone = torch.arange(len(SRC))
-    for t in range(2):
-        model.step(TGT_IN[:, t], cache)
-    widened = cache.select(everyone, torch.zeros(len(SRC), 2, dtype=torch.long))  # two beams a sentence
-    assert all(new.memory_k is old.memory_k for new, old in zip(widened.layers, cache.layers, strict=True))
-    assert widened.src_mask is cache.src_mask
-    tgt_in = TGT_IN[:, :2].repeat_interleave(2, dim=0)  # (2·B, 2)
-
-    def step(cache: DecoderCache, tokens: list[int], sentences: Tensor) -> None:
-        nonlocal tgt_in
-        tgt_in = torch.cat([tgt_in, torch.tensor(tokens)[:, None]], dim=1)
-        expected = model.project(model(SRC[sentences], SRC_MASK[sentences], tgt_in))
-        assert_same(model.step(tgt_in[:, -1], cache), expected[:, -1])
-
-    step(widened, [4, 5, 6, 7, 8, 9], everyone.repeat_interleave(2))
-    # Drop the second sentence, swap the beams of the first, and let one beam of the third replace the other.
-    shrunk = widened.select(torch.tensor([0, 2]), torch.tensor([[1, 0], [1, 1]]))
-    tgt_in = tgt_in[[1, 0, 5, 5]]
-    assert shrunk.layers[0].memory_k.size(0) == 2
-    step(shrunk, [4, 5, 6, 7], torch.tensor([0, 0, 2, 2]))
-    original = model.step(TGT_IN[:, 2], cache)  # the cache left behind is as it was
-    assert_same(original, model.project(model(SRC, SRC_MASK, TGT_IN))[:, 2])
 
 
 def test_sinusoids_are_the_papers_formula() -> None:

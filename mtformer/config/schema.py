@@ -95,6 +95,7 @@ Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Precision = Literal["fp32", "bf16"]
+SearchPrecision = Literal["fp32", "bf16", "int8"]
 _number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[number]")
 TokensOrAuto = Annotated[
     Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto

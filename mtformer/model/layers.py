@@ -1,9 +1,7 @@
 """Encoder and decoder layers (sections 3.1 and 3.3 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -26,21 +24,21 @@ class FeedForward(nn.Module):
         return self.linear2(self.activation(self.linear1(x)))
 
 
-class GatedFeedForward(nn.Module):
-    """SwiGLU (Shazeer 2020, equation 6): (Swish(x·W1) ⊗ x·V)·W2, with the biases of equation 2."""
+def swiglu(x: Tensor) -> Tensor:
+    """Map (B, T, 2·d_ff) to (B, T, d_ff): the Swish of one half times the other (Shazeer 2020, equation 6)."""
+    gate, value = x.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+class GatedFeedForward(FeedForward):
+    """(Swish(x·W1) ⊗ x·V)·W2 (Shazeer 2020, equation 6), with the biases of equation 2."""
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
-        super().__init__()
+        super().__init__(d_model=d_model, d_ff=d_ff, activation=swiglu)
         self.linear1 = nn.Linear(d_model, 2 * d_ff)  # W1 and V, one below the other
-        self.linear2 = nn.Linear(d_ff, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (B, T, D) to (B, T, D)."""
-        gate, value = self.linear1(x).chunk(2, dim=-1)
-        return self.linear2(F.silu(gate) * value)
 
 
-def feed_forward(config: ModelConfig) -> FeedForward | GatedFeedForward:
+def feed_forward(config: ModelConfig) -> FeedForward:
     """Make the network that ``config`` asks for."""
     if config.feed_forward == "swiglu":
         return GatedFeedForward(d_model=config.d_model, d_ff=config.d_ff)
@@ -96,43 +94,6 @@ class EncoderLayer(nn.Module):
         return self.residuals[1](x, self.feed_forward)
 
 
-@dataclass
-class LayerCache:
-    """What a decoder layer keeps between decoding steps, so that each step computes one position only.
-
-    It serves B sentences with K beams each, N = B·K rows in all, sentence by sentence.
-
-    Attributes:
-        memory_k, memory_v: (B, H, S, Dh), the memory's keys and values, which all beams of a sentence share.
-        self_k, self_v: (N, H, t, Dh), those of the t positions decoded so far; None before the first.
-    """
-
-    memory_k: Tensor
-    memory_v: Tensor
-    self_k: Tensor | None = None
-    self_v: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        """The number of positions decoded so far."""
-        return 0 if self.self_k is None else self.self_k.size(2)
-
-    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values (N, H, 1, Dh) of a new position and return those of all."""
-        if self.self_k is not None and self.self_v is not None:
-            k, v = torch.cat([self.self_k, k], dim=2), torch.cat([self.self_v, v], dim=2)
-        self.self_k, self.self_v = k, v
-        return k, v
-
-    def select(self, sentences: Tensor | None, rows: Tensor) -> "LayerCache":
-        """Return the cache of the given sentences (B',), None meaning all, and of their rows (N',)."""
-        self_k = None if self.self_k is None else self.self_k[rows]
-        self_v = None if self.self_v is None else self.self_v[rows]
-        if sentences is None:
-            return LayerCache(self.memory_k, self.memory_v, self_k, self_v)
-        return LayerCache(self.memory_k[sentences], self.memory_v[sentences], self_k, self_v)
-
-
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the memory, and feed-forward."""
 
@@ -153,24 +114,4 @@ class DecoderLayer(nn.Module):
         """
         x = self.residuals[0](x, lambda y: self.self_attention(y, y, causal=True))
         x = self.residuals[1](x, lambda y: self.cross_attention(y, memory, src_mask))
-        return self.residuals[2](x, self.feed_forward)
-
-    def start_cache(self, memory: Tensor) -> LayerCache:
-        """Compute the memory's keys and values once for all steps, from the memory (B, S, D)."""
-        return LayerCache(*self.cross_attention.project_kv(memory))
-
-    def step(self, x: Tensor, cache: LayerCache, src_mask: Tensor | None) -> Tensor:
-        """Map one new position (N, 1, D) to (N, 1, D), adding it to ``cache``; ``src_mask`` is (B, 1, 1, S)."""
-
-        def attend_to_self(y: Tensor) -> Tensor:
-            q, k, v = self.self_attention.project_qkv(y, start=cache.length)
-            return self.self_attention.attend(q, *cache.extend(k, v))
-
-        def attend_to_memory(y: Tensor) -> Tensor:
-            beams = y.view(len(cache.memory_k), -1, y.size(-1))  # (B, K, D): a sentence's beams are its queries
-            q = self.cross_attention.project_q(beams)  # (B, H, K, Dh)
-            return self.cross_attention.attend(q, cache.memory_k, cache.memory_v, src_mask).view_as(y)
-
-        x = self.residuals[0](x, attend_to_self)
-        x = self.residuals[1](x, attend_to_memory)
         return self.residuals[2](x, self.feed_forward)

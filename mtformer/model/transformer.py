@@ -2,46 +2,14 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
 from mtformer.model.dropout import Dropout
-from mtformer.model.layers import DecoderLayer, EncoderLayer, LayerCache, make_norm
+from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm
 from mtformer.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
-
-
-@dataclass
-class DecoderCache:
-    """The decoder's state between steps, for B sentences with K beams each: N = B·K rows, sentence by sentence.
-
-    Attributes:
-        layers: one cache per decoder layer.
-        src_mask: (B, 1, 1, S), True at real source tokens.
-        n_beams: K.
-        length: the number of positions decoded so far.
-    """
-
-    layers: list[LayerCache]
-    src_mask: Tensor
-    n_beams: int = 1
-    length: int = 0
-
-    def select(self, sentences: Tensor, beams: Tensor) -> "DecoderCache":
-        """Return the state of some sentences with other beams.
-
-        Args:
-            sentences: (B',) which sentences to keep, in ascending order.
-            beams: (B', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
-        """
-        rows = (sentences[:, None] * self.n_beams + beams).flatten()  # (B'·K',)
-        kept = None if len(sentences) == len(self.src_mask) else sentences  # the memory is copied only to shrink
-        layers = [layer.select(kept, rows) for layer in self.layers]
-        src_mask = self.src_mask if kept is None else self.src_mask[kept]
-        return DecoderCache(layers, src_mask, beams.size(1), self.length)
 
 
 class Transformer(nn.Module):
@@ -99,7 +67,7 @@ class Transformer(nn.Module):
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """Turn source ids (B, S) into the memory (B, S, D)."""
-        x = self._embed(src, self.src_embedding, self.src_positions, 0)
+        x = self.embed_src(src)
         mask = src_mask[:, None, None, :]  # (B, 1, 1, S): for all heads and queries
         for layer in self._kept(self.encoder_layers):
             x = layer(x, mask)
@@ -107,7 +75,7 @@ class Transformer(nn.Module):
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src_mask: Tensor) -> Tensor:
         """Turn target ids (B, T) and the memory (B, S, D) into the decoder's output (B, T, D)."""
-        x = self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, 0)
+        x = self.embed_tgt(tgt_in)
         mask = src_mask[:, None, None, :]
         for layer in self._kept(self.decoder_layers):
             x = layer(x, memory, mask)
@@ -117,30 +85,13 @@ class Transformer(nn.Module):
         """Turn the decoder's output (…, D) into logits (…, V)."""
         return self.output(hidden)
 
-    def start_cache(self, memory: Tensor, src_mask: Tensor) -> DecoderCache:
-        """Prepare step-by-step decoding, with one beam, from the memory (B, S, D) and the source's mask (B, S)."""
-        layers = [layer.start_cache(memory) for layer in self._decoder_stack]
-        return DecoderCache(layers, src_mask[:, None, None, :])
+    def embed_src(self, src: Tensor) -> Tensor:
+        """Turn source ids (B, S) into the encoder's input (B, S, D)."""
+        return self._embed(src, self.src_embedding, self.src_positions, 0)
 
-    def step(self, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Decode one more position.
-
-        Args:
-            tokens: (N,) the ids chosen last; BOS at first.
-            cache: the state, which is updated.
-
-        Returns:
-            (N, V), the logits of the next id: what :meth:`forward` and :meth:`project` give for this position.
-        """
-        x = self._embed(tokens[:, None], self.tgt_embedding, self.tgt_positions, cache.length)
-        for layer, layer_cache in zip(self._decoder_stack, cache.layers, strict=True):
-            x = layer.step(x, layer_cache, cache.src_mask)
-        cache.length += 1
-        return self.project(self.decoder_norm(x)[:, 0])
-
-    @property
-    def _decoder_stack(self) -> Iterable[DecoderLayer]:
-        return cast(Iterable[DecoderLayer], self.decoder_layers)  # nn.ModuleList does not know the type of its items
+    def embed_tgt(self, tgt: Tensor, start: int = 0) -> Tensor:
+        """Turn target ids (B, T) at positions from ``start`` on into the decoder's input (B, T, D)."""
+        return self._embed(tgt, self.tgt_embedding, self.tgt_positions, start)
 
     def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
         """Drop, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""

@@ -5,7 +5,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from mtformer.model.transformer import DecoderCache, Transformer
+from mtformer.model.inference import InferenceModel
 
 
 class Decoder(Protocol):
@@ -25,7 +25,7 @@ class Decoder(Protocol):
         """Keep some sentences, and continue some of their beams.
 
         Args:
-            sentences: (n',) which sentences to keep, in ascending order.
+            sentences: (n',) which sentences to keep, and in which order.
             beams: (n', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
         """
         ...
@@ -34,16 +34,16 @@ class Decoder(Protocol):
 class TransformerDecoder:
     """A :class:`Decoder` for the Transformer, with its key/value cache."""
 
-    def __init__(self, model: Transformer, src: Tensor, src_mask: Tensor) -> None:
+    def __init__(self, model: InferenceModel, src: Tensor, src_mask: Tensor) -> None:
         """Encode the sources (B, S) once; every step then computes one position."""
         self.device = src.device
         self._model = model
-        self._cache: DecoderCache = model.start_cache(model.encode(src, src_mask), src_mask)
+        self._cache = model.start(src, src_mask)
 
     def step(self, tokens: Tensor) -> Tensor:
         """Decode one position of all rows."""
-        return torch.log_softmax(self._model.step(tokens, self._cache).float(), dim=-1)
+        return torch.log_softmax(self._model.step(tokens, self._cache), dim=-1)
 
     def select(self, sentences: Tensor, beams: Tensor) -> None:
         """Select in the cache."""
-        self._cache = self._cache.select(sentences, beams)
+        self._cache.select(sentences, beams)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.data.batches import fill_batches, pad
+from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
 from mtformer.search.attention import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
@@ -33,6 +34,7 @@ class TorchEngine:
         """Wrap a model as it is, on the device that it is to run on; put it in evaluation mode before use."""
         self.model = model
         self._device = next(model.parameters()).device
+        self._inference = InferenceModel(model)
         self._recording = Lock()  # attention has one observer at a time
 
     def translate(
@@ -74,7 +76,7 @@ class TorchEngine:
         limits = [max(request.limit, len(request.prefix)) for request in requests]
         processors += [EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
         src = pad([request.src for request in requests]).to(self._device)  # (B, S)
-        decoder = TransformerDecoder(self.model, src, src != PAD_ID)
+        decoder = TransformerDecoder(self._inference, src, src != PAD_ID)
         if options.sample:
             return sample(decoder, requests, limits, options, processors)
         if options.beam_size == 1:

@@ -1,0 +1,100 @@
+"""The Transformer prepared for translating equals the plain one, for every architecture."""
+
+from typing import Any
+
+import pytest
+import torch
+from test_layers import assert_same, randomize
+from test_transformer import MAX_LENGTH, SRC, SRC_MASK, TGT_IN, all_positions, both_norms, make_model
+from torch import Tensor
+
+from mtformer.model.inference import Cache, InferenceModel
+from mtformer.model.packing import pack
+from mtformer.model.transformer import Transformer
+
+EVERYONE = torch.arange(len(SRC))
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"},
+    {"feed_forward": "gelu", "tie_embeddings": False, "n_encoder_layers": 3, "n_decoder_layers": 1},
+    {"joint": True, "dropout": 0.0, "attention_dropout": 0.1},
+]
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(1)
+
+
+def prepared(**config: Any) -> tuple[Transformer, InferenceModel]:
+    model = make_model(**config)
+    randomize(model)
+    return model, InferenceModel(model)
+
+
+@both_norms
+@all_positions
+@pytest.mark.parametrize("variant", VARIANTS)
+@torch.inference_mode()
+def test_steps_equal_the_full_forward_pass(norm: str, positions: str, variant: dict[str, Any]) -> None:
+    model, inference = prepared(norm=norm, **{"positions": positions, **variant})
+    assert_same(inference.encode(SRC, SRC_MASK)[SRC_MASK], model.encode(SRC, SRC_MASK)[SRC_MASK])
+    cache = inference.start(SRC, SRC_MASK)
+    logits = [inference.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
+    assert_same(torch.stack(logits, dim=1), model.project(model(SRC, SRC_MASK, TGT_IN)))
+
+
+@both_norms
+@all_positions
+@torch.inference_mode()
+def test_a_cache_follows_any_choice_of_sentences_and_beams(norm: str, positions: str) -> None:
+    model, inference = prepared(norm=norm, positions=positions)
+    cache, generator = inference.start(SRC, SRC_MASK), torch.Generator().manual_seed(3)
+    alive, prefixes = EVERYONE, torch.empty(len(SRC), 1, 0, dtype=torch.long)  # (n, K, t)
+    # Widen, keep, shuffle the sentences, drop the first, narrow, widen again, and go beyond the cache's first capacity.
+    plan = [([0, 1, 2], 2), ([0, 1, 2], 2), ([2, 0, 1], 3), ([2, 1], 3), ([1, 0], 1), ([0, 1], 4), *[([0, 1], 4)] * 14]
+    for sentences, n_beams in plan:
+        kept = torch.tensor(sentences)
+        beams = torch.randint(prefixes.size(1), (len(kept), n_beams), generator=generator)
+        cache.select(kept, beams)
+        alive, prefixes = alive[kept], prefixes[kept].gather(1, beams[:, :, None].expand(-1, -1, prefixes.size(2)))
+        tokens = torch.randint(4, 13, (len(kept), n_beams, 1), generator=generator)
+        prefixes = torch.cat([prefixes, tokens], dim=2)
+        rows = alive.repeat_interleave(n_beams)
+        expected = model.project(model(SRC[rows], SRC_MASK[rows], prefixes.flatten(0, 1))[:, -1])
+        assert_same(inference.step(tokens.flatten(), cache), expected)
+    assert cache.length == len(plan) > MAX_LENGTH
+
+
+@torch.inference_mode()
+def test_choosing_beams_moves_no_keys_and_values_and_dropping_sentences_only_those_that_fill_the_gaps() -> None:
+    _, inference = prepared()
+    cache = inference.start(SRC, SRC_MASK)
+    cache.select(EVERYONE, torch.zeros(3, 2, dtype=torch.long))
+    inference.step(torch.tensor([4, 5, 6, 7, 8, 9]), cache)
+    tensors = [*cache.memory, *(places[:, : cache.n_places] for places in cache.places)]
+    before = [tensor.clone() for tensor in tensors]
+    cache.select(EVERYONE, torch.tensor([[1, 0], [1, 1], [0, 0]]))
+    assert all(map(torch.equal, tensors, before))
+    cache.select(torch.tensor([2, 1]), torch.tensor([[0, 1], [0, 1]]))
+    assert all(torch.equal(tensor, old[[2, 1, 2]]) for tensor, old in zip(tensors, before, strict=True))
+    assert [len(tensor) for tensor in (*cache.memory, *cache.places)] == [2] * 4
+
+
+@torch.inference_mode()
+def test_full_sources_need_no_mask() -> None:
+    _, inference = prepared()
+    cache: Cache = inference.start(SRC[:1], SRC_MASK[:1])
+    assert cache.src_mask is None
+    assert inference.start(SRC, SRC_MASK).src_mask is not None
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 64])
+@pytest.mark.parametrize(("n_in", "n_out"), [(16, 24), (128, 1024)])
+@pytest.mark.parametrize("with_bias", [False, True])
+@torch.inference_mode()
+def test_a_packed_product_equals_the_plain_one(n_rows: int, n_in: int, n_out: int, with_bias: bool) -> None:
+    x, weight = torch.randn(n_rows, n_in), torch.randn(n_out, n_in) / n_in**0.5
+    bias: Tensor | None = torch.randn(n_out) if with_bias else None
+    expected = torch.nn.functional.linear(x, weight, bias)
+    assert_same(pack(weight, bias, "fp32")(x), expected)
