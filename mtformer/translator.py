@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
 from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
+from mtformer.pipeline.standard import standard_preparations
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, Request, SearchOptions, ranked
 from mtformer.text.cutting import cut
@@ -66,12 +67,15 @@ class Translator:
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", **options: float | None) -> "Translator":
+    def load(
+        cls, path: str | Path, device: str = "auto", *, raw: bool = False, **options: float | None
+    ) -> "Translator":
         """Load a trained model for translating.
 
         Args:
             path: a bundle (``model.safetensors``) or the folder of a run.
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+            raw: translate with the model alone, without changes to texts before and checks of translations after.
             options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
@@ -80,10 +84,12 @@ class Translator:
         """
         from mtformer.bundle import load_bundle  # torch comes with it
 
-        return cls.from_bundle(load_bundle(find_model(Path(path))), device, **options)
+        return cls.from_bundle(load_bundle(find_model(Path(path))), device, raw=raw, **options)
 
     @classmethod
-    def from_bundle(cls, bundle: "Bundle", device: str = "auto", **options: float | None) -> "Translator":
+    def from_bundle(
+        cls, bundle: "Bundle", device: str = "auto", *, raw: bool = False, **options: float | None
+    ) -> "Translator":
         """Translate with a bundle that is loaded already; see :meth:`load`."""
         from mtformer.hardware import pick_device
         from mtformer.search.torch_engine import TorchEngine
@@ -95,6 +101,7 @@ class Translator:
             SearchConfig(**header.search.model_dump()).updated(**options),
             tgt_lang=header.tgt_lang,
             max_length=header.architecture.max_length,
+            preparations=() if raw else standard_preparations(bundle.tokenizer, header.src_lang, header.tgt_lang),
         )
 
     def translate(

@@ -52,6 +52,12 @@ LengthPenaltyOption = Annotated[
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
 ]
+RawOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw", help="Only the model: no splitting into sentences, no casing, no checks.", rich_help_panel=SAFETY
+    ),
+]
 DataOption = Annotated[
     list[str] | None,
     typer.Option(

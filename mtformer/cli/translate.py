@@ -13,6 +13,7 @@ from mtformer.cli.options import (
     Device,
     DeviceOption,
     ModelOption,
+    RawOption,
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
@@ -48,6 +49,7 @@ def translate(
         typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
     ] = None,
     device: DeviceOption = Device.auto,
+    raw: RawOption = False,
     *,
     search: SearchSettings,
 ) -> None:
@@ -61,7 +63,7 @@ def translate(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, n_best=n_best, **search)
+        return Translator.load(bundle, device, raw=raw, n_best=n_best, **search)
 
     run(Job(text, input or Path("-"), output or Path("-"), format), bundle, load)
 

@@ -105,7 +105,7 @@ def prepare(
         require_distinct(output, [path, run.config, run.evaluations, *(file for one in sets for file in one.files)])
     if len({output.resolve() for output in written}) < len(written):
         raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
-    return bundle, sets, Translator.from_bundle(bundle, device, **(search or {}))
+    return bundle, sets, Translator.from_bundle(bundle, device, raw=False, **(search or {}))
 
 
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:

@@ -115,7 +115,7 @@ def compare_paths(
     translated = {}
     for system in models:
         assert system.bundle
-        translator = Translator.from_bundle(system.bundle, device, **(search or {}))
+        translator = Translator.from_bundle(system.bundle, device, raw=False, **(search or {}))
         translated[system.name] = [best.text for best in best_translations(translator, test_set.sources)]
     hypotheses = {system.name: (given | translated)[system.name] for system in systems}
     tokenize = models[0].bundle.header.bleu_tokenize if models and models[0].bundle else "auto"

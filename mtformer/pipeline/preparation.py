@@ -52,12 +52,14 @@ class Plan:
     def restored(self, found: Iterator[list[Translation]]) -> list[Translation]:
         """Take the translations of each leaf, best first, and return those of the text, best first.
 
-        The r-th best translation of a text is made from the r-th best of its parts.
+        The r-th best translation of a text is made from the r-th best of its parts, and from the last of a part that
+        has fewer: a part that needs no model has one.
         """
         if self.restore is None:
             return next(found)
         of_parts = [part.restored(found) for part in self.parts]
-        return [self.restore(chosen) for chosen in zip(*of_parts, strict=False)] if of_parts else [self.restore(())]
+        n = max(map(len, of_parts), default=1)
+        return [self.restore([part[min(rank, len(part) - 1)] for part in of_parts]) for rank in range(n)]
 
 
 def make_plan(text: str, preparations: Sequence[Preparation]) -> Plan:

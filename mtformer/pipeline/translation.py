@@ -1,5 +1,6 @@
 """A translation as users see it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -22,3 +23,15 @@ class Translation:
     tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def joined(parts: Sequence[Translation], joiner: str) -> Translation:
+    """Join the translations of a text's parts, those without text left out, with ``joiner`` between them."""
+    return Translation(
+        text=joiner.join(part.text for part in parts if part.text),
+        score=sum(part.score for part in parts),
+        log_prob=sum(part.log_prob for part in parts),
+        tokens=tuple(token for part in parts for token in part.tokens),
+        token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )

@@ -50,6 +50,11 @@ def normalize(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def on_one_line(text: str) -> str:
+    """Return ``text`` with a space for each run of control characters, line breaks among them."""
+    return _CONTROL_CHARACTERS.sub(" ", text)
+
+
 class Tokenizer:
     """Text to token ids and back, for a source and a target language that may share one vocabulary.
 
@@ -95,6 +100,22 @@ class Tokenizer:
         model = _load((self.tgt_model or self.src_model) + _NO_DUMMY_PREFIX)
         return model.encode(normalize(text))
 
+    def src_characters(self) -> frozenset[str]:
+        """Return the characters that the source vocabulary has tokens for; others are spelled as bytes."""
+        return _characters(self._src)
+
+    def tgt_characters(self) -> frozenset[str]:
+        """Return the characters that the target vocabulary has tokens for; others are spelled as bytes."""
+        return _characters(self._tgt)
+
+    def n_src_tokens(self, text: str) -> int:
+        """Return how many tokens a source text has, without EOS."""
+        return len(self._src.encode(normalize(text)))
+
+    def src_vocabulary(self) -> list[str]:
+        """Return all source tokens, in order of their ids."""
+        return [self._src.id_to_piece(i) for i in range(self.src_vocab_size)]
+
     def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""
         return [self._src.id_to_piece(i) for i in ids]
@@ -114,7 +135,12 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
         text = self._tgt.decode([i for i in ids if i > EOS_ID])
-        return _CONTROL_CHARACTERS.sub(" ", text)
+        return on_one_line(text)
+
+
+def _characters(model: SentencePieceProcessor) -> frozenset[str]:
+    tokens = map(model.id_to_piece, range(model.vocab_size()))
+    return frozenset(token.replace("▁", " ") for token in tokens if len(token) == 1)
 
 
 def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampling | None) -> list[list[int]]:

@@ -57,7 +57,7 @@ def explain_model(
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
     found = explain(
-        Translator.from_bundle(loaded, device, **options).explainer(),
+        Translator.from_bundle(loaded, device, raw=True, **options).explainer(),
         text,
         model=describe(loaded, str(bundle)),
         prefix=prefix,

@@ -1,0 +1,81 @@
+"""Characters: those that the tokenizer has no token for are replaced by forms that it knows."""
+
+import re
+import unicodedata
+from dataclasses import replace
+
+from mtformer.pipeline.copying import is_symbol
+from mtformer.pipeline.preparation import Prepared
+from mtformer.text.tokenizer import on_one_line
+
+# What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
+_ALIKE = {
+    character: form
+    for form, characters in {
+        "'": "‘’‚‛′ʼ`´",
+        '"': "“”„‟″«»",
+        "-": "‐‑‒–—―−",
+        "...": "…",
+        "/": "⁄",
+        "ß": "ẞ",
+        "ss": "ß",
+        ",": "，、",
+        ".": "。",
+        "，": ",",
+        "。": ".",
+        "？": "?",
+        "！": "!",
+    }.items()
+    for character in characters
+}
+
+
+_ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours of a terminal
+
+
+class KnownCharacters:
+    """Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents.
+
+    A character without a token is replaced by the first form of which every character has one: Unicode's
+    compatibility mapping (NFKC), what looks the same, the letter without its accents. Invisible characters are dropped,
+    except inside an emoji. Where there is no such form, the character stays, with a note.
+    """
+
+    def __init__(self, known: frozenset[str]) -> None:
+        """Take the characters that the model has tokens for."""
+        self._known = known
+
+    def __call__(self, text: str) -> Prepared | None:
+        """Prepare texts with unknown characters."""
+        if self._known.issuperset(text):
+            return None
+        composed = unicodedata.normalize("NFC", on_one_line(_ESCAPE.sub("", text)))
+        known = "".join(map(self._form, " " + composed, composed))
+        unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c))
+        if known == text and not unknown:
+            return None
+        notes = (f"characters that the model does not know: {''.join(unknown)}",) if unknown else ()
+        return Prepared([known], lambda parts: replace(parts[0], notes=(*parts[0].notes, *notes)))
+
+    def can_write(self, character: str) -> bool:
+        """Tell whether the model knows a form of a character, or its small letter."""
+        return self._known.issuperset(self._form(" ", character)) or self._known.issuperset(character.lower())
+
+    def _form(self, before: str, character: str) -> str:
+        """Return the known form of a character that follows ``before``."""
+        if character in self._known:
+            return character
+        if is_symbol(character) and is_symbol(before):  # a joiner in an emoji
+            return character
+        if character.isspace():
+            return " "
+        category = unicodedata.category(character)
+        if category in ("Cf", "Cc") or (category in ("Mn", "Me") and before in self._known):
+            return ""
+        compatible = unicodedata.normalize("NFKC", character)
+        bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+        alike = "".join(_ALIKE.get(c, c) for c in compatible)
+        for form in (compatible, alike, bare):
+            if form and self._known.issuperset(form):
+                return form
+        return character

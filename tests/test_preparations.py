@@ -1,0 +1,218 @@
+"""What happens to texts before the model sees them, and that it is undone in their translations."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Project
+
+from mtformer.config import TokenizerConfig
+from mtformer.pipeline import Preparation, Translation, make_plan
+from mtformer.pipeline.casing import Casing
+from mtformer.pipeline.characters import KnownCharacters
+from mtformer.pipeline.copying import CopyUnknown, KeepEdges
+from mtformer.pipeline.sentences import SplitSentences, split_sentences
+from mtformer.pipeline.standard import standard_preparations
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import Tokenizer, on_one_line, train_tokenizer
+
+ASCII = frozenset(map(chr, range(32, 127)))
+SUITE = [
+    (row["category"], row["text"] * row.get("times", 1))
+    for row in map(json.loads, (Path(__file__).parent / "nasty.jsonl").read_text(encoding="utf-8").splitlines())
+]
+CAPTIONS = """Two dogs play in the snow . | Zwei Hunde spielen im Schnee .
+The two men wait for a train in the rain . | Die zwei Männer warten im Regen auf einen Zug .
+A man plays with his dogs and the dog of a woman in Berlin . | Ein Mann spielt mit seinen Hunden in Berlin .
+Men in the snow play with a dog . | Männer spielen im Schnee mit einem Hund .
+In Berlin a woman waits , and I wait with her . | In Berlin wartet eine Frau , und ich warte mit ihr .
+Dogs and men in Berlin . | Hunde und Männer in Berlin ."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """A tokenizer that has each word of the captions as one token."""
+    pairs = [SentencePair(*line.split(" | ")) for line in CAPTIONS.splitlines()] * 20
+    config = TokenizerConfig(vocab_size=400, type="bpe", joint=False)
+    return train_tokenizer(pairs, config, "en", "de", adjust=True)
+
+
+def leaves(text: str, *preparations: Preparation) -> list[str]:
+    return list(make_plan(text, preparations).leaves())
+
+
+def restored(text: str, *preparations: Preparation) -> Translation:
+    """Translate with a model that repeats what it is given."""
+    plan = make_plan(text, preparations)
+    [best] = plan.restored(iter([[Translation(leaf, -1.0, -2.0)] for leaf in plan.leaves()]))
+    return best
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "Two dogs play.| A man watches!| Why?| Nobody knows..."),
+        ("en", "Dr. Smith and Mrs. J. F. Brown wave at e.g. trains.| Nobody waves back."),
+        ("en", "The sign of E.S.E. Electronics is red.| It costs 3.50 euros, No. 7 costs 4.| 12 men wait."),
+        ("en", 'He says "Stop. Go away." and leaves.| "Why?" she asks.| (He is tired.)| So am I.| Good.'),
+        ("en", "A man... a dog! and a cat.| The end"),
+        ("en", 'It is 6" long.| So it is.'),
+        ("de", "Am 3. Mai kommt Dr. Meier, d.h. z.B. am Montag.| Er bringt ca. 10 Hunde mit.| Gut!"),
+        ("fr", "M. Dupont arrive.| Il est content."),
+        ("zh", "我们去年买了钢琴。|她喜欢吗？|“喜欢！”|他说。"),
+        ("ja", "犬が走る。|猫が寝る！|本当？"),
+        ("hi", "वह आता है।| मैं जाता हूँ।"),
+        ("en", "Two dogs play.A man watches example.org and 3.50."),
+    ],
+)
+def test_sentences_end_where_the_bars_are(language: str, text: str) -> None:
+    expected = [part.strip() for part in text.split("|")]
+    assert split_sentences(text.replace("|", ""), language) == expected
+
+
+def test_sentences_are_translated_one_by_one_and_joined_as_the_target_language_does() -> None:
+    text = "Two dogs play. A man watches."
+    assert leaves(text, SplitSentences("en", "de")) == ["Two dogs play.", "A man watches."]
+    best = restored(text, SplitSentences("en", "de"))
+    assert (best.text, best.score, best.log_prob) == (text, -2.0, -4.0)
+    assert restored("一。二。", SplitSentences("zh", "en")).text == "一。 二。"
+    assert restored("One. Two.", SplitSentences("en", "zh")).text == "One.Two."
+
+
+def test_the_n_best_of_several_sentences_use_the_best_of_a_sentence_that_has_fewer() -> None:
+    plan = make_plan("A dog. 12. A cat.", [SplitSentences("en", "de"), CopyUnknown(ASCII.__contains__)])
+    assert list(plan.leaves()) == ["A dog.", "A cat."]
+    found = [[Translation(f"{text} {rank}", -rank, -rank) for rank in (1, 2)] for text in "AB"]
+    assert [best.text for best in plan.restored(iter(found))] == ["A 1 12. B 1", "A 2 12. B 2"]
+
+
+@pytest.mark.parametrize("text", ["12", "...", "-5 °", "😀 🎉", "2026-11-22 10:30", "«»"])
+def test_texts_without_letters_are_copied_without_a_note(text: str) -> None:
+    assert leaves(text, CopyUnknown(ASCII.__contains__)) == []
+    assert restored(text, CopyUnknown(ASCII.__contains__)) == Translation(text, 0.0, 0.0)
+
+
+def test_texts_of_which_no_letter_is_known_are_copied_with_a_note() -> None:
+    copy = CopyUnknown(ASCII.__contains__)
+    best = restored("Война 12\u2028!", copy)
+    assert (best.text, best.notes) == ("Война 12 !", ("copied, as the model knows none of its letters",))
+    for text in ("", "  ", "a", "Война i mir"):
+        assert leaves(text, copy) == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("The oﬃcer ﬁnds １２ “ｄｏｇｓ”…", 'The officer finds 12 "dogs"...'),
+        ("It’s na\u0308ive – and ½ a caf\u00e9 №５", "It's naive - and 1/2 a cafe No5"),
+        ("\ufeffA\u200b man\u00ad \x07runs.\x1b[0m", "A man  runs."),
+        ("Wait！ Why？", "Wait! Why?"),
+        ("T̶w̶o̶", "Two"),
+        ("A dog 👨\u200d👩\u200d👧 ❤\ufe0f here", "A dog 👨\u200d👩\u200d👧 ❤\ufe0f here"),
+    ],
+)
+def test_characters_without_a_token_become_forms_that_have_one(given: str, expected: str) -> None:
+    assert leaves(given, KnownCharacters(ASCII)) == [expected]
+    assert restored(given, KnownCharacters(ASCII)).notes == ()
+
+
+def test_characters_that_have_a_token_stay_as_they_are() -> None:
+    text = "“ｆｕｌｌ” ½"
+    assert leaves(text, KnownCharacters(ASCII | set(text))) == [text]
+    assert leaves("你好, 吗?", KnownCharacters(frozenset("你好，吗？ "))) == ["你好， 吗？"]
+
+
+def test_letters_without_a_known_form_stay_with_a_note() -> None:
+    best = restored("The sign says 出口出 नमस्ते", KnownCharacters(ASCII))
+    assert best.text == "The sign says 出口出 नमस्ते"
+    assert best.notes == ("characters that the model does not know: 出口नमसत",)
+
+
+@pytest.mark.parametrize(
+    ("text", "leaf"),
+    [
+        ("A dog. 😀", "A dog."),
+        ("😀😀 A dog", "A dog"),
+        ("A dog 👨\u200d👩\u200d👧 👍🏽.", "A dog"),
+        ("✨ A 😀 dog ☕!", "A 😀 dog"),
+        ("A dog...", "A dog..."),
+        ("😀", "😀"),
+        ("(😀 A dog)", "(😀 A dog)"),
+    ],
+)
+def test_symbols_at_the_ends_are_put_back_in_place(text: str, leaf: str) -> None:
+    keep = KeepEdges(ASCII)
+    assert leaves(text, keep) == [leaf]
+    assert restored(text, keep).text == text
+
+
+def test_symbols_that_the_model_knows_are_left_to_it() -> None:
+    assert leaves("A dog. 😀", KeepEdges(ASCII | {"😀"})) == ["A dog. 😀"]
+
+
+@pytest.mark.parametrize(
+    ("given", "leaf"),
+    [
+        ("TWO DOGS PLAY IN THE SNOW.", "Two dogs play in the snow."),
+        ("A MAN WAITS IN BERLIN, AND I WAIT", "A man waits in Berlin, and I wait"),
+        ('"DOGS AND MEN"', '"Dogs and men"'),
+        ("Two Dogs Play In The Snow.", "Two dogs play in the snow."),
+        ("The Dogs And The Men Of Berlin", "The dogs and the men of Berlin"),
+    ],
+)
+def test_caps_and_titles_are_undone_for_the_model_and_redone(tokenizer: Tokenizer, given: str, leaf: str) -> None:
+    casing = Casing(tokenizer, "en")
+    assert leaves(given, casing) == [leaf]
+    assert restored(given, casing).text == given
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Two dogs play in the snow.", "A man in Berlin", "two dogs", "A", "Berlin", "I", "A DOG and a man", "", "12"],
+)
+def test_usual_casing_is_left_alone(tokenizer: Tokenizer, text: str) -> None:
+    assert leaves(text, Casing(tokenizer, "en")) == [text]
+
+
+def test_scripts_without_case_are_left_alone(tokenizer: Tokenizer) -> None:
+    assert leaves("我们去年买了钢琴", Casing(tokenizer, "zh")) == ["我们去年买了钢琴"]
+
+
+def test_german_nouns_keep_their_capitals() -> None:
+    pairs = [SentencePair(*line.split(" | ")) for line in CAPTIONS.splitlines()] * 20
+    config = TokenizerConfig(vocab_size=400, type="bpe", joint=False)
+    swapped = [SentencePair(pair.tgt, pair.src) for pair in pairs]
+    casing = Casing(train_tokenizer(swapped, config, "de", "en", adjust=True), "de")
+    assert leaves("ZWEI HUNDE SPIELEN IM SCHNEE.", casing) == ["Zwei Hunde spielen im Schnee."]
+    assert leaves("Ein Mann spielt im Schnee", casing) == ["Ein Mann spielt im Schnee"]
+
+
+def test_nothing_is_lost_between_preparing_and_restoring(tokenizer: Tokenizer) -> None:
+    preparations = standard_preparations(tokenizer, "en", "de")
+    for _, text in SUITE:
+        best = restored(text, *preparations)
+        assert "\n" not in best.text
+        wanted, found = ("".join(on_one_line(t).casefold().split()) for t in (text, best.text))
+        if (text.isascii() and text.isprintable()) or not any(map(str.isalpha, text)):
+            assert found == wanted
+        else:
+            assert any(map(str.isalnum, found)) == any(map(str.isalnum, wanted))
+
+
+def test_the_standard_preparations_leave_an_ordinary_text_to_the_model(tokenizer: Tokenizer) -> None:
+    preparations = standard_preparations(tokenizer, "en", "de")
+    for line in CAPTIONS.splitlines():
+        src = line.split(" | ")[0]
+        assert leaves(src, *preparations) == [src]
+    assert leaves("TWO DOGS PLAY. 😀 12. Война!", *preparations) == ["Two dogs play."]
+
+
+def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project) -> None:
+    model = trained.folder / "runs/config/model.safetensors"
+    text = "THE RED HOUSE SEES A SMALL DOG. 😀\n12\n…\nПривет"
+    prepared = trained.mtformer("translate", "--model", model, stdin=text)
+    assert prepared.stdout.splitlines() == ["DAS ROTE HAUS SIEHT EIN KLEINER HUND. 😀", "12", "…", "Привет"]
+    assert prepared.stderr == "line 4: copied, as the model knows none of its letters\n"
+    raw = trained.mtformer("translate", "--model", model, "--raw", stdin=text)
+    assert len(raw.stdout.splitlines()) == 4
+    assert "12" not in raw.stdout.splitlines()
