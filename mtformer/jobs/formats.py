@@ -3,8 +3,10 @@
 import json
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from mtformer.pipeline.translation import Translation
+if TYPE_CHECKING:
+    from mtformer.pipeline import Translation  # imports numpy, which --help must not wait for
 
 
 class Format(StrEnum):
@@ -15,7 +17,7 @@ class Format(StrEnum):
     json = "json"
 
 
-def formatted(number: int, text: str, translations: Sequence[Translation], format: Format) -> str:
+def formatted(number: int, text: str, translations: Sequence["Translation"], format: Format) -> str:
     """Return the output lines for line ``number``, which reads ``text``."""
     match format:
         case Format.text:
@@ -27,7 +29,7 @@ def formatted(number: int, text: str, translations: Sequence[Translation], forma
             return json.dumps({"line": number, "src": text, "translations": found}, ensure_ascii=False) + "\n"
 
 
-def _json_object(translation: Translation) -> dict[str, object]:
+def _json_object(translation: "Translation") -> dict[str, object]:
     return {
         "text": translation.text,
         "score": round(translation.score, 4),
