@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,11 @@ class Translator:
         )
 
     def translate(
-        self, texts: Sequence[str], *, first_line: int = 1, on_progress: Callable[[int], object] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        numbers: Iterable[int] | None = None,
+        on_progress: Callable[[int], object] | None = None,
     ) -> list[list[Translation]]:
         """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
 
@@ -114,7 +118,7 @@ class Translator:
 
         Args:
             texts: one line each.
-            first_line: the number of the first text, for warnings.
+            numbers: the line of each text, for warnings; None counts from 1.
             on_progress: called with the number of texts that have been translated since the last call.
 
         Raises:
@@ -134,7 +138,7 @@ class Translator:
         )
         rest = iter(found)
         results = [plan.restored(rest) for plan in plans]
-        for line, (best, *_) in enumerate(results, first_line):
+        for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
                 log.warning("line %d: %s", line, note)
         return results
@@ -151,7 +155,7 @@ class Translator:
         """
         rest, n_lines = iter(lines), 0
         while texts := list(islice(rest, at_once)):
-            yield from self.translate(texts, first_line=n_lines + 1, on_progress=on_progress)
+            yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
     def align(self, sources: Sequence[str], translations: Sequence[str]) -> list[Alignment]:

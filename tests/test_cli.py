@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from conftest import Project, make_project, sentence_pairs
 from safetensors.torch import load_file
 
 from mtformer.data.batches import Batch
+from mtformer.pipeline import Translation
 from mtformer.training.update import Update, Updater
+from mtformer.translator import Translator
 
 SENTENCE, TRANSLATION = "the red house sees a small dog.", "das rote Haus sieht ein kleiner Hund."
 PROGRAM = f"{sys.executable} -m mtformer"
@@ -113,8 +115,9 @@ def test_n_best_formats_agree(trained: Project) -> None:
     rows = [line.split("\t") for line in tsv]
     objects = [json.loads(line) for line in jsonl]
     assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["1", "3"], ["2", "1"]]
-    assert [row[3] for row in rows] == text
-    assert [found["text"] for line in objects for found in line["translations"]] == text
+    assert text[4:] == ["", "", "", ""]  # the second block, of an empty line
+    assert text[:4] == [*(row[3] for row in rows[:3]), ""]
+    assert [[found["text"] for found in line["translations"]] for line in objects] == [text[:3], [""]]
     assert (objects[0]["line"], objects[0]["src"], text[0]) == (1, SENTENCE, TRANSLATION)
     scores = [float(row[2]) for row in rows[:3]]
     assert scores == sorted(scores, reverse=True)
@@ -400,30 +403,39 @@ def test_an_average_does_not_replace_what_it_is_made_of(trained: Project, tmp_pa
 def test_a_bad_byte_leaves_what_was_at_the_output(trained: Project, tmp_path: Path, name: str) -> None:
     output = tmp_path / name
     output.write_text("precious")
-    lines = b"a\n" * 1_500 + b"\xff\n"
-    result = trained.mtformer("translate", "--beam-size", "1", "--output", output, stdin=lines)
+    result = trained.mtformer("translate", "--beam-size", "1", "--output", output, stdin=b"\xff\n")
     assert result.status == 2
-    assert "standard input:1501: byte 0xff" in result.stderr
+    assert "standard input:1: byte 0xff" in result.stderr
     assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_leaves_what_was_at_the_output(
+def test_an_interrupted_job_keeps_the_old_output_and_resumes(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
 ) -> None:
-    output = tmp_path / "out.txt"
+    text, output = tmp_path / "text", tmp_path / "out.txt"
+    text.write_text(f"{SENTENCE}\n" * 1_001)
     output.write_text("precious")
+    command = ["translate", "--beam-size", "1", "--input", str(text), "--output", str(output)]
+    translate = Translator.translate
 
-    def lines(path: Path) -> Iterator[str]:
-        yield from [SENTENCE] * 1_000  # these are translated and written
-        assert any(path != output and path.stat().st_size for path in tmp_path.iterdir())
-        signal.raise_signal(number)
-        yield "not reached"
+    def interrupted(self: Translator, texts: Sequence[str], **kwargs: Any) -> list[list[Translation]]:
+        if len(texts) == 1:  # the second window
+            signal.raise_signal(number)
+        return translate(self, texts, **kwargs)
 
-    monkeypatch.setattr("mtformer.jobs.job.read_lines", lines)
-    result = trained.mtformer("translate", "--beam-size", "1", "--output", output)
+    with monkeypatch.context() as patch:
+        patch.setattr(Translator, "translate", interrupted)
+        result = trained.mtformer(*command)
     assert result.status == status, result.stderr
-    assert (output.read_text(), list(tmp_path.iterdir())) == ("precious", [output])
+    assert "out.txt.part contains what was translated so far" in result.stderr
+    assert (output.read_text(), (tmp_path / "out.txt.part").read_text()) == ("precious", f"{TRANSLATION}\n" * 1_000)
+    refused = trained.mtformer(*command)
+    assert (refused.status, "--resume" in refused.stderr) == (2, True)
+    resumed = trained.mtformer(*command, "--resume")
+    assert resumed.status == 0, resumed.stderr
+    assert output.read_text() == f"{TRANSLATION}\n" * 1_001
+    assert sorted(tmp_path.iterdir()) == [output, text]
 
 
 @pytest.mark.parametrize("arguments", ["--version", "data sample src:test.en,tgt:test.de --pair=en-de"])

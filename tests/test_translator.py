@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -169,7 +170,7 @@ def test_a_text_too_long_is_split_at_sentence_ends_and_its_parts_joined(
     parts = translator.translate(sentences)
     assert warnings_of(caplog) == []
     assert sum(best.text != "" for best, *_ in parts) >= 2
-    found = translator.translate([TEXTS[1], " ".join(sentences), TEXTS[4]], first_line=7)
+    found = translator.translate([TEXTS[1], " ".join(sentences), TEXTS[4]], numbers=count(7))
     assert warnings_of(caplog) == ["line 8: translated in 3 parts"]
     assert [best.notes for best, *_ in found] == [(), ("translated in 3 parts",), ()]
     for rank, translation in enumerate(found[1]):
@@ -188,7 +189,7 @@ def test_a_text_that_just_fits_is_not_split(
     [ids] = tokenizer.encode_src([text])
     make_translator(model, tokenizer, max_length=len(ids)).translate([text])
     assert warnings_of(caplog) == []
-    make_translator(model, tokenizer, max_length=len(ids) - 1).translate([text], first_line=3)
+    make_translator(model, tokenizer, max_length=len(ids) - 1).translate([text], numbers=[3])
     assert warnings_of(caplog) == ["line 3: translated in 2 parts"]
 
 

@@ -9,6 +9,7 @@ import typer
 
 from mtformer.cli.options import (
     IN_OUT,
+    JOBS,
     SEARCH,
     Device,
     DeviceOption,
@@ -17,16 +18,19 @@ from mtformer.cli.options import (
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
-from mtformer.jobs.formats import Format
+from mtformer.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
     from mtformer.translator import Translator
 
 log = logging.getLogger(__name__)
 
+_NOT_COMPARED = ("text", "model", "input", "output", "resume")  # with what an unfinished output was begun with
+
 
 @takes_search_options
 def translate(
+    context: typer.Context,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text; without it, --input or standard input is read.")
     ] = None,
@@ -44,6 +48,19 @@ def translate(
     format: Annotated[
         Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.", rich_help_panel=IN_OUT)
     ] = Format.text,
+    document: Annotated[
+        bool,
+        typer.Option(
+            "--document", help="Join wrapped lines to paragraphs, and wrap their translations.", rich_help_panel=IN_OUT
+        ),
+    ] = False,
+    on_error: Annotated[
+        OnError,
+        typer.Option(
+            help="A line that is not UTF-8: stop; skip it, for an empty line; or copy it.", rich_help_panel=IN_OUT
+        ),
+    ] = OnError.stop,
+    # Search
     n_best: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
@@ -52,12 +69,23 @@ def translate(
     raw: RawOption = False,
     *,
     search: SearchSettings,
+    # Jobs
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
+    ] = False,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Translate share I of N of the lines.", rich_help_panel=JOBS)
+    ] = None,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
     from mtformer.jobs.job import Job, run
+    from mtformer.jobs.shards import Shard
+    from mtformer.jobs.source import Source
     from mtformer.runs import find_model
 
     _check_text(text, input)
+    share = Shard.parse(shard) if shard is not None else None
+    source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
     bundle = find_model(model)
 
     def load() -> "Translator":
@@ -65,7 +93,8 @@ def translate(
 
         return Translator.load(bundle, device, raw=raw, n_best=n_best, **search)
 
-    run(Job(text, input or Path("-"), output or Path("-"), format), bundle, load)
+    options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
+    run(Job(source, bundle, output or Path("-"), format, n_best or 1, resume=resume, options=options), load)
 
 
 def _check_text(text: str | None, input: Path | None) -> None:

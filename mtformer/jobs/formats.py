@@ -2,34 +2,34 @@
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mtformer.pipeline import Translation  # imports numpy, which --help must not wait for
-
-
-class Format(StrEnum):
-    """How ``translate`` prints."""
-
-    text = "text"
-    tsv = "tsv"
-    json = "json"
+from mtformer.jobs.documents import Paragraph
+from mtformer.jobs.options import Format
+from mtformer.pipeline.translation import Translation
 
 
-def formatted(number: int, text: str, translations: Sequence["Translation"], format: Format) -> str:
-    """Return the output lines for line ``number``, which reads ``text``."""
+def formatted(source: Paragraph, translations: Sequence[Translation], format: Format, n_best: int) -> str:
+    """Return what is printed for a line, or for a paragraph of a document.
+
+    In text form, ``n_best`` translations are a block of as many lines, and an empty one. Where the search found fewer,
+    empty lines fill the block, so that a program can count.
+    """
     match format:
+        case Format.text if n_best == 1:
+            return source.laid_out(translations[0].text) + "\n"
         case Format.text:
-            return "".join(f"{t.text}\n" for t in translations)
+            texts = [translation.text for translation in translations]
+            return "".join(f"{text}\n" for text in [*texts, *[""] * (n_best + 1 - len(texts))])
         case Format.tsv:
-            return "".join(f"{number}\t{rank}\t{t.score:.4f}\t{t.text}\n" for rank, t in enumerate(translations, 1))
+            rows = enumerate(translations, 1)
+            return "".join(f"{source.number}\t{rank}\t{t.score:.4f}\t{t.text}\n" for rank, t in rows)
         case Format.json:
             found = [_json_object(translation) for translation in translations]
-            return json.dumps({"line": number, "src": text, "translations": found}, ensure_ascii=False) + "\n"
+            values = {"line": source.number, "src": source.text, "translations": found}
+            return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def _json_object(translation: "Translation") -> dict[str, object]:
+def _json_object(translation: Translation) -> dict[str, object]:
     return {
         "text": translation.text,
         "score": round(translation.score, 4),

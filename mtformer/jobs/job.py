@@ -1,64 +1,193 @@
 """Translate a text, a file or a pipe, and write the translations in order."""
 
-import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import islice
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
+from mtformer.errors import UserError
 from mtformer.files import require_distinct
-from mtformer.jobs.formats import Format, formatted
+from mtformer.jobs.documents import Paragraph
+from mtformer.jobs.formats import formatted
+from mtformer.jobs.options import Format, OnError
+from mtformer.jobs.partial import Done, PartialFile
+from mtformer.jobs.settings import described
+from mtformer.jobs.source import Source
+from mtformer.jobs.windows import available, windows
+from mtformer.pipeline.translation import Translation
 from mtformer.progress import Progress
-from mtformer.text.lines import open_output, read_lines
+from mtformer.text.lines import is_regular_input, is_regular_output, open_output
 
 if TYPE_CHECKING:
     from mtformer.translator import Translator
 
+log = logging.getLogger(__name__)
+
+_NUMBERS_SHOWN = 5  # of lines that are not UTF-8
+
 
 @dataclass(frozen=True)
 class Job:
-    """What is translated, and where to.
+    """What is translated, where to, and how it is printed.
 
     Attributes:
-        text: a text, whose lines are translated; None if ``input`` is read.
-        input: a file; ``-`` is standard input.
+        source: the lines or paragraphs.
+        model: the file or folder of the model.
         output: the file to write; ``-`` is standard output.
         format: how translations are printed.
+        n_best: how many translations of each line are printed.
+        resume: whether to continue an unfinished output.
+        options: what else the translations depend on, by name; an unfinished output must have been begun with the same.
     """
 
-    text: str | None = None
-    input: Path = Path("-")
+    source: Source
+    model: Path
     output: Path = Path("-")
     format: Format = Format.text
+    n_best: int = 1
+    resume: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
 
-    def lines(self) -> Iterable[str]:
-        """Return the lines to translate."""
-        return self.text.split("\n") if self.text is not None else read_lines(self.input)
+    def check(self) -> None:
+        """Refuse what cannot work, before anything is loaded.
+
+        Raises:
+            UserError: the options contradict each other, or the output is the input or the model.
+        """
+        is_file = self.source.text is None and is_regular_input(self.source.path)
+        require_distinct(self.output, [self.model, *([self.source.path] if self.source.text is None else [])])
+        if self.source.shard is not None and not is_file:
+            raise UserError("--shard needs --input with a file: its lines are counted first")
+        if self.resume and not is_regular_output(self.output):
+            raise UserError("--resume needs --output with a file, which it continues")
+        if self.source.is_document and self.n_best > 1 and self.format is Format.text:
+            raise UserError("--document and --n-best go together only with --format tsv or json")
 
 
-def run(job: Job, model: Path, load: Callable[[], "Translator"]) -> None:
-    """Translate line by line.
+class Output(Protocol):
+    """Where the translations go."""
+
+    done: Done
+
+    def write(self, text: str, n_units: int, digest: str) -> None:
+        """Write the translations of a window, so that a reader sees them; see :meth:`PartialFile.write`."""
+        ...
+
+
+class Stream:
+    """Standard output, a pipe or a device."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.done = Done({})
+        self._file = file
+
+    def write(self, text: str, n_units: int, digest: str) -> None:
+        """Write and flush; see :class:`Output`."""
+        self._file.write(text)
+        self._file.flush()
+
+
+def run(job: Job, load: Callable[[], "Translator"]) -> None:
+    """Translate line by line, or paragraph by paragraph.
 
     Args:
         job: what is translated.
-        model: the file or folder that ``load`` reads, which must not be overwritten.
-        load: makes the translator; called once the output is open: a wrong path must not cost the work.
+        load: makes the translator. It is called once the output is open: a wrong path must not cost the work.
 
     Raises:
-        UserError: the input cannot be read, or the output would overwrite it or the model.
+        UserError: the options contradict each other, the input cannot be read, or an unfinished output cannot be
+            continued.
         MtformerError: the output cannot be written, or the model predicts NaN.
     """
-    require_distinct(job.output, [model, *([job.input] if job.text is None else [])])
-    typed = job.text is None and str(job.input) == "-" and sys.stdin.isatty()
-    at_once = 1 if typed else 1_000  # who types a line waits for its translation
-    with open_output(job.output) as file:
-        translator = load()
-        with Progress("translating", unit="lines") as progress:
-            lines, n_lines = iter(job.lines()), 0
-            while window := list(islice(lines, at_once)):
-                found = translator.translate(window, first_line=n_lines + 1, on_progress=progress.advance)
-                for number, (line, translations) in enumerate(zip(window, found, strict=True), n_lines + 1):
-                    file.write(formatted(number, line, translations, job.format))
-                file.flush()
-                n_lines += len(window)
+    job.check()
+    if is_regular_output(job.output):
+        # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
+        options = {name: value for name, value in job.options.items() if value is not OnError.stop}
+        file = PartialFile(job.output, described(options, job.model))
+        with file.opened(resume=job.resume):
+            translate_to(file, job, load)
+        file.finish()
+    else:
+        with open_output(job.output) as stream:
+            translate_to(Stream(stream), job, load)
+
+
+def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> None:
+    """Translate what ``output`` does not contain yet; see :func:`run`."""
+    source = _windows(job)
+    bad = _BadLines(job.source.on_error)
+    digest = _skip_done(output.done, source, bad)
+    translator = load()
+    unit = "paragraphs" if job.source.is_document else "lines"
+    try:
+        with Progress("translating", initial=output.done.n_units, unit=unit) as progress:
+            for window in source:
+                _add_to(digest, window)
+                bad.note(window)
+                found = translator.translate(
+                    ["" if unit.problem else unit.text for unit in window],
+                    numbers=[unit.number for unit in window],
+                    on_progress=progress.advance,
+                )
+                printed = (
+                    formatted(unit, bad.stand_in(unit) if unit.problem else translations, job.format, job.n_best)
+                    for unit, translations in zip(window, found, strict=True)
+                )
+                output.write("".join(printed), len(window), digest.hexdigest())
+    finally:
+        bad.report()
+
+
+class _BadLines:
+    """Lines that are not UTF-8: what is printed for them, and a summary."""
+
+    def __init__(self, on_error: OnError) -> None:
+        self._is_copied = on_error is OnError.copy
+        self._numbers: list[int] = []
+
+    def note(self, window: Sequence[Paragraph]) -> None:
+        self._numbers += [unit.number for unit in window if unit.problem]
+
+    def stand_in(self, unit: Paragraph) -> list[Translation]:
+        note = "not UTF-8: copied" if self._is_copied else "not UTF-8: skipped"
+        return [Translation(unit.text if self._is_copied else "", 0.0, 0.0, notes=(note,))]
+
+    def report(self) -> None:
+        if not self._numbers:
+            return
+        shown = ", ".join(map(str, self._numbers[:_NUMBERS_SHOWN]))
+        more = ", …" if len(self._numbers) > _NUMBERS_SHOWN else ""
+        what = "copied with U+FFFD for the bad bytes" if self._is_copied else "replaced by empty lines"
+        log.warning("lines that are not UTF-8: %d, %s (line %s%s)", len(self._numbers), what, shown, more)
+
+
+def _windows(job: Job) -> Iterator[list[Paragraph]]:
+    """Return windows of what is there if somebody may wait for an answer, and full windows otherwise."""
+    is_stored = job.source.text is not None or is_regular_input(job.source.path)
+    return (windows if is_stored or is_regular_output(job.output) else available)(job.source.units())
+
+
+def _skip_done(done: Done, source: Iterator[list[Paragraph]], bad: _BadLines) -> "hashlib._Hash":
+    """Skip the windows that an unfinished output contains, and return the hash of what they contain.
+
+    Raises:
+        UserError: they have changed.
+    """
+    digest, n_units = hashlib.sha256(), 0
+    while n_units < done.n_units and (window := next(source, [])):
+        n_units += len(window)
+        bad.note(window)
+        _add_to(digest, window)
+    if done.n_units and (n_units, digest.hexdigest()) != (done.n_units, done.digest):
+        raise UserError(
+            f"--resume: the first {done.n_units:,} lines or paragraphs of the input have changed since the unfinished "
+            "output was written; delete it to start from scratch"
+        )
+    return digest
+
+
+def _add_to(digest: "hashlib._Hash", window: Sequence[Paragraph]) -> None:
+    for unit in window:
+        digest.update(f"{unit.number} {unit.marker}{unit.text}\n".encode(errors="surrogatepass"))

@@ -4,10 +4,12 @@ import errno
 import gzip
 import io
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -18,6 +20,21 @@ _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of a file.
+
+    Attributes:
+        number: its number, from 1.
+        text: what it reads, without the line end; bytes that are not text are replaced by U+FFFD.
+        problem: why it is not text, with file and line; empty if it is.
+    """
+
+    number: int
+    text: str
+    problem: str = ""
+
+
 def read_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of the file at ``path``, without line ends; ``-`` is standard input.
 
@@ -26,6 +43,18 @@ def read_lines(path: Path) -> Generator[str, None, None]:
 
     Raises:
         UserError: the file is missing, binary, damaged or not UTF-8; the message names the file and the line.
+    """
+    for line in read_numbered_lines(path):
+        if line.problem:
+            raise UserError(line.problem)
+        yield line.text
+
+
+def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
+    """Do the same, but yield a line that is not UTF-8 as well.
+
+    Raises:
+        UserError: the file is missing, damaged or UTF-16.
     """
     name = "standard input" if str(path) == "-" else str(path)
     number = 0
@@ -40,6 +69,19 @@ def read_lines(path: Path) -> Generator[str, None, None]:
         raise UserError(f"{name} is a folder, not a file") from None
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def is_regular_input(path: Path) -> bool:
+    """Tell whether lines come from a file, not from a program or a person who may wait between them for an answer."""
+    try:
+        return stat.S_ISREG((os.fstat(0) if str(path) == "-" else path.stat()).st_mode)
+    except OSError:
+        return True  # reading it says what is wrong
+
+
+def is_regular_output(path: Path) -> bool:
+    """Tell whether :func:`open_output` writes to a file, not to standard output, a pipe or a device."""
+    return str(path) not in _STANDARD_OUTPUT and (path.is_file() or not path.exists())
 
 
 def is_utf8(argument: str) -> bool:
@@ -95,13 +137,17 @@ def _open_stdout() -> BinaryIO:
 
 
 def _open_file(path: Path) -> AbstractContextManager[BinaryIO]:
-    return open_atomically(path) if path.is_file() or not path.exists() else path.open("wb")
+    return open_atomically(path) if is_regular_output(path) else path.open("wb")
 
 
 @contextmanager
 def _open_binary(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
     if str(path) == "-":
-        yield sys.stdin.buffer
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        # Not sys.stdin: a thread that waits for its lock would abort the interpreter's shutdown.
+        with open(0, "rb", closefd=False) as stdin:
+            yield stdin
     elif path.suffix == ".gz":
         with gzip.open(path, "rb") as file:
             yield file
@@ -110,18 +156,21 @@ def _open_binary(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
             yield plain
 
 
-def _decode(raw: bytes, name: str, number: int) -> str:
+def _decode(raw: bytes, name: str, number: int) -> Line:
     if number == 1:
         if raw.startswith(_UTF16_MARKS):
             raise UserError(f"{name}: this is UTF-16; save it as UTF-8")
         raw = raw.removeprefix(b"\xef\xbb\xbf")
+    problem = ""
     if b"\0" in raw:
-        raise UserError(f"{name}:{number}: this is not a text file: the line contains a zero byte")
+        problem = f"{name}:{number}: this is not a text file: the line contains a zero byte"
+        raw = raw.replace(b"\0", b"\xff")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = raw[error.start]
-        raise UserError(
+        problem = problem or (
             f"{name}:{number}: byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
-        ) from None
-    return text.removesuffix("\n").removesuffix("\r")
+        )
+        text = raw.decode("utf-8", errors="replace")
+    return Line(number, text.removesuffix("\n").removesuffix("\r"), problem)

@@ -1,0 +1,55 @@
+"""What a job translates: lines or paragraphs, one after another, in windows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from mtformer.errors import UserError
+from mtformer.jobs.documents import Paragraph, paragraphs
+from mtformer.jobs.options import OnError
+from mtformer.jobs.shards import Shard
+from mtformer.text.lines import Line, read_numbered_lines
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text to translate.
+
+    Attributes:
+        text: the text itself; None if ``path`` is read.
+        path: a file; ``-`` is standard input.
+        is_document: whether wrapped lines are joined to paragraphs.
+        on_error: what happens to lines that are not UTF-8.
+        shard: which share of the lines is translated; None for all.
+    """
+
+    text: str | None = None
+    path: Path = Path("-")
+    is_document: bool = False
+    on_error: OnError = OnError.stop
+    shard: Shard | None = None
+
+    def units(self) -> Iterator[Paragraph]:
+        """Yield what is translated: lines, or the paragraphs of a document.
+
+        Raises:
+            UserError: the file cannot be read, or a line is not UTF-8 and ``on_error`` is ``stop``.
+        """
+        if self.shard is None:
+            return self._all_units()
+        share = self.shard.of(sum(1 for _ in self._all_units()))
+        return islice(self._all_units(), share.start, share.stop)
+
+    def _all_units(self) -> Iterator[Paragraph]:
+        lines = self._lines()
+        return paragraphs(lines) if self.is_document else map(Paragraph.of_line, lines)
+
+    def _lines(self) -> Iterator[Line]:
+        if self.text is not None:
+            yield from (Line(number, text) for number, text in enumerate(self.text.split("\n"), 1))
+            return
+        for line in read_numbered_lines(self.path):
+            if line.problem and self.on_error is OnError.stop:
+                raise UserError(f"{line.problem}, or see --on-error")
+            yield line

@@ -1,0 +1,389 @@
+"""Jobs: windows, formats, documents, shards, lines that are not text, and resuming after a crash."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from conftest import Project, sentence_pairs
+from faults import PowerCut, disk_error_before, power_cut_before
+
+from mtformer.errors import MtformerError, UserError
+from mtformer.jobs import windows as window_sizes
+from mtformer.jobs.documents import Paragraph, paragraphs
+from mtformer.jobs.job import Job, run
+from mtformer.jobs.options import Format, OnError
+from mtformer.jobs.partial import PartialFile
+from mtformer.jobs.shards import Shard
+from mtformer.jobs.source import Source
+from mtformer.jobs.windows import windows
+from mtformer.pipeline import Translation
+from mtformer.text.lines import Line
+from mtformer.translator import Translator
+
+LINES = [b"line 1", b"line 2", b"line 3", b"", b"line 5", b"bad \xff line", b"line 7", b"line 8", b"line 9"]
+
+
+class Reverser:
+    """A translator that turns texts around and records them.
+
+    Args:
+        most_windows: how many windows it translates before Ctrl-C is pressed.
+    """
+
+    def __init__(self, most_windows: int = 99) -> None:
+        self.texts: list[str] = []
+        self.windows_left = most_windows
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+        if not self.windows_left:
+            raise KeyboardInterrupt
+        self.windows_left -= 1
+        self.texts += texts
+        return [[Translation(text[::-1], -len(text), -len(text)), Translation("2nd", -99, -99)] for text in texts]
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """A job of windows of two, four and three lines."""
+    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 2)
+    monkeypatch.setattr(window_sizes, "LARGEST_SIZE", 4)
+    (tmp_path / "model").write_text("weights")
+    (tmp_path / "in.txt").write_bytes(b"\n".join(LINES) + b"\n")
+    source = Source(path=tmp_path / "in.txt", on_error=OnError.copy)
+    return Job(source, tmp_path / "model", tmp_path / "out.txt", options={"beam_size": 4})
+
+
+def done(job: Job, most_windows: int = 99) -> Reverser:
+    """Do a job, or the first windows of it, and return the translator."""
+    translator = Reverser(most_windows)
+    run(job, lambda: cast(Translator, translator))
+    return translator
+
+
+def interrupted(job: Job) -> Job:
+    """Do the first window of a job, and return the job that resumes it."""
+    with pytest.raises(KeyboardInterrupt):
+        done(job, most_windows=1)
+    return replace(job, resume=True)
+
+
+def files(job: Job) -> set[str]:
+    return {path.name for path in job.output.parent.iterdir()} - {"model", "in.txt"}
+
+
+def test_windows_grow_up_to_a_limit() -> None:
+    sizes = [len(window) for window in windows(range(40_000))]
+    assert sizes[:5] == [1_000, 2_000, 4_000, 8_000, 8_000]
+    assert (sum(sizes), max(sizes)) == (40_000, 8_000)
+    assert list(windows([])) == []
+
+
+def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_read = n_written = most_held = 0
+
+    def lines(self: Source) -> Iterator[Paragraph]:
+        nonlocal n_read
+        for n_read in range(1, 100_001):
+            yield Paragraph(n_read, str(n_read))
+
+    def write(self: PartialFile, text: str, n_units: int, digest: str) -> None:
+        nonlocal n_written, most_held
+        most_held = max(most_held, n_read - n_written)
+        numbers = range(n_written + 1, n_written + n_units + 1)
+        assert text == "".join(f"{str(number)[::-1]}\n" for number in numbers)
+        n_written += n_units
+
+    (tmp_path / "model").touch()
+    monkeypatch.setattr(Source, "units", lines)
+    monkeypatch.setattr(PartialFile, "write", write)
+    done(Job(Source(), tmp_path / "model", tmp_path / "out"))
+    assert (n_written, most_held) == (100_000, 8_000)
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.gz"])
+@pytest.mark.parametrize(("format", "n_best"), [(Format.text, 1), (Format.text, 3), (Format.tsv, 2), (Format.json, 1)])
+def test_power_cuts_before_one_file_operation_after_another_change_nothing(
+    job: Job, name: str, format: Format, n_best: int
+) -> None:
+    job = replace(job, output=job.output.with_name(name), format=format, n_best=n_best)
+    done(job)
+    whole = job.output.read_bytes()
+    job.output.write_text("precious")
+    job = replace(job, resume=True)
+    for n_cuts in range(200):
+        try:
+            with power_cut_before(n_cuts):
+                translator = done(job)
+        except PowerCut:
+            assert job.output.read_bytes() in (b"precious", whole)
+        else:
+            break
+    assert 5 < n_cuts < 200
+    assert job.output.read_bytes() == whole
+    assert files(job) == {name}
+    assert len(translator.texts) < len(LINES)  # the last run has continued
+
+
+KILLED = """
+import os, signal
+from mtformer.cli import main
+from mtformer.jobs import windows
+from mtformer.jobs.partial import PartialFile
+windows.FIRST_SIZE = 20
+write = PartialFile.write
+def killed(self, *arguments):
+    if self.done.n_units:
+        self._file.write(b"half a win")
+        self._file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, *arguments)
+PartialFile.write = killed
+main()
+"""
+
+
+def test_a_killed_job_resumes_to_the_same_bytes(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 20)
+    text, whole, output = tmp_path / "in.en", tmp_path / "whole.tsv.gz", tmp_path / "out.tsv.gz"
+    text.write_text("".join(f"{src}\n" for src, _ in sentence_pairs(70, seed=8)))
+    options = ["--beam-size", "2", "--n-best", "2", "--format", "tsv", "--input", str(text)]
+    assert trained.mtformer("translate", *options, "--output", whole).status == 0
+    command = [sys.executable, "-c", KILLED, "translate", *options, "--output", str(output)]
+    killed = subprocess.run(command, cwd=trained.folder, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not output.exists()
+    resumed = trained.mtformer("translate", *options, "--output", output, "--resume")
+    assert resumed.status == 0, resumed.stderr
+    assert output.read_bytes() == whole.read_bytes()
+    assert set(tmp_path.iterdir()) == {text, whole, output}
+
+
+def test_a_resumed_job_translates_only_the_rest(job: Job) -> None:
+    rest = interrupted(job)
+    assert files(job) == {"out.txt.part", "out.txt.part.json"}
+    assert job.output.with_name("out.txt.part").read_text() == "1 enil\n2 enil\n"
+    assert done(rest).texts == ["line 3", "", "line 5", "", "line 7", "line 8", "line 9"]
+    assert job.output.read_text().splitlines()[:4] == ["1 enil", "2 enil", "3 enil", ""]
+
+
+def test_resume_without_an_unfinished_output_starts_from_scratch(job: Job) -> None:
+    assert len(done(replace(job, resume=True)).texts) == len(LINES)
+
+
+def test_an_interrupt_in_the_first_window_leaves_nothing(job: Job) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        done(job, most_windows=0)
+    assert files(job) == set()
+
+
+def test_an_unfinished_output_is_not_overwritten(job: Job) -> None:
+    interrupted(job)
+    with pytest.raises(UserError, match=r"out\.txt\.part is an unfinished translation: continue it with --resume"):
+        done(job)
+
+
+def test_an_unfinished_output_is_not_continued_with_something_else(job: Job) -> None:
+    rest = interrupted(job)
+    with pytest.raises(UserError, match="different settings: --beam-size was 4, is now 5"):
+        done(replace(rest, options={"beam_size": 5}))
+    job.model.write_text("other weights")
+    with pytest.raises(UserError, match=r"the model was [0-9a-f]{16}, is now [0-9a-f]{16}"):
+        done(rest)
+    job.model.write_text("weights")
+    job.source.path.write_bytes(b"other\n" + b"\n".join(LINES[1:]))
+    with pytest.raises(UserError, match="first 2 lines or paragraphs of the input have changed"):
+        done(rest)
+    job.source.path.write_bytes(b"line 1\nline 2\nchanged")  # what has been translated has not
+    assert done(rest).texts == ["changed"]
+
+
+def test_a_file_that_an_option_names_must_not_change(job: Job, tmp_path: Path) -> None:
+    terms = tmp_path / "terms"
+    terms.write_text("dog\tHund\n")
+    rest = interrupted(replace(job, options={"terms": terms}))
+    terms.write_text("dog\tKöter\n")
+    with pytest.raises(UserError, match=r"--terms was .*/terms \(\w+\), is now .*/terms"):
+        done(rest)
+
+
+def test_one_process_at_a_time_writes_an_output(job: Job) -> None:
+    with (
+        PartialFile(job.output, {}).opened(resume=False),
+        pytest.raises(UserError, match=r"another process is writing .*out\.txt"),
+    ):
+        done(job)
+
+
+def test_a_full_disk_ends_the_job_with_an_error_that_names_the_output(job: Job) -> None:
+    errors = set()
+    for n_operations in range(12):
+        try:
+            with disk_error_before(n_operations, 28):
+                done(replace(job, resume=True))
+        except MtformerError as error:
+            errors.add(str(error))
+    assert errors
+    assert all("out.txt" in error and "No space left on device" in error for error in errors)
+
+
+def test_n_best_translations_are_a_block_of_lines_and_an_empty_one(job: Job) -> None:
+    done(replace(job, n_best=3))
+    blocks = job.output.read_text().splitlines()
+    assert len(blocks) == len(LINES) * 4
+    assert blocks[:8] == ["1 enil", "2nd", "", "", "2 enil", "2nd", "", ""]
+    assert blocks[20:24] == ["bad \ufffd line", "", "", ""]
+
+
+@pytest.mark.parametrize(("on_error", "printed"), [(OnError.copy, "bad \ufffd line"), (OnError.skip, "")])
+def test_a_line_that_is_not_utf8_is_copied_or_skipped(
+    job: Job, on_error: OnError, printed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = replace(job, source=replace(job.source, on_error=on_error), format=Format.json)
+    assert "bad" not in " ".join(done(job).texts)
+    rows = [json.loads(line) for line in job.output.read_text().splitlines()]
+    assert [row["line"] for row in rows] == list(range(1, 10))
+    [translation] = rows[5]["translations"]
+    assert (rows[5]["src"], translation["text"], len(translation["notes"])) == ("bad \ufffd line", printed, 1)
+    assert "lines that are not UTF-8: 1" in caplog.text
+    assert "(line 6)" in caplog.text
+
+
+def test_after_a_bad_line_a_job_resumes_with_another_choice(job: Job) -> None:
+    done(job)
+    whole = job.output.read_bytes()
+    stops = replace(job, source=replace(job.source, on_error=OnError.stop), options={"on_error": OnError.stop})
+    with pytest.raises(UserError, match=r"in\.txt:6: byte 0xff at position 5 is not UTF-8; .* see --on-error"):
+        done(stops)
+    assert "2 enil" in job.output.with_name("out.txt.part").read_text()
+    done(replace(job, resume=True, options={"on_error": OnError.copy}))
+    assert job.output.read_bytes() == whole
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 20])
+@pytest.mark.parametrize("is_document", [False, True])
+def test_shards_in_their_order_are_the_whole(job: Job, n_shards: int, is_document: bool) -> None:
+    source = replace(job.source, is_document=is_document)
+    job = replace(job, source=source, format=Format.tsv)
+    done(job)
+    whole = job.output.read_bytes()
+    parts = []
+    for index in range(1, n_shards + 1):
+        done(replace(job, source=replace(source, shard=Shard(index, n_shards))))
+        parts.append(job.output.read_bytes())
+    assert b"".join(parts) == whole
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "1/0", "a/b", "-1/2", "1/2/3"])
+def test_a_shard_that_does_not_exist_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="write I/N with I from 1 to N"):
+        Shard.parse(text)
+
+
+def test_compressed_shards_can_be_concatenated(job: Job) -> None:
+    done(job)
+    joined = b""
+    for index in (1, 2):
+        output = job.output.with_suffix(".gz")
+        done(replace(job, source=replace(job.source, shard=Shard(index, 2)), output=output))
+        joined += output.read_bytes()
+    assert gzip.decompress(joined) == job.output.read_bytes()
+
+
+def test_an_empty_input_gives_an_empty_output(job: Job) -> None:
+    job.source.path.write_text("")
+    for name in ("out.txt", "out.gz"):
+        done(replace(job, output=job.output.with_name(name)))
+    assert job.output.read_bytes() == b""
+    assert gzip.decompress(job.output.with_suffix(".gz").read_bytes()) == b""
+
+
+def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_path: Path) -> None:
+    for arguments, message in (
+        (["--resume"], "--resume needs --output"),
+        (["a", "--shard", "1/2"], "--shard needs --input"),
+        (["--document", "--n-best", "2", "--input", "test.en"], "--document and --n-best"),
+    ):
+        result = trained.mtformer("translate", *arguments)
+        assert (result.status, message in result.stderr) == (2, True), result.stderr
+
+
+WRAPPED = """\
+  Two dogs are running through the snow because a man
+is throwing a red ball for them.
+
+Shopping:
+- apples and a very long list item that nobody has
+- bread
+
+A title
+
+1. Wash the dog. This takes the whole afternoon, and
+   a lot of water.
+"""
+
+
+def texts_of(document: str) -> list[str]:
+    lines = (Line(number, text) for number, text in enumerate(document.splitlines(), 1))
+    return [paragraph.text for paragraph in paragraphs(lines)]
+
+
+def test_wrapped_lines_are_joined_and_other_lines_are_not() -> None:
+    assert texts_of(WRAPPED) == [
+        "Two dogs are running through the snow because a man is throwing a red ball for them.",
+        "",
+        "Shopping:",
+        "apples and a very long list item that nobody has",
+        "bread",
+        "",
+        "A title",
+        "",
+        "Wash the dog. This takes the whole afternoon, and a lot of water.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "Roses are red,\nViolets are blue,\nSugar is sweet,\nAnd so are you.",  # a verse
+        "This line is short.\nThis one is much longer than the one before it, as no program would have wrapped it.",
+        f"{'A paragraph on a line of its own. ' * 9}\n{'Another one. ' * 30}",
+        "a\n\n\n\nb",
+    ],
+)
+def test_lines_that_were_not_wrapped_stay(document: str) -> None:
+    assert texts_of(document) == document.split("\n")
+
+
+def test_wrapped_chinese_is_joined_without_spaces() -> None:
+    lines = ["两只狗在雪地里奔跑,因为一个男人正在为它们扔一个红色", "的球。"]
+    assert texts_of("\n".join(lines)) == ["".join(lines)]
+
+
+def test_a_translated_document_is_laid_out_as_the_source(job: Job) -> None:
+    job.source.path.write_text(WRAPPED)
+    done(replace(job, source=replace(job.source, is_document=True)))
+    assert (
+        job.output.read_text()
+        == """\
+  .meht rof llab der a gniworht si nam a esuaceb wons
+eht hguorht gninnur era sgod owT
+
+:gnippohS
+- sah ydobon taht meti tsil gnol yrev a dna selppa
+- daerb
+
+eltit A
+
+1. .retaw fo tol a dna ,noonretfa elohw eht sekat
+   sihT .god eht hsaW
+"""
+    )
