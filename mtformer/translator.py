@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +11,11 @@ from mtformer.config import SearchConfig
 from mtformer.errors import UserError
 from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
 from mtformer.pipeline.standard import standard_preparations
+from mtformer.pipeline.terms import Terms
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, Request, SearchOptions, ranked
 from mtformer.text.cutting import cut
+from mtformer.text.glossary import Glossary, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
@@ -36,6 +39,7 @@ class Translator:
         max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
         tgt_lang: the target language.
         preparations: what happens to texts before the model sees them, in order.
+        terms: how terms are to be translated; None for no glossary.
     """
 
     def __init__(
@@ -64,11 +68,18 @@ class Translator:
         self.max_length = max_length
         self.tgt_lang = tgt_lang
         self.preparations = tuple(preparations)
+        self.terms: Terms | None = None
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
     def load(
-        cls, path: str | Path, device: str = "auto", *, raw: bool = False, **options: float | None
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        raw: bool = False,
+        terms: Glossary | str | Path | None = None,
+        **options: float | None,
     ) -> "Translator":
         """Load a trained model for translating.
 
@@ -76,15 +87,22 @@ class Translator:
             path: a bundle (``model.safetensors``) or the folder of a run.
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
+            terms: a glossary or its file, whose terms are translated as it says.
             options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
         Raises:
-            UserError: there is no such bundle, device or option.
+            UserError: there is no such bundle, device or option, or the glossary cannot be used.
         """
         from mtformer.bundle import load_bundle  # torch comes with it
 
-        return cls.from_bundle(load_bundle(find_model(Path(path))), device, raw=raw, **options)
+        bundle = load_bundle(find_model(Path(path)))
+        translator = cls.from_bundle(bundle, device, raw=raw, **options)
+        if terms is None:
+            return translator
+        glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
+        languages = {"src_lang": bundle.header.src_lang, "tgt_lang": bundle.header.tgt_lang}
+        return translator.with_terms(Terms(glossary, bundle.tokenizer, **languages))
 
     @classmethod
     def from_bundle(
@@ -103,6 +121,18 @@ class Translator:
             max_length=header.architecture.max_length,
             preparations=() if raw else standard_preparations(bundle.tokenizer, header.src_lang, header.tgt_lang),
         )
+
+    def with_terms(self, terms: Terms) -> "Translator":
+        """Return a translator like this one that translates ``terms`` as their glossary says.
+
+        Raises:
+            UserError: the options of the search cannot be combined with terms.
+        """
+        if self.options.sample:
+            raise UserError("terms do not go with sample: a beam search places them")
+        translator = copy(self)
+        translator.terms = terms
+        return translator
 
     def translate(
         self,
@@ -216,13 +246,30 @@ class Translator:
         on_done([place for place, parts in enumerate(parts_of) if not parts])
         places = [place for place, parts in enumerate(parts_of) for _ in parts]  # of each request
         is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part
+        terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
+        requests = [
+            self._request(part, terms)
+            for parts, of_parts in zip(parts_of, terms_of, strict=True)
+            for part, terms in zip(parts, of_parts, strict=True)
+        ]
         found = self.engine.translate(
-            [Request(part, self.options.limit(len(part))) for parts in parts_of for part in parts],
-            self.options,
-            on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]]),
+            requests, self.options, on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]])
         )
         rest = iter(self._in_order(hypotheses) for hypotheses in found)
-        return [self._join(list(islice(rest, len(parts)))) for parts in parts_of]
+        return [
+            self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
+        ]
+
+    def _find_terms(self, text: str, parts: Sequence[Sequence[int]]) -> list[list[Term]]:
+        """Return the terms of the glossary in each part of a text."""
+        if self.terms is None:
+            return [[] for _ in parts]
+        texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
+        return [self.terms.find(part) for part in texts]
+
+    def _request(self, src: Sequence[int], terms: Sequence[Term]) -> Request:
+        constraint = self.terms.constraint(terms) if self.terms is not None else None
+        return Request(src, self.options.limit(len(src)), constraint=constraint)
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
@@ -234,15 +281,17 @@ class Translator:
         """Rank hypotheses; samples stay as they were drawn, so that the first is one like any other."""
         return hypotheses if self.options.sample else ranked(hypotheses, self.options.length_penalty)
 
-    def _join(self, parts: list[list[Hypothesis]]) -> list[Translation]:
-        """Join the r-th best hypotheses of a text's parts into its r-th best translation."""
+    def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
+        """Join the r-th best hypotheses of a text's parts, with these terms, into its r-th best translation."""
         if not parts:
             return [Translation("", 0.0, 0.0)]
         notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return [self._translation(chosen, notes) for chosen in zip(*parts, strict=False)]
+        return [self._translation(chosen, terms, notes) for chosen in zip(*parts, strict=False)]
 
-    def _translation(self, parts: Sequence[Hypothesis], notes: tuple[str, ...]) -> Translation:
-        texts = (self.tokenizer.decode(part.ids) for part in parts)
+    def _translation(
+        self, parts: Sequence[Hypothesis], terms: Sequence[Sequence[Term]], notes: tuple[str, ...]
+    ) -> Translation:
+        texts = [self.tokenizer.decode(part.ids) for part in parts]
         ids = [i for part in parts for i in (*part.ids, EOS_ID)]
         return Translation(
             text=self._joiner.join(text for text in texts if text),
@@ -250,5 +299,15 @@ class Translator:
             log_prob=sum(part.log_prob for part in parts),
             tokens=tuple(self.tokenizer.tgt_tokens(ids)),
             token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
-            notes=notes,
+            terms=tuple(term for of_part in terms for term in of_part),
+            notes=(*notes, *self._missing_terms(texts, terms)),
         )
+
+    def _missing_terms(self, texts: Sequence[str], terms: Sequence[Sequence[Term]]) -> list[str]:
+        """Return a note for each term whose translation is not in that of its part."""
+        if self.terms is None:
+            return []
+        missing = [
+            term for text, of_part in zip(texts, terms, strict=True) for term in self.terms.missing(of_part, text)
+        ]
+        return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]

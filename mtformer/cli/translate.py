@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.cli.options import (
+    CONTROL,
     IN_OUT,
     JOBS,
     SEARCH,
@@ -21,6 +22,8 @@ from mtformer.errors import UserError
 from mtformer.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
+    from mtformer.jobs.source import Source
+    from mtformer.text.glossary import Glossary
     from mtformer.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -67,6 +70,15 @@ def translate(
     ] = None,
     device: DeviceOption = Device.auto,
     raw: RawOption = False,
+    # Control
+    terms: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A glossary: a term, a tab and its translation on each line.",
+            rich_help_panel=CONTROL,
+        ),
+    ] = None,
     *,
     search: SearchSettings,
     # Jobs
@@ -87,14 +99,25 @@ def translate(
     share = Shard.parse(shard) if shard is not None else None
     source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
     bundle = find_model(model)
+    glossary = _read_terms(terms, source, output) if terms is not None else None
 
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, raw=raw, n_best=n_best, **search)
+        return Translator.load(bundle, device, terms=glossary, raw=raw, n_best=n_best, **search)
 
     options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
     run(Job(source, bundle, output or Path("-"), format, n_best or 1, resume=resume, options=options), load)
+
+
+def _read_terms(terms: Path, source: "Source", output: Path | None) -> "Glossary":
+    from mtformer.files import require_distinct
+    from mtformer.text.glossary import Glossary
+
+    if source.text is None and str(terms) == str(source.path) == "-":
+        raise UserError("--terms and the text are both standard input: name a file for one of them")
+    require_distinct(output or Path("-"), [terms])
+    return Glossary.read(terms)
 
 
 def _check_text(text: str | None, input: Path | None) -> None:

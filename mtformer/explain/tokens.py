@@ -1,14 +1,11 @@
 """Ids to tokens, and bytes to the characters that they spell."""
 
-import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
 from mtformer.explain.trace import Token
-from mtformer.text.tokenizer import EOS_ID, Tokenizer
-
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
+from mtformer.text.tokenizer import EOS_ID, Tokenizer, byte_of
 
 
 def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
@@ -23,24 +20,19 @@ def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]
 
 def _tokens(ids: Sequence[int], texts: Sequence[str]) -> tuple[Token, ...]:
     characters: list[str | None] = []
-    for is_byte, run in groupby(texts, key=lambda text: _byte_of(text) is not None):
+    for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
         spelled = list(run)
-        found = bytes(byte for text in spelled if (byte := _byte_of(text)) is not None)
+        found = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
         characters += _characters(found) if is_byte else [None] * len(spelled)
     return tuple(
         Token(text, i, _kind(i, text), character) for i, text, character in zip(ids, texts, characters, strict=True)
     )
 
 
-def _byte_of(text: str) -> int | None:
-    found = _BYTE.fullmatch(text)
-    return int(found[1], 16) if found else None
-
-
 def _kind(i: int, text: str) -> Literal["word", "special", "byte"]:
     if i <= EOS_ID:
         return "special"
-    return "word" if _byte_of(text) is None else "byte"
+    return "word" if byte_of(text) is None else "byte"
 
 
 def _characters(run: bytes) -> list[str | None]:

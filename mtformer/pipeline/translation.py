@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mtformer.text.glossary import Term
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -14,6 +16,7 @@ class Translation:
         log_prob: the log probability, the sum of ``token_log_probs``.
         tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
         token_log_probs: the log probability of each of ``tokens``.
+        terms: the terms of the glossary that were found in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
     """
 
@@ -22,6 +25,7 @@ class Translation:
     log_prob: float
     tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()
+    terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -33,5 +37,6 @@ def joined(parts: Sequence[Translation], joiner: str) -> Translation:
         log_prob=sum(part.log_prob for part in parts),
         tokens=tuple(token for part in parts for token in part.tokens),
         token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
+        terms=tuple(term for part in parts for term in part.terms),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )

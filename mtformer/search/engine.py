@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
+from mtformer.search.constraints import Constraint
 from mtformer.search.hypothesis import Hypothesis
 
 
@@ -19,11 +20,13 @@ class Request:
         src: its ids, EOS last.
         limit: the maximum length of its translations, in tokens without EOS.
         prefix: the tokens that its translations start with, any number of them.
+        constraint: what its translations must contain; the limit grows to leave room for it. None for nothing.
     """
 
     src: Sequence[int]
     limit: int
     prefix: Sequence[int] = ()
+    constraint: Constraint | None = None
 
 
 class Engine(Protocol):

@@ -13,6 +13,7 @@ from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
 from mtformer.search.attention import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
+from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.engine import Request
 from mtformer.search.greedy import greedy_search
@@ -54,16 +55,24 @@ class TorchEngine:
             observer: called with each step of the search in each batch.
         """
         lengths = [len(request.src) for request in requests]
+        widths = [self._width(request, options) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, options.n_rows)
-        for batch in fill_batches(order, lengths, budget):
-            results = self._search([requests[i] for i in batch], options, observer)
-            for place, hypotheses in zip(batch, results, strict=True):
-                found[place] = hypotheses
-            if on_batch is not None:
-                on_batch(batch)
+        for width in sorted(set(widths)):
+            budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, width)
+            for batch in fill_batches([i for i in order if widths[i] == width], lengths, budget):
+                results = self._search([requests[i] for i in batch], options, observer)
+                for place, hypotheses in zip(batch, results, strict=True):
+                    found[place] = hypotheses
+                if on_batch is not None:
+                    on_batch(batch)
         return found
+
+    def _width(self, request: Request, options: SearchOptions) -> int:
+        """Return how many beams a request needs; those with and without constraints are in different batches."""
+        if request.constraint is None:
+            return options.n_rows
+        return constrained_width(options.beam_size, request.constraint.n_phrases)
 
     @torch.inference_mode()
     def _search(
@@ -73,10 +82,15 @@ class TorchEngine:
         processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
         if any(request.prefix for request in requests):
             processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
-        limits = [max(request.limit, len(request.prefix)) for request in requests]
+        constraints = [request.constraint for request in requests if request.constraint is not None]  # of all or none
+        rooms = [constraint.max_tokens for constraint in constraints] or [0] * len(requests)
+        limits = [max(request.limit, len(request.prefix) + room) for request, room in zip(requests, rooms, strict=True)]
         processors += [EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
         src = pad([request.src for request in requests]).to(self._device)  # (B, S)
         decoder = TransformerDecoder(self._inference, src, src != PAD_ID)
+        if constraints:
+            prefix_lengths = [len(request.prefix) for request in requests]
+            return constrained_search(decoder, constraints, prefix_lengths, limits, options, processors, observer)
         if options.sample:
             return sample(decoder, requests, limits, options, processors)
         if options.beam_size == 1:

@@ -5,6 +5,7 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ _BOUNDARY = "\t"  # normalized text has none
 _N_THREADS = 2  # the model depends on it, and must be the same on every machine
 # A protobuf field that, appended to a model, makes SentencePiece not put a space before the text.
 _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"  # normalizer_spec { add_dummy_prefix: false }
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 _CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
 
@@ -53,6 +55,12 @@ def normalize(text: str) -> str:
 def on_one_line(text: str) -> str:
     """Return ``text`` with a space for each run of control characters, line breaks among them."""
     return _CONTROL_CHARACTERS.sub(" ", text)
+
+
+def byte_of(token: str) -> int | None:
+    """Return the byte that ``token`` stands for, one of those that spell a character without a token of its own."""
+    found = _BYTE.fullmatch(token)
+    return int(found[1], 16) if found else None
 
 
 class Tokenizer:
@@ -97,8 +105,11 @@ class Tokenizer:
 
     def encode_tgt_inside(self, text: str) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        model = _load((self.tgt_model or self.src_model) + _NO_DUMMY_PREFIX)
-        return model.encode(normalize(text))
+        return self._tgt_inside.encode(normalize(text))
+
+    @cached_property
+    def _tgt_inside(self) -> SentencePieceProcessor:
+        return _load((self.tgt_model or self.src_model) + _NO_DUMMY_PREFIX)
 
     def src_characters(self) -> frozenset[str]:
         """Return the characters that the source vocabulary has tokens for; others are spelled as bytes."""
@@ -134,8 +145,15 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
-        text = self._tgt.decode([i for i in ids if i > EOS_ID])
-        return on_one_line(text)
+        return _decode(self._tgt, ids)
+
+    def decode_src(self, ids: Sequence[int]) -> str:
+        """Turn source ids into text on a single line; special ids are skipped."""
+        return _decode(self._src, ids)
+
+
+def _decode(model: SentencePieceProcessor, ids: Sequence[int]) -> str:
+    return on_one_line(model.decode([i for i in ids if i > EOS_ID]))
 
 
 def _characters(model: SentencePieceProcessor) -> frozenset[str]:

@@ -1,0 +1,63 @@
+"""The terms of a glossary in texts, and what they require of the translations."""
+
+from collections.abc import Sequence
+
+from mtformer.errors import UserError
+from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
+from mtformer.text.glossary import Glossary, Term
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.tokenizer import UNK_ID, Tokenizer, normalize
+from mtformer.text.words import find_words, word_rule
+
+
+class Terms:
+    """A glossary as a model can use it."""
+
+    def __init__(self, glossary: Glossary, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> None:
+        """Spell the translations of all terms.
+
+        Raises:
+            UserError: the tokenizer has no tokens for one of them.
+        """
+        self._glossary = glossary
+        self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
+        self._vocabulary = Vocabulary(tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size)), self._tgt_words)
+        with_spaces = is_written_with_spaces(tgt_lang)
+        self._phrases = {
+            term.tgt: Phrase(term.tgt, _spell(term, tokenizer), self._tgt_words, with_spaces=with_spaces)
+            for term in glossary.terms
+        }
+
+    def find(self, text: str) -> list[Term]:
+        """Return the terms in a source text; see :meth:`Glossary.find`."""
+        return self._glossary.find(normalize(text), self._src_words)
+
+    def constraint(self, terms: Sequence[Term]) -> Constraint | None:
+        """Return what requires the translation of each term, or None if there are none."""
+        required = [(self._phrases[tgt], n) for tgt, n in self._required(terms).items()]
+        return Constraint(required, self._vocabulary) if required else None
+
+    def missing(self, terms: Sequence[Term], translation: str) -> list[Term]:
+        """Return the terms whose translations are not, or not as often as they should be, in ``translation``."""
+        small = translation[:1].lower() + translation[1:]  # the first letter may have been capitalized
+        required = self._required(terms)
+        found = {tgt: max(self._count(translation, tgt), self._count(small, tgt)) for tgt in required}
+        return [term for term in dict.fromkeys(terms) if found[term.tgt] < required[term.tgt]]
+
+    def _required(self, terms: Sequence[Term]) -> dict[str, int]:
+        """Count the translations, those within others included, so that each term has one of its own."""
+        wanted = [term.tgt for term in terms]
+        return {tgt: sum(self._count(other, tgt) for other in wanted) for tgt in dict.fromkeys(wanted)}
+
+    def _count(self, text: str, tgt: str) -> int:
+        return len(find_words(text, tgt, self._tgt_words))
+
+
+def _spell(term: Term, tokenizer: Tokenizer) -> Spellings:
+    firsts = tuple(dict.fromkeys((capitalized(term.tgt), term.tgt)))
+    *at_start, spaced = (tuple(ids[:-1]) for ids in tokenizer.encode_tgt([*firsts, term.tgt]))
+    unspaced = tuple(tokenizer.encode_tgt_inside(term.tgt))
+    texts: dict[Ids, str] = dict(zip(at_start, firsts, strict=True)) | {spaced: term.tgt, unspaced: term.tgt}
+    if not all(UNK_ID not in ids and tokenizer.decode(ids) == text for ids, text in texts.items()):
+        raise UserError(f"the model's tokenizer has no tokens for {term.tgt!r}, the translation of {term.src!r}")
+    return Spellings(tuple(at_start), spaced, unspaced)

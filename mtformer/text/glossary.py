@@ -1,0 +1,136 @@
+"""Glossaries: terms and how they are to be translated."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mtformer.errors import UserError
+from mtformer.text.lines import read_lines
+from mtformer.text.tokenizer import normalize
+from mtformer.text.words import WordRule, stands_alone
+
+_MAX_PROBLEMS = 10  # that one error lists
+
+
+class Term(NamedTuple):
+    """A term of the source language and its translation."""
+
+    src: str
+    tgt: str
+
+
+class Glossary:
+    """Terms, found in texts as whole words.
+
+    A term in lower case matches text in any case; a term with a capital letter matches only text in the same case.
+
+    Attributes:
+        terms: all of them.
+    """
+
+    def __init__(self, terms: Iterable[tuple[str, str]]) -> None:
+        """Take pairs of a term and its translation, both normalized.
+
+        Raises:
+            UserError: a term or a translation is empty, or a term has two translations.
+        """
+        self.terms: list[Term] = []
+        self._in_case: dict[str, Term] = {}  # terms with a capital letter
+        self._in_any_case: dict[str, Term] = {}
+        self._lengths: set[int] = set()
+        for src, tgt in terms:
+            self._add(Term(normalize(src), normalize(tgt)))
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Glossary":
+        """Read a file with a term, a tab and its translation on each line.
+
+        Blank lines and those that start with ``#`` are skipped; ``.gz`` is read, and ``-`` is standard input.
+
+        Raises:
+            UserError: the file cannot be read; or lines that have no tab, several tabs, an empty side, or a
+                translation other than that of an earlier line. The message names the file and the lines.
+        """
+        path = Path(path)
+        name = "standard input" if str(path) == "-" else str(path)
+        glossary = cls(())
+        lines: dict[str, int] = {}  # the line of each term
+        problems: list[str] = []
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            try:
+                glossary._add(term := _parse(line))
+                lines.setdefault(term.src, number)
+            except _RepeatedTermError as repeated:
+                problems.append(f"{name}:{number}: {repeated} in line {lines[repeated.src]}; remove one of the two")
+            except UserError as error:
+                problems.append(f"{name}:{number}: {error}")
+        if problems:
+            n_more = len(problems) - _MAX_PROBLEMS
+            more = [f"{name}: {n_more} more lines like these"] if n_more > 0 else []
+            raise UserError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
+        return glossary
+
+    def __len__(self) -> int:
+        """The number of terms."""
+        return len(self.terms)
+
+    def find(self, text: str, is_word: WordRule) -> list[Term]:
+        """Return the terms that stand in the normalized ``text`` as whole words, in order; longer ones come first.
+
+        No two of them overlap. A term that stands there twice is returned twice.
+        """
+        folded = _fold(text)
+        found = [
+            (start, term)
+            for start in range(len(text))
+            for length in self._lengths
+            if (term := self._at(text, folded, start, start + length)) is not None
+            and stands_alone(text, start, start + length, is_word)
+        ]
+        taken = [False] * len(text)
+        chosen: list[tuple[int, Term]] = []
+        for start, term in sorted(found, key=lambda match: (-len(match[1].src), match[0])):
+            span = slice(start, start + len(term.src))
+            if not any(taken[span]):
+                taken[span] = [True] * len(term.src)
+                chosen.append((start, term))
+        return [term for _, term in sorted(chosen, key=lambda match: match[0])]
+
+    def _at(self, text: str, folded: str, start: int, end: int) -> Term | None:
+        if end > len(text):
+            return None
+        return self._in_case.get(text[start:end]) or self._in_any_case.get(folded[start:end])
+
+    def _add(self, term: Term) -> None:
+        if not term.src or not term.tgt:
+            raise UserError("the term is empty" if not term.src else f"the translation of {term.src!r} is empty")
+        places = self._in_any_case if term.src == _fold(term.src) else self._in_case
+        known = places.setdefault(term.src, term)
+        if known.tgt != term.tgt:
+            raise _RepeatedTermError(known)
+        if known is term:
+            self.terms.append(term)
+            self._lengths.add(len(term.src))
+
+
+class _RepeatedTermError(UserError):
+    """A term has two translations."""
+
+    def __init__(self, known: Term) -> None:
+        super().__init__(f"{known.src!r} is translated as {known.tgt!r}")
+        self.src = known.src
+
+
+def _parse(line: str) -> Term:
+    sides: Sequence[str] = line.split("\t")
+    if len(sides) != 2:
+        wrong = "no tab" if len(sides) == 1 else f"{len(sides) - 1} tabs"
+        raise UserError(f"this line has {wrong}, but a term, one tab and its translation are needed: {line[:80]!r}")
+    return Term(*map(normalize, sides))
+
+
+def _fold(text: str) -> str:
+    """Return ``text`` in lower case, but of the same length: a few letters would become two."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in text)

@@ -1,0 +1,252 @@
+"""Glossaries: their files, their terms in texts, and translations with them."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Project
+
+from mtformer.bundle import load_bundle
+from mtformer.errors import UserError
+from mtformer.pipeline.terms import Terms
+from mtformer.text.glossary import Glossary, Term
+from mtformer.text.words import find_words, word_rule
+from mtformer.translator import Translator
+
+EN, ZH = word_rule("en"), word_rule("zh")
+
+
+def sources(terms: list[Term]) -> list[str]:
+    return [term.src for term in terms]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the dog sees a DOG and a Dog", ["dog", "dog", "dog"]),
+        ("dogs, hotdog, dog_1, doge", []),
+        ("(dog) dog's dog-house", ["dog", "dog", "dog"]),
+        ("a hot dog and a dog", ["hot dog", "dog"]),
+        ("the big hot dog stand", ["hot dog stand"]),
+        ("very big hot dog", ["big hot", "dog"]),
+        ("Apple eats an apple; APPLE", ["Apple", "apple", "apple"]),
+        ("the US and us", ["US"]),
+        ("C++ and C", ["C++"]),
+        ("İ dog", ["dog"]),
+        ("", []),
+    ],
+)
+def test_terms_are_found_as_whole_words_and_the_longest_first(text: str, found: list[str]) -> None:
+    terms = ["dog", "hot dog", "big hot", "hot dog stand", "apple", "Apple", "US", "C++"]
+    glossary = Glossary((term, term.upper()) for term in terms)
+    assert sources(glossary.find(text, EN)) == found
+
+
+def test_terms_of_languages_without_spaces_are_found_anywhere() -> None:
+    glossary = Glossary([("狗", "dog"), ("热狗", "hot dog"), ("AI", "AI")])
+    assert sources(glossary.find("我的狗吃热狗,用AI,不用MAIN", ZH)) == ["狗", "热狗", "AI"]
+
+
+def test_a_file_has_comments_blank_lines_and_any_unicode_form(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv.gz"
+    text = "\ufeff# animals\n\ndog\tHund\r\n cat \t die  Katze\ncafe\u0301\tCafe\u0301\ndog\tHund\n"
+    path.write_bytes(gzip.compress(text.encode()))
+    glossary = Glossary.read(path)
+    assert glossary.terms == [("dog", "Hund"), ("cat", "die Katze"), ("café", "Café")]
+    assert len(glossary) == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            "dog Hund",
+            "terms.tsv:3: this line has no tab, but a term, one tab and its translation are needed: 'dog Hund'",
+        ),
+        ("dog\tHund\tnoun", "terms.tsv:3: this line has 2 tabs, but a term, one tab and its translation are needed"),
+        ("dog\t ", "terms.tsv:3: the translation of 'dog' is empty"),
+        ("\tHund", "terms.tsv:3: the term is empty"),
+        ("cat\tKater", "terms.tsv:3: 'cat' is translated as 'Katze' in line 2; remove one of the two"),
+    ],
+)
+def test_a_line_that_is_no_term_is_named(tmp_path: Path, line: str, problem: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(f"# animals\ncat\tKatze\n{line}\nfish\n", encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        Glossary.read(path)
+    first, second = str(error.value).split("\n")
+    assert problem in first
+    assert "terms.tsv:4: this line has no tab" in second
+
+
+def test_a_glossary_without_a_single_term_in_each_line_lists_ten_problems(tmp_path: Path) -> None:
+    path = tmp_path / "prose.txt"
+    path.write_text("no glossary\n" * 13, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        Glossary.read(path)
+    assert str(error.value).count("\n") == 10
+    assert str(error.value).endswith("3 more lines like these")
+
+
+def test_a_term_has_one_translation() -> None:
+    with pytest.raises(UserError, match="'dog' is translated as 'Hund'"):
+        Glossary([("dog", "Hund"), ("dog", "Köter")])
+
+
+@pytest.fixture(scope="module")
+def bundle_terms(trained: Project) -> Terms:
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    pairs = [("dog", "Hund"), ("dog house", "Hund und Haus"), ("house", "Haus")]
+    return Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "missing"),
+    [
+        ("dog", "der Hund.", []),
+        ("dog", "Hundert", ["dog"]),
+        ("dog dog", "ein Hund", ["dog"]),
+        ("dog dog", "Hund, Hund", []),
+        ("dog house dog", "Hund und Haus", ["dog"]),
+        ("dog house dog", "Hund und Haus und Hund", []),
+        ("cat", "", []),
+    ],
+)
+def test_each_term_needs_a_translation_of_its_own(
+    bundle_terms: Terms, text: str, translation: str, missing: list[str]
+) -> None:
+    found = bundle_terms.find(text)
+    assert sources(bundle_terms.missing(found, translation)) == missing
+
+
+GLOSSARY = "the red house\tdie kleine Bude\nsmall dog\tKöter\ncar\tfünf Äpfel Ω\nfriend\tAuto\n"
+LINES = [
+    "a small dog sees the red house.",
+    "this green car needs this green car.",
+    "my old friend likes every good book.",
+    "",
+    "her new garden needs the red house.",
+    "A Small Dog likes this green car.",
+]
+REQUIRED = [
+    ["Köter", "die kleine Bude"],
+    ["fünf Äpfel Ω"] * 2,
+    ["Auto"],
+    [],
+    ["die kleine Bude"],
+    ["Köter", "fünf Äpfel Ω"],
+]
+
+
+@pytest.mark.parametrize("beam_size", ["1", "4"])
+def test_every_translation_contains_the_terms_of_its_line(trained: Project, tmp_path: Path, beam_size: str) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(GLOSSARY, encoding="utf-8")
+    options = ["--beam-size", beam_size, "--n-best", beam_size, "--format", "json"]
+    plain = trained.mtformer("translate", *options, stdin="\n".join(LINES) + "\n")
+    done = trained.mtformer("translate", "--terms", path, *options, stdin="\n".join(LINES) + "\n")
+    assert done.status == 0 and "not translated as" not in done.stderr
+    german = word_rule("de")
+    for line, before, required in zip(done.stdout.splitlines(), plain.stdout.splitlines(), REQUIRED, strict=True):
+        found = json.loads(line)["translations"]
+        for translation in found:
+            text = translation["text"]
+            small = text[:1].lower() + text[1:]
+            assert all(
+                len(find_words(small, tgt, german)) >= required.count(tgt) for tgt in required if tgt[0].islower()
+            )
+            assert all(
+                len(find_words(text, tgt, german)) >= required.count(tgt) for tgt in required if tgt[0].isupper()
+            )
+            assert [term["tgt"] for term in translation["terms"]] == required
+        if not required:
+            assert json.loads(before)["translations"] == found
+    assert json.loads(done.stdout.splitlines()[5])["translations"][0]["terms"][0] == {
+        "src": "small dog",
+        "tgt": "Köter",
+    }
+
+
+def test_terms_that_the_model_says_anyway_change_nothing(trained: Project) -> None:
+    path, words = trained.folder / "runs/config", word_rule("de")
+    plain = Translator.load(path, "cpu").translate(LINES)
+    glossary = Glossary([("dog", "Hund"), ("the red house", "das rote Haus"), ("car", "Auto"), ("good book", "Buch")])
+    found = Translator.load(path, "cpu", terms=glossary).translate(LINES)
+    n_same = 0
+    for (best, *_), (before, *_) in zip(found, plain, strict=True):
+        if all(find_words(before.text, term.tgt, words) for term in best.terms):
+            n_same += len(best.terms)
+            assert best.text == before.text
+            assert best.log_prob == pytest.approx(before.log_prob, abs=1e-4)
+    assert n_same >= 4
+
+
+def test_a_translation_may_be_longer_than_the_limit_to_hold_its_terms(trained: Project) -> None:
+    glossary = Glossary([("dog", "Hund und noch ein Hund und noch ein Hund")])
+    path = trained.folder / "runs/config"
+    [[best]] = Translator.load(path, "cpu", terms=glossary, max_length=3).translate(["a small dog."])
+    assert "und noch ein Hund und noch ein Hund" in best.text and not best.notes
+
+
+def test_a_line_in_parts_has_the_terms_of_each_part(trained: Project) -> None:
+    line = " ".join(["a small dog sees the red house."] * 40)
+    glossary = Glossary([("dog", "Köter")])
+    [[best]] = Translator.load(trained.folder / "runs/config", "cpu", terms=glossary).translate([line])
+    assert best.notes and best.notes[0].startswith("translated in")
+    assert len(find_words(best.text, "Köter", word_rule("de"))) >= 40
+    assert best.terms == (Term("dog", "Köter"),) * 40
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("dog Hund\n", "terms.tsv:1: this line has no tab"),
+        (None, "cannot read"),
+        (b"dog\tH\xfc", "not UTF-8"),
+    ],
+)
+def test_a_glossary_that_cannot_be_used_is_an_error(
+    trained: Project, tmp_path: Path, content: str | bytes | None, problem: str
+) -> None:
+    path = tmp_path / "terms.tsv"
+    if content is not None:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    done = trained.mtformer("translate", "--terms", path, "a small dog.")
+    assert done.status == 2 and problem in done.stderr and not done.stdout
+
+
+def test_a_glossary_is_neither_overwritten_nor_read_with_the_text(trained: Project, tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(GLOSSARY, encoding="utf-8")
+    done = trained.mtformer("translate", "--terms", path, "--output", path, "a small dog.")
+    assert done.status == 2 and "is both input and output" in done.stderr
+    assert path.read_text(encoding="utf-8") == GLOSSARY
+    done = trained.mtformer("translate", "--terms", "-", stdin=GLOSSARY)
+    assert done.status == 2 and "--terms and the text are both standard input" in done.stderr
+    done = trained.mtformer("translate", "--terms", "-", "a small dog.", stdin=GLOSSARY)
+    assert done.status == 0 and "Köter" in done.stdout
+
+
+def test_samples_cannot_be_made_to_contain_terms(trained: Project, tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text(GLOSSARY, encoding="utf-8")
+    done = trained.mtformer("translate", "--terms", path, "--sample", "a small dog.")
+    assert done.status == 2 and "terms do not go with sample" in done.stderr
+
+
+def test_a_term_that_the_tokenizer_cannot_spell_is_an_error(trained: Project) -> None:
+    class NoOmega:
+        """A tokenizer without bytes for characters that it does not know."""
+
+        def __init__(self) -> None:
+            self.real = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.real, name)
+
+        def encode_tgt_inside(self, text: str) -> list[int]:
+            return [1 if "Ω" in text else i for i in self.real.encode_tgt_inside(text)]
+
+    with pytest.raises(UserError, match="no tokens for 'Ω', the translation of 'omega'"):
+        Terms(Glossary([("dog", "Hund"), ("omega", "Ω")]), NoOmega(), src_lang="en", tgt_lang="de")  # type: ignore[arg-type]
