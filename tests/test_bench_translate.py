@@ -1,0 +1,102 @@
+"""scripts/bench_translate.py: it measures what is installed, and its converters keep every weight."""
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mtformer.bundle import load_bundle
+from mtformer.errors import UserError
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "tests/fixtures"
+BUNDLE = FIXTURES / "bundle-2.safetensors"
+PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-2.json").read_text("utf-8"))]
+WEIGHTS = json.loads((FIXTURES / "peer_weights.json").read_text("utf-8"))  # of the toolkits' own models of this shape
+CONVERT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/peers/convert.py"))
+BENCH: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/bench_translate.py"))
+
+
+def states() -> dict[str, dict[str, Any]]:
+    """The weights of the fixture's model in each format."""
+    model = load_bundle(BUNDLE).model
+    return {toolkit: CONVERT[f"{toolkit}_state"](model) for toolkit in ("joeynmt", "opennmt", "marian")}
+
+
+@pytest.mark.parametrize("toolkit", WEIGHTS)
+def test_a_converted_model_has_the_names_and_shapes_of_the_toolkit(toolkit: str) -> None:
+    assert {name: list(tensor.shape) for name, tensor in states()[toolkit].items()} == WEIGHTS[toolkit]
+
+
+def test_converted_attentions_have_their_own_projections() -> None:
+    found = states()
+    layer: Any = load_bundle(BUNDLE).model.decoder_layers[0]
+    attention = layer.cross_attention
+    for number, part in enumerate("qkv"):
+        weight = attention.qkv_proj.weight[16 * number : 16 * (number + 1)]
+        opennmt = {"q": "query", "k": "keys", "v": "values"}[part]
+        assert torch.equal(found["joeynmt"][f"decoder.layers.0.src_trg_att.{part}_layer.weight"], weight)
+        assert torch.equal(
+            found["opennmt"][f"decoder.transformer_layers.0.context_attn.linear_{opennmt}.weight"], weight
+        )
+        assert np.array_equal(found["marian"][f"decoder_l1_context_W{part}"].T, weight.detach().numpy())
+
+
+def test_joeynmt_gets_its_own_order_of_special_tokens() -> None:
+    embedding = load_bundle(BUNDLE).model.tgt_embedding.weight
+    found = states()["joeynmt"]["src_embed.lut.weight"]
+    assert torch.equal(found[:2], embedding[:2].flip(0))
+    assert torch.equal(found[2:], embedding[2:])
+
+
+def test_a_model_that_the_toolkits_lack_is_not_converted() -> None:
+    architecture = load_bundle(BUNDLE).header.architecture.model_copy(update={"norm": "post", "positions": "rotary"})
+    with pytest.raises(UserError, match="because of norm = post, positions = rotary"):
+        CONVERT["require_convertible"](architecture)
+
+
+def test_a_percentile_is_a_value_that_was_measured() -> None:
+    values = [float(i) for i in range(20, 0, -1)]
+    assert [BENCH["percentile"](values, percent) for percent in (50, 95, 100)] == [10, 19, 20]
+    assert BENCH["percentile"]([7.0], 50) == 7
+
+
+def bench(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Compare systems on sentences whose references are the model's own translations."""
+    for language, texts in zip(("en", "de"), zip(*PAIRS[:4], strict=True), strict=True):
+        (folder / f"small.{language}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    command = [sys.executable, "scripts/bench_translate.py", str(BUNDLE), str(folder / "work")]
+    command += ["--data", str(folder), "--set", "small", "--single", "2", "--rounds", "1", "--beam-sizes", "1"]
+    return subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
+    broken = tmp_path / "work/opennmt/bin/python"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
+    broken.chmod(0o755)
+    done = bench(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown")
+    assert done.returncode == 1  # because a system failed
+    assert "joeynmt is not installed: scripts/peers/install" in done.stderr
+    [log] = re.findall(r"^round 1, beam 1, opennmt: failed with status 3; see (.+)$", done.stderr, re.MULTILINE)
+    assert Path(log).read_text() == "out of order\n"
+    assert "beam 1: 4 lines of small at once, 2 one by one" in done.stdout
+    [row] = re.findall(r"^\| torch \|.*$", done.stdout, re.MULTILINE)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert len(cells) == len(BENCH["HEADER"])
+    assert cells[4] == "1.00"
+    assert cells[-2:] == ["100.00", "100.0 %"]
+
+
+def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "small.en").write_text("one\ntwo\n")
+    (tmp_path / "small.de").write_text("eins\n")
+    with pytest.raises(UserError, match="2 sources and 1 references"):
+        BENCH["Text"].read(tmp_path, "small", ("en", "de"), 10)
