@@ -13,7 +13,8 @@ from mtformer.pipeline import Alignment, Preparation, Translation, align, make_p
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
 from mtformer.runs import find_model
-from mtformer.search import Engine, Hypothesis, Request, SearchOptions, ranked
+from mtformer.search import Engine, Hypothesis, Request, SearchOptions
+from mtformer.search.ranking import search
 from mtformer.text.cutting import cut
 from mtformer.text.glossary import Glossary, Term
 from mtformer.text.languages import is_written_with_spaces
@@ -130,6 +131,8 @@ class Translator:
         """
         if self.options.sample:
             raise UserError("terms do not go with sample: a beam search places them")
+        if self.options.beam_groups > 1:
+            raise UserError("terms do not go with beam_groups: one group of beams places them")
         translator = copy(self)
         translator.terms = terms
         return translator
@@ -252,10 +255,14 @@ class Translator:
             for parts, of_parts in zip(parts_of, terms_of, strict=True)
             for part, terms in zip(parts, of_parts, strict=True)
         ]
-        found = self.engine.translate(
-            requests, self.options, on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]])
+        found = search(
+            self.engine,
+            requests,
+            self.options,
+            self.tokenizer.decode,
+            on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]]),
         )
-        rest = iter(self._in_order(hypotheses) for hypotheses in found)
+        rest = iter(found)
         return [
             self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
         ]
@@ -276,10 +283,6 @@ class Translator:
         rest = iter(ids)
         sizes = cut(self.tokenizer.src_tokens(ids[:-1]), self.max_length - 1)
         return [[*islice(rest, size), EOS_ID] for size in sizes]
-
-    def _in_order(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        """Rank hypotheses; samples stay as they were drawn, so that the first is one like any other."""
-        return hypotheses if self.options.sample else ranked(hypotheses, self.options.length_penalty)
 
     def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
         """Join the r-th best hypotheses of a text's parts, with these terms, into its r-th best translation."""

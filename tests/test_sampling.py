@@ -19,10 +19,11 @@ def sampling(**given: Any) -> SearchOptions:
     return SearchOptions.model_validate({"sample": True, "beam_size": 1, **given})
 
 
-def samples(*tables: Table, limit: int = 9, **given: Any) -> list[list[Hypothesis]]:
-    requests = [Request([4 + place, EOS], limit) for place in range(len(tables))]
-    limits = [limit] * len(tables)
-    return sample(TableDecoder(*tables), requests, limits, sampling(**given), rules(limits))
+def samples(*tables: Table, limit: int = 9, n_best: int, **given: Any) -> list[list[Hypothesis]]:
+    requests = [Request([4 + place, EOS], limit) for place in range(len(tables)) for _ in range(n_best)]
+    limits = [limit] * len(requests)
+    decoder = TableDecoder(*(table for table in tables for _ in range(n_best)))
+    return sample(decoder, requests, limits, sampling(n_best=n_best, **given), rules(limits))
 
 
 def test_translations_are_as_frequent_as_they_are_probable() -> None:
@@ -59,10 +60,10 @@ def test_tokens_are_drawn_from_what_the_options_leave(given: dict[str, Any], exp
 
 
 def test_a_number_between_0_and_1_chooses_the_token_of_its_interval() -> None:
-    probabilities = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]).expand(1, 7, 6)
+    probabilities = torch.tensor([0.0, 0.25, 0.0, 0.5, 0.25, 0.0]).expand(7, 6)
     below_one = 1 - 2**-24
-    found = draw(probabilities, torch.tensor([[0.0, 0.2499, 0.25, 0.7499, 0.75, 0.99, below_one]]))
-    assert found.tolist() == [[1, 1, 3, 3, 4, 4, 4]]
+    found = draw(probabilities, torch.tensor([0.0, 0.2499, 0.25, 0.7499, 0.75, 0.99, below_one]))
+    assert found.tolist() == [1, 1, 3, 3, 4, 4, 4]
 
 
 def test_samples_depend_on_the_seed_and_the_line_alone() -> None:
@@ -81,13 +82,22 @@ def test_samples_depend_on_the_seed_and_the_line_alone() -> None:
 
 
 def test_samples_leave_the_batch_as_they_end() -> None:
-    at_once: Table = {(): {EOS: 1.0}}
-    decoder = TableDecoder(at_once, GARDEN_PATH)
-    requests = [Request([4, EOS], 9), Request([5, EOS], 9)]
-    found = sample(decoder, requests, [9, 9], sampling(n_best=8), rules([9, 9]))
-    lengths = [len(hypothesis.ids) for hypothesis in found[1]]
-    assert decoder.n_rows == [16, 8, sum(length == 2 for length in lengths)]
-    assert {1, 2} == set(lengths)
+    decoder = TableDecoder({(): {EOS: 1.0}}, *[GARDEN_PATH] * 8)
+    requests = [Request([4 + place, EOS], 9) for place in range(9)]
+    found = sample(decoder, requests, [9] * 9, sampling(), rules([9] * 9))
+    lengths = [len(hypothesis.ids) for [hypothesis] in found]
+    assert {1, 2} < set(lengths)
+    assert decoder.n_rows == [9, 8, lengths.count(2)]
+
+
+def test_tokens_of_large_vocabularies_are_drawn_by_their_probability() -> None:
+    generator = torch.Generator().manual_seed(1)
+    probabilities = torch.rand(1, 1_000, generator=generator)
+    n = 4_000
+    numbers = (torch.arange(n) + 0.5) / n  # evenly spread, so that frequencies are exact up to rounding
+    found = draw(probabilities.expand(n, -1), numbers).bincount(minlength=1_000)
+    expected = n * probabilities[0] / probabilities.sum()
+    assert float((found - expected).abs().max()) < 1.01
 
 
 def test_sampling_ends_where_every_token_has_probability_0() -> None:

@@ -40,6 +40,23 @@ def _options(
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="The seed of the samples.", rich_help_panel=SEARCH)
     ] = None,
+    beam_groups: Annotated[
+        int | None,
+        typer.Option(metavar="G", min=1, help="Divide the beams into G groups that differ.", rich_help_panel=SEARCH),
+    ] = None,
+    diversity: Annotated[
+        float | None, typer.Option(metavar="S", min=0, help="How much groups differ.", rich_help_panel=SEARCH)
+    ] = None,
+    mbr: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Of N candidates, take the one most similar to all.", rich_help_panel=SEARCH
+        ),
+    ] = None,
+    coverage_penalty: Annotated[
+        float | None,
+        typer.Option(metavar="BETA", min=0, help="Prefer translations of the whole source.", rich_help_panel=CONTROL),
+    ] = None,
     min_length: Annotated[
         int | None,
         typer.Option(

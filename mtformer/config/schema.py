@@ -398,8 +398,8 @@ class SearchConfig(Section):
     def updated(self, **changes: float | None) -> "SearchOptions":
         """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 
-        Without ``beam_size`` among them, the beam is made to fit: it widens to ``n_best`` or ``mbr`` hypotheses and to
-        a multiple of ``beam_groups``, and is 1 with ``sample``.
+        Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
+        or ``mbr`` hypotheses, and to a multiple of ``beam_groups``.
 
         Raises:
             UserError: an option does not exist, its value is not allowed, or it does not go with another.
@@ -423,6 +423,14 @@ class SearchOptions(SearchConfig):
 
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
     """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
+    beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
+    """Diverse beam search (Vijayakumar et al. 2018): the number of groups that the beams are divided into."""
+    diversity: float = Field(default=0.5, ge=0, le=100)
+    """Diverse beam search: what a token costs for each beam of another group that has taken it at the same step."""
+    mbr: int = Field(default=0, ge=0, le=_MAX_SAMPLES)
+    """Minimum Bayes risk: choose among this many candidates, the best ones or samples, the one most similar to all."""
+    coverage_penalty: float = Field(default=0.0, ge=0, le=100)
+    """Beta of Wu et al. 2016: rank the `beam_size` best hypotheses also by how much of the source they attend to."""
     min_length: int = Field(default=0, ge=0, le=10_000)
     """The minimum length of a translation in tokens; its maximum length takes precedence."""
     max_length: int | None = Field(default=None, ge=1, le=10_000)
@@ -452,7 +460,12 @@ class SearchOptions(SearchConfig):
     @property
     def n_rows(self) -> int:
         """The number of hypotheses that a search works on side by side for each sentence."""
-        return self.n_best if self.sample else self.beam_size
+        return self.n_candidates if self.sample else self.beam_size
+
+    @property
+    def n_candidates(self) -> int:
+        """The number of hypotheses that a search must find for each sentence, to choose the ``n_best`` from."""
+        return self.mbr or (self.beam_size if self.coverage_penalty else self.n_best)
 
     @model_validator(mode="after")
     def _go_together(self) -> "SearchOptions":
@@ -471,8 +484,22 @@ def _contradictions(options: SearchOptions) -> Iterator[str]:
         for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
             if getattr(options, name) != type(options).model_fields[name].default:
                 yield f"{given[name]} needs sample, which draws tokens at random"
-        if options.n_best > options.beam_size:
-            yield f"{given['n_best']} is more than {given['beam_size']}"
+        for name in ("n_best", "mbr"):
+            if getattr(options, name) > options.beam_size:
+                yield f"{given[name]} is more than {given['beam_size']}"
+    if options.mbr and options.n_best > options.mbr:
+        yield f"{given['n_best']} is more than {given['mbr']}"
+    if options.beam_size % options.beam_groups:
+        yield f"{given['beam_groups']} does not divide {given['beam_size']}"
+    if options.diversity != type(options).model_fields["diversity"].default and options.beam_groups == 1:
+        yield f"{given['diversity']} needs beam_groups of 2 or more"
+    if options.coverage_penalty:
+        if options.sample:
+            yield f"{given['coverage_penalty']} does not go with sample: samples are not ranked"
+        elif options.beam_size == 1:
+            yield f"{given['coverage_penalty']} needs a beam_size of 2 or more: there is nothing to rank"
+        if options.mbr:
+            yield f"{given['coverage_penalty']} does not go with {given['mbr']}, which ranks in another way"
     if options.max_length is not None and options.min_length > options.max_length:
         yield f"{given['min_length']} is more than {given['max_length']}"
 
@@ -481,8 +508,11 @@ def _fitting_beam_size(options: dict[str, Any]) -> Any:
     """Return the beam size, changed to fit other options, whose values may be wrong."""
     if options.get("sample"):
         return 1
-    size, *others = (options.get(name, 1) for name in ("beam_size", "n_best"))
-    return min(_MAX_BEAM_SIZE, max([size, *(value for value in others if isinstance(value, int))]))
+    size = max(value for name in ("beam_size", "n_best", "mbr") if isinstance(value := options.get(name), int))
+    groups = options.get("beam_groups")
+    if isinstance(groups, int) and groups > 1:
+        size += -size % groups
+    return min(_MAX_BEAM_SIZE, size)
 
 
 class EvalConfig(Section):

@@ -64,7 +64,7 @@ class Cache:
             beams: (n', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
         """
         n_beams = beams.size(1)
-        if n_beams > 1 or self.n_beams > 1:
+        if n_beams > 1 or self.visible is not None:
             visible = self.visible
             if visible is None:
                 visible = beams.new_zeros(self.n_sentences, 1, self.n_places, dtype=self.memory[0].dtype)
@@ -122,13 +122,16 @@ class InferenceModel:
             x = layer(x, len(src), mask)
         return self.model.encoder_norm(x).unflatten(0, src.shape)
 
-    def start(self, src: Tensor, src_mask: Tensor) -> Cache:
-        """Encode source ids (n, S), given their mask, and prepare decoding with one beam."""
+    def start(self, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> Cache:
+        """Encode source ids (B, S), given their mask, and start ``n_copies`` sentences of each, with one beam."""
         memory = self.encode(src, src_mask)
         keys_and_values = [layer.cross_attention.project_memory(memory) for layer in self._decoder_layers]
-        shape = (len(src), _FIRST_PLACES, *keys_and_values[0].shape[2:])
+        if n_copies > 1:
+            keys_and_values = [tensor.repeat_interleave(n_copies, dim=0) for tensor in keys_and_values]
+            src_mask = src_mask.repeat_interleave(n_copies, dim=0)
+        shape = (len(src_mask), _FIRST_PLACES, *keys_and_values[0].shape[2:])
         places = [memory.new_empty(shape) for _ in self._decoder_layers]
-        return Cache(keys_and_values, places, _additive(src_mask), len(src))
+        return Cache(keys_and_values, places, _additive(src_mask), len(src_mask))
 
     def step(self, tokens: Tensor, cache: Cache) -> Tensor:
         """Decode one more position.

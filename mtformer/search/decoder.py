@@ -34,11 +34,14 @@ class Decoder(Protocol):
 class TransformerDecoder:
     """A :class:`Decoder` for the Transformer, with its key/value cache."""
 
-    def __init__(self, model: InferenceModel, src: Tensor, src_mask: Tensor) -> None:
-        """Encode the sources (B, S) once; every step then computes one position."""
+    def __init__(self, model: InferenceModel, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> None:
+        """Encode the sources (B, S) once; every step then computes one position.
+
+        The decoder has ``n_copies`` sentences in a row for each source.
+        """
         self.device = src.device
         self._model = model
-        self._cache = model.start(src, src_mask)
+        self._cache = model.start(src, src_mask, n_copies)
 
     def step(self, tokens: Tensor) -> Tensor:
         """Decode one position of all rows."""

@@ -43,7 +43,7 @@ class Engine(Protocol):
 
         Args:
             requests: the sentences.
-            options: how to search.
+            options: how to search; ranking (``mbr``, ``coverage_penalty``) is not the engine's part.
             on_batch: called with places in ``requests`` when they have been translated.
 
         Returns:

@@ -13,11 +13,13 @@ class Hypothesis(NamedTuple):
         ids: the tokens chosen, without BOS and EOS.
         token_log_probs: the model's log probability of each token given those before it, and of EOS at the end.
         penalty: what penalties such as that on repetition take from the log probability before hypotheses are ranked.
+        utility: the expected chrF, which ranks hypotheses instead with minimum Bayes risk.
     """
 
     ids: list[int]
     token_log_probs: list[float]
     penalty: float = 0.0
+    utility: float | None = None
 
     @property
     def log_prob(self) -> float:
@@ -25,7 +27,12 @@ class Hypothesis(NamedTuple):
         return sum(self.token_log_probs)
 
     def score(self, alpha: float) -> float:
-        """Return what hypotheses are ranked by: the log probability, less the penalty, over the length penalty."""
+        """Return what hypotheses are ranked by.
+
+        That is the utility, if there is one, or else the log probability, less the penalty, over the length penalty.
+        """
+        if self.utility is not None:
+            return self.utility
         return (self.log_prob - self.penalty) / length_penalty(len(self.token_log_probs), alpha)
 
 

@@ -1,10 +1,10 @@
 """Sampling: draw each token by its probability instead of choosing the best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from mtformer.config import SearchOptions
@@ -15,6 +15,8 @@ from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
+_BLOCK = 64  # tokens whose probabilities are summed first: summing is several times as fast as cumulative summing
+
 
 def sample(
     decoder: Decoder,
@@ -23,39 +25,50 @@ def sample(
     options: SearchOptions,
     processors: Sequence[Processor],
 ) -> list[list[Hypothesis]]:
-    """Draw K = ``options.n_best`` translations of each of B sentences, independently.
+    """Draw ``options.n_best`` translations of each of B sentences, independently.
 
     The random numbers of a sentence depend on the seed and on its source alone, so that its samples are the same in
-    any batch. The first samples of many are those of fewer.
+    any batch. The first samples of many are those of fewer. Each sample leaves the batch when it ends.
 
     Args:
-        decoder: at its start, with B sentences.
-        requests: the B sentences.
-        limits: the maximum length of each sentence's hypotheses in tokens, EOS not counted.
+        decoder: at its start, with N sentences: each of the B sentences ``options.n_best`` times in a row.
+        requests: the N sentences.
+        limits: the maximum length of each of their hypotheses in tokens, EOS not counted.
         options: the number of samples, and which tokens they are drawn from.
-        processors: applied to each step in order; they must enforce ``limits``.
+        processors: for the N sentences, applied to each step in order; they must enforce ``limits``.
 
     Returns:
-        For each sentence its samples, in the order of their numbers.
+        For each of the B sentences its samples, in the order of their numbers.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    found: list[list[Hypothesis]] = [[Hypothesis([], [])] * options.n_best for _ in requests]
-    uniforms = _uniforms(requests, limits, options).to(decoder.device)  # (B, K, L)
-    rows = _start(decoder, len(requests), options.n_best)
-    while len(rows.prefixes.sentences):
-        processed, own = next_log_probs(decoder, rows.prefixes, processors)
-        if (rows.unfinished & (processed.max(dim=2).values == float("-inf"))).any():
+    found: list[Hypothesis] = [Hypothesis([], [])] * len(requests)
+    uniforms = _uniforms(requests, limits, options).to(decoder.device)  # (N, L)
+    rows = torch.arange(len(requests), device=decoder.device)  # (n,): the samples that have not ended
+    ids = torch.full((len(requests), 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
+    token_log_probs = torch.empty(len(requests), 0, device=decoder.device)  # (n, t - 1)
+    penalties = torch.zeros(len(requests), device=decoder.device)  # (n,)
+    while len(rows):
+        prefixes = Prefixes(ids, rows)
+        processed, own = (values[:, 0] for values in next_log_probs(decoder, prefixes, processors))  # (n, V)
+        probabilities = token_probabilities(processed, options)
+        if probabilities[:, 0].isnan().any():  # every token has probability 0
             raise MtformerError(NO_HYPOTHESIS)
-        noise = uniforms[rows.prefixes.sentences[:, None], rows.numbers, rows.prefixes.length]  # (n, K)
-        tokens = draw(token_probabilities(processed, options), noise)
-        rows = _extended(rows, tokens, processed, own)
-        ended = rows.unfinished & (tokens == EOS_ID)
-        if ended.any():
-            _collect(rows, ended, found)
-            rows = _without(decoder, rows, ended)
-    return found
+        tokens = draw(probabilities, uniforms[rows, prefixes.length])[:, None]  # (n, 1)
+        chosen = own.gather(1, tokens)
+        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
+        token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
+        penalties = penalties + (chosen - processed.gather(1, tokens))[:, 0]
+        is_eos = tokens[:, 0] == EOS_ID
+        if is_eos.any():
+            columns = (rows, ids[:, 0, 1:-1], token_log_probs, penalties)
+            for row, *hypothesis in zip(*(column[is_eos].tolist() for column in columns), strict=True):
+                found[row] = Hypothesis(*hypothesis)
+            kept = (~is_eos).nonzero()[:, 0]
+            rows, ids, token_log_probs, penalties = rows[kept], ids[kept], token_log_probs[kept], penalties[kept]
+            decoder.select(kept, torch.zeros_like(kept)[:, None])
+    return [found[start : start + options.n_best] for start in range(0, len(found), options.n_best)]
 
 
 def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
@@ -65,7 +78,8 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     ``epsilon`` (Hewitt et al. 2022, section 3.2) each remove tokens, of which the likeliest always stays. Tokens as
     likely as the last one that stays do, too.
     """
-    probabilities = (log_probs / options.temperature).softmax(dim=-1)
+    logits = log_probs if options.temperature == 1 else log_probs / options.temperature
+    probabilities = logits.softmax(dim=-1)
     if 0 < options.top_k < probabilities.size(-1):
         last = probabilities.topk(options.top_k).values[..., -1:]
         probabilities = probabilities.masked_fill(probabilities < last, 0.0)
@@ -82,86 +96,28 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
 
 
 def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """Return tokens (n, K) drawn with probabilities (n, K, V), not normalized, by numbers (n, K) between 0 and 1."""
-    totals = probabilities.cumsum(dim=-1)
-    end = totals[..., -1:]
-    places = torch.minimum(uniforms[..., None] * end, end.nextafter(torch.zeros_like(end)))  # below the end: rounding
-    return torch.searchsorted(totals, places, right=True)[..., 0]
+    """Return tokens (n,) drawn with probabilities (n, V), not normalized, by numbers (n,) between 0 and 1."""
+    blocks = F.pad(probabilities, (0, -probabilities.size(-1) % _BLOCK)).unflatten(-1, (-1, _BLOCK))  # (n, V/b, b)
+    sums = blocks.sum(dim=-1)  # (n, V/b)
+    block, rest = _find(sums, uniforms[:, None] * sums.sum(dim=-1, keepdim=True))  # (n, 1)
+    inside, _ = _find(blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0], rest)
+    return (block * _BLOCK + inside)[:, 0]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The samples of the n sentences that have not ended, and K the most that one of them has.
-
-    Attributes:
-        prefixes: what has been drawn.
-        numbers: (n, K) the number of each sample among those of its sentence.
-        unfinished: (n, K) whether the row is a sample; rows that are not fill up the sentences with fewer.
-        token_log_probs: (n, K, t - 1) the model's, of the tokens after BOS.
-        penalties: (n, K) what penalties have taken from their sum.
-    """
-
-    prefixes: Prefixes
-    numbers: Tensor
-    unfinished: Tensor
-    token_log_probs: Tensor
-    penalties: Tensor
-
-
-def _start(decoder: Decoder, n_sentences: int, k: int) -> _Rows:
-    """Begin K samples of each sentence."""
-    sentences = torch.arange(n_sentences, device=decoder.device)
-    decoder.select(sentences, sentences.new_zeros(n_sentences, k))
-    return _Rows(
-        Prefixes(sentences.new_full((n_sentences, k, 1), BOS_ID), sentences),
-        torch.arange(k, device=decoder.device).expand(n_sentences, k),
-        torch.ones(n_sentences, k, dtype=torch.bool, device=decoder.device),
-        torch.empty(n_sentences, k, 0, device=decoder.device),
-        torch.zeros(n_sentences, k, device=decoder.device),
-    )
-
-
-def _extended(rows: _Rows, tokens: Tensor, processed: Tensor, own: Tensor) -> _Rows:
-    """Append tokens (n, K), given their log probabilities (n, K, V) with and without penalties."""
-    chosen = own.gather(2, tokens[:, :, None])  # (n, K, 1)
-    return replace(
-        rows,
-        prefixes=Prefixes(torch.cat([rows.prefixes.ids, tokens[:, :, None]], dim=2), rows.prefixes.sentences),
-        token_log_probs=torch.cat([rows.token_log_probs, chosen], dim=2),
-        penalties=rows.penalties + (chosen - processed.gather(2, tokens[:, :, None]))[:, :, 0],
-    )
-
-
-def _collect(rows: _Rows, ended: Tensor, found: list[list[Hypothesis]]) -> None:
-    """Store the samples (n, K) that have ended under their numbers."""
-    sentences = rows.prefixes.sentences[:, None].expand_as(ended)
-    columns = sentences, rows.numbers, rows.prefixes.ids[:, :, 1:-1], rows.token_log_probs, rows.penalties
-    for sentence, number, *hypothesis in zip(*(column[ended].tolist() for column in columns), strict=True):
-        found[sentence][number] = Hypothesis(*hypothesis)
-
-
-def _without(decoder: Decoder, rows: _Rows, ended: Tensor) -> _Rows:
-    """Return the rows without the samples (n, K) that have ended, and without the sentences whose last one has."""
-    unfinished = rows.unfinished & ~ended
-    n_samples = unfinished.sum(dim=1)
-    kept = n_samples.nonzero()[:, 0]  # (n',)
-    order = unfinished[kept].byte().argsort(dim=1, descending=True, stable=True)  # the samples first
-    beams = order[:, : int(n_samples.max())]  # (n', K')
-    decoder.select(kept, beams)
-    at = (kept[:, None], beams)
-    return _Rows(
-        Prefixes(rows.prefixes.ids[at], rows.prefixes.sentences[kept]),
-        rows.numbers[at],
-        unfinished[at],
-        rows.token_log_probs[at],
-        rows.penalties[at],
-    )
+def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which of ``probabilities`` (n, m), laid end to end, ``places`` (n, 1) lie in, and how far inside."""
+    ends = probabilities.cumsum(dim=-1)
+    below = ends[..., -1:].nextafter(torch.zeros_like(places))  # rounding must not lead beyond the end
+    found = torch.searchsorted(ends, torch.minimum(places, below), right=True)
+    return found, (places - (ends - probabilities).gather(-1, found)).clamp(min=0)
 
 
 def _uniforms(requests: Sequence[Request], limits: Sequence[int], options: SearchOptions) -> Tensor:
-    """Return random numbers (B, K, L) between 0 and 1, one for each token of each sample."""
-    uniforms = np.zeros((len(requests), options.n_best, max(limits, default=0) + 1), dtype=np.float32)
-    for numbers, request, limit in zip(uniforms, requests, limits, strict=True):
-        generator = np.random.default_rng([options.seed, *request.src])
-        numbers[:, : limit + 1] = generator.random((options.n_best, limit + 1), dtype=np.float32)
+    """Return random numbers (N, L) between 0 and 1, one for each token of each sample."""
+    k = options.n_best
+    uniforms = np.zeros((len(requests), max(limits, default=0) + 1), dtype=np.float32)
+    for start in range(0, len(requests), k):
+        generator = np.random.default_rng([options.seed, *requests[start].src])
+        n_tokens = limits[start] + 1
+        uniforms[start : start + k, :n_tokens] = generator.random((k, n_tokens), dtype=np.float32)
     return torch.from_numpy(uniforms)

@@ -14,8 +14,10 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.attention import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.constrained import constrained_search, constrained_width
-from mtformer.search.decoder import TransformerDecoder
+from mtformer.search.decoder import Decoder, TransformerDecoder
+from mtformer.search.diverse import diverse_search
 from mtformer.search.engine import Request
+from mtformer.search.ensemble import EnsembleDecoder, mean_log_probs
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.observer import SearchObserver
@@ -29,13 +31,19 @@ _BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so th
 
 
 class TorchEngine:
-    """The Transformer, with torch."""
+    """The Transformer, with torch; or an ensemble of several, whose probabilities are averaged.
 
-    def __init__(self, model: Transformer) -> None:
-        """Wrap a model as it is, on the device that it is to run on; put it in evaluation mode before use."""
-        self.model = model
-        self._device = next(model.parameters()).device
-        self._inference = InferenceModel(model)
+    Attributes:
+        models: one or more, of one vocabulary.
+        model: the first of them.
+    """
+
+    def __init__(self, *models: Transformer) -> None:
+        """Wrap models as they are, on the device that they are to run on; put them in evaluation mode before use."""
+        self.models = models
+        self.model = models[0]
+        self._device = next(models[0].parameters()).device
+        self._inference = [InferenceModel(model) for model in models]
         self._recording = Lock()  # attention has one observer at a time
 
     def translate(
@@ -79,6 +87,11 @@ class TorchEngine:
         self, requests: Sequence[Request], options: SearchOptions, observer: SearchObserver | None
     ) -> list[list[Hypothesis]]:
         """Translate one batch."""
+        n_copies = options.n_best if options.sample else options.beam_groups
+        src = pad([request.src for request in requests]).to(self._device)  # (B, S)
+        decoders = [TransformerDecoder(model, src, src != PAD_ID, n_copies) for model in self._inference]
+        decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
+        requests = [request for request in requests for _ in range(n_copies)]
         processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
         if any(request.prefix for request in requests):
             processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
@@ -86,13 +99,13 @@ class TorchEngine:
         rooms = [constraint.max_tokens for constraint in constraints] or [0] * len(requests)
         limits = [max(request.limit, len(request.prefix) + room) for request, room in zip(requests, rooms, strict=True)]
         processors += [EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
-        src = pad([request.src for request in requests]).to(self._device)  # (B, S)
-        decoder = TransformerDecoder(self._inference, src, src != PAD_ID)
         if constraints:
             prefix_lengths = [len(request.prefix) for request in requests]
             return constrained_search(decoder, constraints, prefix_lengths, limits, options, processors, observer)
         if options.sample:
             return sample(decoder, requests, limits, options, processors)
+        if options.beam_groups > 1:
+            return diverse_search(decoder, limits, options, processors)
         if options.beam_size == 1:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)
@@ -105,14 +118,21 @@ class TorchEngine:
         for batch in fill_batches(sorted(range(len(sources)), key=lambda i: -lengths[i]), lengths, _SCORING_TOKENS):
             src = pad([sources[i] for i in batch]).to(self._device)  # (B, S)
             tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(self._device)  # (B, T)
-            for place, hidden in zip(batch, self.model(src, src != PAD_ID, tgt_in), strict=True):
+            hidden = [model(src, src != PAD_ID, tgt_in) for model in self.models]
+            for place, *rows in zip(batch, *hidden, strict=True):
                 tgt_out = torch.tensor([*targets[place], EOS_ID], device=self._device)
-                log_probs = self.model.project(hidden[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row
-                refuse_nan(log_probs)
-                scores[place] = log_probs.gather(1, tgt_out[:, None])[:, 0].tolist()
+                log_probs = [
+                    model.project(row[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row
+                    for model, row in zip(self.models, rows, strict=True)
+                ]
+                for one in log_probs:
+                    refuse_nan(one)
+                chosen = torch.stack([one.gather(1, tgt_out[:, None])[:, 0] for one in log_probs])  # (M, T)
+                scores[place] = mean_log_probs(chosen).tolist()
         return scores
 
     def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
-        """Align by cross-attention, one thread at a time; see :class:`Engine`."""
+        """Align by the cross-attention of all models, one thread at a time; see :class:`Engine`."""
         with self._recording:
-            return soft_alignments(self.model, sources, targets, all_heads(self.model))
+            found = [soft_alignments(model, sources, targets, all_heads(model)) for model in self.models]
+        return [np.mean(weights, axis=0) for weights in zip(*found, strict=True)]

@@ -1,0 +1,51 @@
+"""Minimum Bayes risk against a naive computation with sacreBLEU."""
+
+import sys
+from statistics import fmean
+from typing import Any
+
+import pytest
+from conftest import ENGLISH, Project
+from sacrebleu.metrics.chrf import CHRF
+
+from mtformer import Translator
+from mtformer.errors import UserError
+from mtformer.search.mbr import expected_chrf
+
+TEXTS = ["Das rote Haus.", "Das rote Haus.", "Das Haus ist rot!", "", "红色的房子", "a", "Ein rotes  Haus, das"]
+BUNDLE = "runs/config/model.safetensors"
+
+
+def naive(texts: list[str]) -> list[float]:
+    chrf = CHRF()
+    return [fmean(chrf.sentence_score(text, [other]).score for other in texts) for text in texts]
+
+
+def test_the_utility_is_the_mean_chrf_of_sacrebleu() -> None:
+    assert expected_chrf(TEXTS) == pytest.approx(naive(TEXTS), abs=1e-3)
+    assert expected_chrf(["one"]) == pytest.approx([100.0])
+
+
+@pytest.mark.parametrize("search", [{"beam_size": 6}, {"sample": True, "temperature": 2.0}])
+def test_translations_are_ranked_by_their_utility_among_the_candidates(
+    trained: Project, search: dict[str, Any]
+) -> None:
+    lines = [f"{english} sees" for english in ENGLISH]
+    bundle = trained.folder / BUNDLE
+    candidates = Translator.load(bundle, **search, n_best=6).translate(lines)
+    found = Translator.load(bundle, **search, mbr=6, n_best=3).translate(lines)
+    for of_line, translations in zip(candidates, found, strict=True):
+        texts = [one.text for one in of_line]
+        utilities = dict(zip(texts, naive(texts), strict=True))
+        ranks = sorted(utilities.values(), reverse=True)[:3]
+        assert [one.score for one in translations] == pytest.approx(ranks, abs=1e-3)
+        assert [one.score for one in translations] == pytest.approx([utilities[one.text] for one in translations])
+        assert all(one.log_prob < 0 for one in translations)
+        assert len({one.text for one in translations}) == len(translations)
+    assert [one[0].text for one in candidates] != [one[0].text for one in found]
+
+
+def test_without_fastchrf_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastchrf", None)
+    with pytest.raises(UserError, match=r"mbr needs the package fastchrf: pip install 'mtformer\[mbr\]'"):
+        expected_chrf(["one", "two"])
