@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from itertools import count, islice
+from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
 from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
+from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
 from mtformer.runs import find_model
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+OnDone = Callable[[Sequence[int]], object]
+
 
 class Translator:
     """A model that can be searched, with its tokenizer and search options.
@@ -41,6 +44,7 @@ class Translator:
         tgt_lang: the target language.
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
+        markup: whether tags, placeholders and the like are taken out before and put back afterwards.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Translator:
         tgt_lang: str,
         max_length: int,
         preparations: Sequence[Preparation] = (),
+        markup: bool = False,
     ) -> None:
         """Put the parts together; :meth:`load` does so for a trained model.
 
@@ -62,6 +67,7 @@ class Translator:
             tgt_lang: decides whether the parts of a split text are joined by a space.
             max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
             preparations: what happens to texts before the model sees them, in order.
+            markup: whether to take tags, placeholders and the like out before, and put them back afterwards.
         """
         self.engine = engine
         self.tokenizer = tokenizer
@@ -70,6 +76,7 @@ class Translator:
         self.tgt_lang = tgt_lang
         self.preparations = tuple(preparations)
         self.terms: Terms | None = None
+        self.markup = markup
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
@@ -121,6 +128,7 @@ class Translator:
             tgt_lang=header.tgt_lang,
             max_length=header.architecture.max_length,
             preparations=() if raw else standard_preparations(bundle.tokenizer, header.src_lang, header.tgt_lang),
+            markup=not raw,
         )
 
     def with_terms(self, terms: Terms) -> "Translator":
@@ -160,17 +168,8 @@ class Translator:
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
-        plans = [make_plan(text, self.preparations) for text in texts]
-        leaves = [list(plan.leaves()) for plan in plans]
-        is_first = [number == 0 for texts in leaves for number in range(len(texts))]  # a text counts with this leaf
         report = on_progress or (lambda n_texts: None)
-        report(sum(not texts for texts in leaves))
-        found = self._translate_leaves(
-            [text for texts in leaves for text in texts],
-            lambda places: report(sum(is_first[place] for place in places)),
-        )
-        rest = iter(found)
-        results = [plan.restored(rest) for plan in plans]
+        results = self._translate_marked(texts, lambda places: report(len(places)))
         for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
                 log.warning("line %d: %s", line, note)
@@ -241,28 +240,39 @@ class Translator:
             self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
         )
 
-    def _translate_leaves(
-        self, texts: Sequence[str], on_done: Callable[[Sequence[int]], object]
-    ) -> list[list[Translation]]:
-        """Translate texts that are prepared; ``on_done`` is called with places in ``texts``."""
+    def _translate_marked(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
+        """Translate texts that may have markup; ``on_done`` is called with places in ``texts``, as in all that follows.
+
+        A text is done when its first part is.
+        """
+        if not self.markup:
+            return self._translate_texts(texts, on_done)
+        lines = MarkedLines(texts)
+        unmarked = [text for texts in lines.texts_of for text in texts]
+        found = self._translate_texts(unmarked, _of_parts(list(map(len, lines.texts_of)), on_done))
+        return lines.put_back(found, self.align)
+
+    def _translate_texts(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
+        """Prepare texts and translate them."""
+        plans = [make_plan(text, self.preparations) for text in texts]
+        leaves = [list(plan.leaves()) for plan in plans]
+        found = self._translate_leaves(
+            [text for texts in leaves for text in texts], _of_parts(list(map(len, leaves)), on_done)
+        )
+        rest = iter(found)
+        return [plan.restored(rest) for plan in plans]
+
+    def _translate_leaves(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
+        """Translate texts that are prepared."""
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
-        on_done([place for place, parts in enumerate(parts_of) if not parts])
-        places = [place for place, parts in enumerate(parts_of) for _ in parts]  # of each request
-        is_first = [number == 0 for parts in parts_of for number in range(len(parts))]  # a text counts with this part
         terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
         requests = [
             self._request(part, terms)
             for parts, of_parts in zip(parts_of, terms_of, strict=True)
             for part, terms in zip(parts, of_parts, strict=True)
         ]
-        found = search(
-            self.engine,
-            requests,
-            self.options,
-            self.tokenizer.decode,
-            on_batch=lambda batch: on_done([places[i] for i in batch if is_first[i]]),
-        )
-        rest = iter(found)
+        on_batch = _of_parts(list(map(len, parts_of)), on_done)
+        rest = iter(search(self.engine, requests, self.options, self.tokenizer.decode, on_batch=on_batch))
         return [
             self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
         ]
@@ -314,3 +324,15 @@ class Translator:
             term for text, of_part in zip(texts, terms, strict=True) for term in self.terms.missing(of_part, text)
         ]
         return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]
+
+
+def _of_parts(sizes: Sequence[int], on_done: OnDone) -> OnDone:
+    """Return what to call with the places of parts, of which each whole has a number.
+
+    It calls ``on_done`` with the wholes whose first parts these are. Wholes without parts are done at once.
+    """
+    whole_of = {
+        end - size: whole for whole, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)) if size
+    }
+    on_done([whole for whole, size in enumerate(sizes) if not size])
+    return lambda places: on_done([whole_of[place] for place in places if place in whole_of])

@@ -1,0 +1,78 @@
+"""A line with markup: what of it is translated, and how the translations go back between the marks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mtformer.pipeline.markup.projection import Projection, atoms_of
+from mtformer.pipeline.markup.scanner import Mark, Role, scan
+from mtformer.pipeline.markup.segment import Segment, make_segment
+from mtformer.pipeline.translation import Translation, joined
+from mtformer.text.spans import word_spans
+
+Links = Sequence[tuple[int, int]]  # pairs of a source word and a target word
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """A line with marks in it.
+
+    Attributes:
+        stretches: the line from left to right: segments to translate, and strings that stay as they are.
+    """
+
+    stretches: Sequence[Segment | str]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is translated: the text of each segment without its marks."""
+        return [stretch.text for stretch in self.stretches if isinstance(stretch, Segment)]
+
+    def put_back(self, translations: Sequence[Translation], links: Sequence[Links]) -> Translation:
+        """Return the translation of the line, with every mark of the line in it.
+
+        Args:
+            translations: one of each of :attr:`texts`.
+            links: which of their words come from which, for each of them.
+        """
+        rest = zip(translations, links, strict=True)
+        text = "".join(
+            stretch if isinstance(stretch, str) else _put_back(stretch, *next(rest)) for stretch in self.stretches
+        )
+        return replace(joined(translations, ""), text=text)
+
+
+def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
+    src = atoms_of(segment.text, word_spans(segment.text))
+    tgt = atoms_of(translation.text, word_spans(translation.text))
+    return Projection(src, tgt, links, translation.text).render(segment.nodes, escaped=segment.escaped)
+
+
+def take_out(text: str) -> MarkedText | None:
+    """Take the marks out of a line; None if it has none.
+
+    Tags, Markdown, placeholders, URLs, e-mail addresses and emoji are marks. Paragraphs, list items, cells and the like
+    are translated separately; all other marks stand inside of a sentence, which is translated as a whole.
+    """
+    marks = scan(text)
+    stretches = list(_stretches(text, marks))
+    segments = [stretch for stretch in stretches if isinstance(stretch, Segment)]
+    if not marks and not any(segment.escaped for segment in segments):
+        return None
+    return MarkedText(stretches)
+
+
+def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
+    """Cut the line at its breaks, and leave out the spaces beside them."""
+    start, inside = 0, list[Mark]()
+    for mark in [*marks, Mark(len(text), len(text), Role.BREAK)]:
+        if mark.role is not Role.BREAK:
+            inside.append(mark)
+            continue
+        stretch = text[start : mark.start]
+        left, right = start + len(stretch) - len(stretch.lstrip()), start + len(stretch.rstrip())
+        segment = make_segment(text[left:right], [mark.moved(-left) for mark in inside])
+        if any(character.isalpha() for character in segment.text):
+            yield from (text[start:left], segment, text[right : mark.end])
+        else:
+            yield text[start : mark.end]
+        start, inside = mark.end, []

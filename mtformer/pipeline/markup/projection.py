@@ -1,0 +1,239 @@
+"""Put the marks of a segment into its translation, where the words stand that translate the words beside them."""
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from mtformer.pipeline.markup.segment import Node
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A word, or the punctuation beside one.
+
+    Attributes:
+        text: the word or the punctuation.
+        start: where it starts in its text, in characters.
+        word: which of the words of the text it belongs to.
+        is_word: whether it is no punctuation.
+    """
+
+    text: str
+    start: int
+    word: int
+    is_word: bool
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+
+@dataclass
+class _Chunk:
+    """Something written.
+
+    Attributes:
+        text: what.
+        spaced: whether a space separates it from what stands before it.
+        is_mark: whether it is a mark without words inside.
+    """
+
+    text: str
+    spaced: bool
+    is_mark: bool = False
+
+
+@dataclass
+class _Place:
+    """Where a mark goes: around the atoms from ``start`` to before ``end`` of the target.
+
+    Attributes:
+        start: the first atom inside.
+        end: the atom after the last.
+        number: the mark's place among its siblings in the source.
+        node: the mark.
+    """
+
+    start: int
+    end: int
+    number: int
+    node: Node
+
+
+_PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]+")
+_NO_SPACE_AFTER = tuple("([{（「『“‘«")
+_NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
+
+
+def atoms_of(text: str, words: Sequence[tuple[int, int]]) -> list[Atom]:
+    """Separate the ``words`` of ``text``, given by where they start and end, from the punctuation beside them."""
+    return [
+        Atom(part[0], start + part.start(), number, part[0][0].isalnum())
+        for number, (start, end) in enumerate(words)
+        for part in _PARTS.finditer(text[start:end])
+    ]
+
+
+class Projection:
+    """The translation of a segment, into which marks are put."""
+
+    def __init__(
+        self, src: Sequence[Atom], tgt: Sequence[Atom], links: Iterable[tuple[int, int]], tgt_text: str
+    ) -> None:
+        """Take the atoms of both sides.
+
+        Args:
+            src: the source's.
+            tgt: the translation's.
+            links: pairs of a source word and the target word that translates it.
+            tgt_text: the translation.
+        """
+        self._src, self._tgt = src, tgt
+        self._spaced = [tgt_text[atom.start - 1 : atom.start].isspace() for atom in tgt]
+        src_words, tgt_words = _words(src), _words(tgt)
+        self._targets: dict[int, list[int]] = defaultdict(list)  # of each atom of the source
+        for s, t in links:
+            if s in src_words and t in tgt_words:
+                self._targets[src_words[s]].append(tgt_words[t])
+
+    def render(self, nodes: Sequence[Node], *, escaped: bool) -> str:
+        """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
+        self._escaped = escaped
+        chunks = self._render(nodes, 0, len(self._tgt))
+        return "".join(" " * (chunk.spaced and place > 0) + chunk.text for place, chunk in enumerate(chunks))
+
+    def _render(self, nodes: Sequence[Node], first: int, last: int) -> list[_Chunk]:
+        """Render the target's atoms from ``first`` to before ``last`` with the marks among them."""
+        chunks: list[_Chunk] = []
+        position = first
+        for place in self._places(nodes, first, last):
+            self._write_atoms(chunks, position, place.start)
+            node, position = place.node, place.end
+            inner = self._render(node.children, place.start, place.end)
+            if node.closing is not None and inner:
+                inner[0].spaced = self._is_spaced(chunks, inner[0].text, inner[0].spaced)
+                inner[0].text = node.opening + inner[0].text
+                inner[-1].text += node.closing
+                chunks += inner
+            elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
+                spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
+                chunks.append(_Chunk(node.opening + (node.closing or ""), spaced, is_mark=True))
+        self._write_atoms(chunks, position, last)
+        return chunks
+
+    def _write_atoms(self, chunks: list[_Chunk], first: int, last: int) -> None:
+        for place in range(first, last):
+            text = self._tgt[place].text
+            spaced = self._is_spaced(chunks, text, self._spaced[place])
+            chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, spaced))
+
+    def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
+        """Return whether a space goes before ``text`` of the translation, which had one or not where no mark was."""
+        if chunks and chunks[-1].is_mark:
+            return not text.startswith(_NO_SPACE_BEFORE)
+        return otherwise
+
+    def _places(self, nodes: Sequence[Node], first: int, last: int) -> list[_Place]:
+        """Return where marks go, from left to right: inside of the range, and in or beside each other."""
+        pairs: list[_Place] = []
+        singles: list[_Place] = []
+        for number, node in enumerate(nodes):
+            start, end = self._range(node, first, last)
+            (pairs if end > start else singles).append(_Place(start, end, number, node))
+        pairs.sort(key=lambda place: (place.start, place.number))
+        position = first
+        for pair in pairs:
+            pair.start = max(pair.start, position)
+            pair.end = position = max(pair.end, pair.start)
+        for single in singles:
+            for pair in pairs:
+                if pair.start < single.start < pair.end:
+                    single.start = single.end = pair.start if single.number < pair.number else pair.end
+        return sorted([*pairs, *singles], key=lambda place: (place.start, place.end, place.number))
+
+    def _range(self, node: Node, first: int, last: int) -> tuple[int, int]:
+        """Return the atoms of the target, from the first to before the second, that a node surrounds."""
+        inside = {i for i, atom in enumerate(self._src) if atom.start < node.end and atom.end > node.start}
+        if not any(self._src[i].is_word for i in inside):
+            place = min(max(self._boundary(node.start), first), last)
+            return place, place
+        linked = {t for i in inside for t in self._targets[i]}
+        others = {t for i in self._targets if i not in inside for t in self._targets[i]} - linked
+        if others.isdisjoint(range(first, last)):
+            start, end = first, last
+        else:
+            start, end = _best_range([(t in linked) - (t in others) for t in range(first, last)])
+            start, end = start + first, end + first
+        start, end = self._with_punctuation_of(self._src[min(inside)], self._src[max(inside)], start, end, first, last)
+        if start == end:  # nothing translates these words: the nearest word is better than none
+            place = self._boundary(node.start)
+            words = [i for i in range(first, last) if self._tgt[i].is_word]
+            start = min(words, key=lambda i: abs(i - place), default=first)
+            end = start + bool(words)
+        return start, end
+
+    def _with_punctuation_of(
+        self, src_first: Atom, src_last: Atom, start: int, end: int, first: int, last: int
+    ) -> tuple[int, int]:
+        """Move the ends of a range so that punctuation is inside of it if it is in the source."""
+        if src_first.is_word:
+            while start < end and not self._tgt[start].is_word:
+                start += 1
+        elif first < start and not self._tgt[start - 1].is_word:
+            start -= 1
+        if src_last.is_word:
+            while start < end and not self._tgt[end - 1].is_word:
+                end -= 1
+        elif end < last and not self._tgt[end].is_word:
+            end += 1
+        return start, end
+
+    def _boundary(self, position: int) -> int:
+        """Return before which atom of the target a mark goes that stands at ``position`` of the source."""
+        before = [i for i, atom in enumerate(self._src) if atom.end <= position]
+        after = [i for i, atom in enumerate(self._src) if atom.start >= position]
+        left = next((i for i in reversed(before) if self._src[i].is_word), None)
+        right = next((i for i in after if self._src[i].is_word), None)
+        if left is None:
+            return self._skip_punctuation(0, len(before))
+        if right is None:
+            end = len(self._tgt)
+            least = max(0, end - len(after))
+            while end > least and not self._tgt[end - 1].is_word:
+                end -= 1
+            return end
+        n_between = before[-1] - left  # punctuation between the word and the mark
+        lefts = [self._skip_punctuation(t + 1, n_between) for t in self._targets[left]]
+        rights = self._targets[right]
+        if lefts and rights:
+            return min(product(lefts, rights), key=lambda pair: abs(pair[0] - pair[1]))[0]
+        if lefts or rights:
+            return max(lefts) if lefts else min(rights)
+        return round(len(self._tgt) * len(before) / len(self._src))
+
+    def _skip_punctuation(self, place: int, most: int) -> int:
+        """Return the place after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
+        end = min(place + most, len(self._tgt))
+        return next((i for i in range(place, end) if self._tgt[i].is_word), end)
+
+
+def _words(atoms: Sequence[Atom]) -> dict[int, int]:
+    """Return the atom that is the word itself for each word of a text; punctuation alone is none."""
+    return {atom.word: place for place, atom in enumerate(atoms) if atom.is_word}
+
+
+def _best_range(scores: Sequence[int]) -> tuple[int, int]:
+    """Return start and end of the stretch with the largest sum, the shortest of several (Kadane's algorithm)."""
+    best, best_range = 0, (0, 0)
+    total, start = 0, 0
+    for place, score in enumerate(scores):
+        if total <= 0:
+            total, start = 0, place
+        total += score
+        if total > best:
+            best, best_range = total, (start, place + 1)
+    return best_range

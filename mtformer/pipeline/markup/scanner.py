@@ -1,0 +1,181 @@
+"""Find in a text what must come through a translation unchanged: tags, Markdown, placeholders, URLs, emoji."""
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+
+class Role(Enum):
+    """What a mark does to the text around it.
+
+    Attributes:
+        OPEN: begins a stretch of text that a CLOSE ends.
+        CLOSE: ends it.
+        POINT: stands beside words, like an image or an emoji.
+        WORD: stands for a word, like a placeholder; what is glued to it belongs to it.
+        BREAK: separates what is translated separately, like a paragraph's tag.
+    """
+
+    OPEN = "open"
+    CLOSE = "close"
+    POINT = "point"
+    WORD = "word"
+    BREAK = "break"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A stretch of a text that is not translated.
+
+    Attributes:
+        start: where it starts in the text, in characters.
+        end: where it ends.
+        role: what it does to the text around it.
+        name: what an OPEN and its CLOSE have in common.
+    """
+
+    start: int
+    end: int
+    role: Role
+    name: str = ""
+
+    def moved(self, distance: int) -> "Mark":
+        """Return the same mark in a text that starts elsewhere."""
+        return replace(self, start=self.start + distance, end=self.end + distance)
+
+
+# Elements that separate sentences, whatever stands around them; all others stand inside of sentences.
+_BLOCKS = frozenset(
+    "address article aside blockquote body br button caption center col colgroup dd details dialog div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html input legend li link main menu meta nav ol "
+    "optgroup option p section select summary table tbody td textarea tfoot th thead title tr ul".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+
+ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML
+_ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
+_NOT_IN_URLS = r"\s<>\"\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
+_PICTOGRAPH = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
+    "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
+)
+_MODIFIERS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+_EMOJI = (
+    rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*"
+)
+
+# In order: of two that match at one place, the first wins.
+_PATTERNS = {
+    # Whole elements whose contents are no prose, comments and declarations.
+    "element": rf"<(?P<code>script|style|code|pre|kbd|samp|var|svg|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
+    "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
+    "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*){_ATTRIBUTES}\s*/?>",
+    "code_span": r"(?P<ticks>`+)[^`](?:.*?[^`])?(?P=ticks)(?!`)",
+    "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
+    "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
+    "url": rf"(?:\b(?:https?|ftp)://|\bwww\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
+    "email": r"\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)+\b",
+    "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|\{[^{}]*\})*\}",
+    "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
+    "percent": r"(?<![\w%])%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",
+    "variable": r"(?<![\w$])\$[A-Za-z_]\w*|(?<!\w)(?-i:__[A-Z][A-Z0-9_]*__)(?!\w)",
+    "shortcode": r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])",
+    "mention": r"(?<![\w@&/#])[@#][A-Za-z_]\w*",
+    "entity": rf"{ENTITY}",
+    "newline": r"(?:\\[nrt])+",
+    "emoji": rf"(?:{_EMOJI})+",
+    "emphasis": r"\*{1,3}|_{1,3}|~~",
+}
+_MARK = re.compile(
+    "|".join(f"(?P<k_{kind}>{pattern})" for kind, pattern in _PATTERNS.items()), re.DOTALL | re.IGNORECASE
+)
+_LINE_START = re.compile(r"\s*(?:(?:#{1,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
+_TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+
+
+def scan(text: str) -> list[Mark]:
+    """Return the marks of one line, in order and without overlaps."""
+    marks = list(_line_marks(text))
+    closing: list[tuple[int, int]] = []  # the second halves of links that have begun
+    position = marks[-1].end if marks and marks[-1].start == 0 else 0
+    while match := _MARK.search(text, position):
+        while closing and closing[-1][0] < match.end():  # a link's end comes before what follows
+            start, end = closing.pop()
+            if start >= position:
+                marks.append(Mark(start, end, Role.CLOSE, "link"))
+                position = end
+                break
+        else:
+            marks += _marks(text, match, closing)
+            position = match.end()
+    marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
+    return _without_overlaps(marks)
+
+
+def _line_marks(text: str) -> Iterator[Mark]:
+    """Yield what Markdown puts at the start of a line, and the bars of a table's row."""
+    if start := _LINE_START.match(text):
+        yield Mark(0, start.end(), Role.BREAK)
+    if _TABLE_ROW.fullmatch(text):
+        for bar in re.finditer(r"\s*\|\s*(?::?-+:?\s*(?=\|))?", text):
+            yield Mark(bar.start(), bar.end(), Role.BREAK)
+
+
+def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> Iterator[Mark]:
+    start, end = match.span()
+    kind = next(group[2:] for group, value in match.groupdict().items() if group.startswith("k_") and value is not None)
+    match kind:
+        case "tag":
+            yield _tag(match)
+        case "link":
+            closing.append(match.span("target"))
+            yield Mark(start, end, Role.OPEN, "link")
+        case "url":
+            while text[end - 1] == ")" and text.count(")", start, end) > text.count("(", start, end):
+                end -= 1  # it closes a bracket that stands around the URL
+            yield Mark(start, end, Role.WORD)
+        case "emphasis":
+            yield from _emphasis(text, start, end)
+        case "newline":
+            yield Mark(start, end, Role.BREAK)
+        case "entity":
+            character = html.unescape(match[0])
+            if not (character.isalnum() or character in "&<>\"'"):  # those are text
+                yield Mark(start, end, Role.POINT)
+        case "element" | "comment" | "emoji":
+            yield Mark(start, end, Role.POINT)
+        case _:
+            yield Mark(start, end, Role.WORD)
+
+
+def _tag(match: re.Match[str]) -> Mark:
+    name = match["name"].lower()
+    if name in _BLOCKS:
+        return Mark(*match.span(), Role.BREAK)
+    if match["slash"]:
+        return Mark(*match.span(), Role.CLOSE, name)
+    return Mark(*match.span(), Role.POINT if match[0].endswith("/>") or name in _VOID else Role.OPEN, name)
+
+
+def _emphasis(text: str, start: int, end: int) -> Iterator[Mark]:
+    """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone."""
+    before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
+    opens = not after.isspace() and (_is_word(after) or not _is_word(before))
+    closes = not before.isspace() and (_is_word(before) or not _is_word(after))
+    if opens != closes:
+        yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
+
+
+def _is_word(character: str) -> bool:
+    return not (character.isspace() or unicodedata.category(character)[0] in "PS")
+
+
+def _without_overlaps(marks: list[Mark]) -> list[Mark]:
+    kept: list[Mark] = []
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
+        if not kept or mark.start >= kept[-1].end:
+            kept.append(mark)
+    return kept

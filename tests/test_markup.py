@@ -1,0 +1,182 @@
+"""Markup and placeholders come through a translation, whatever the model makes of the words."""
+
+import random
+from copy import copy
+from pathlib import Path
+
+import pytest
+from conftest import Project
+from snippets import is_well_formed, marks_of, snippets
+
+from mtformer.pipeline import Translation
+from mtformer.pipeline.markup import Links, take_out
+from mtformer.pipeline.markup.scanner import scan
+from mtformer.text.spans import word_spans
+from mtformer.translator import Translator
+
+BUNDLE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+SNIPPETS = snippets()
+
+
+def put_back(text: str, *translated: tuple[str, Links]) -> str:
+    """Put the marks of ``text`` into translations of its segments."""
+    marked = take_out(text)
+    assert marked is not None
+    found = [Translation(translation, -1.0, -1.0) for translation, _ in translated]
+    return marked.put_back(found, [links for _, links in translated]).text
+
+
+def links(*pairs: str) -> Links:
+    return [(int(src), int(tgt)) for src, tgt in (pair.split("-") for pair in pairs)]
+
+
+def identity(text: str) -> tuple[str, Links]:
+    return text, [(i, i) for i in range(len(word_spans(text)))]
+
+
+def at_random(text: str, generator: random.Random) -> tuple[str, Links]:
+    """Translate into shuffled, lost and invented words, linked at random."""
+    words = [*text.split(), *("new" for _ in range(generator.randrange(3)))]
+    generator.shuffle(words)
+    chosen = words[: generator.randrange(len(words) + 1)]
+    n_src, n_tgt = len(text.split()), len(chosen)
+    pairs = [(generator.randrange(n_src), generator.randrange(n_tgt)) for _ in range(n_tgt)]
+    return " ".join(chosen), pairs
+
+
+def test_there_are_500_different_snippets() -> None:
+    assert len(set(SNIPPETS)) == 500
+
+
+@pytest.mark.parametrize("text", SNIPPETS)
+def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: str) -> None:
+    marked = take_out(text)
+    assert marked is not None
+    assert put_back(text, *map(identity, marked.texts)) == text
+    assert not any(set("<>{}`") & set(part) for part in marked.texts)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int) -> None:
+    generator = random.Random(seed)
+    for text in SNIPPETS:
+        marked = take_out(text)
+        assert marked is not None
+        found = put_back(text, *(at_random(part, generator) for part in marked.texts))
+        assert marks_of(found) == marks_of(text), (text, found)
+        assert is_well_formed(found) >= is_well_formed(text), (text, found)
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "pairs", "expected"),
+    [
+        ("Click <b>here</b>.", "Hier klicken.", "0-1 1-0", "<b>Hier</b> klicken."),
+        ("The <b>red house</b> is old.", "Das rote Haus ist alt.", "0-0 1-1 2-2 3-3 4-4",
+         "Das <b>rote Haus</b> ist alt."),
+        ("I <i>turned off</i> it.", "Ich habe es ausgeschaltet.", "0-0 1-3 2-3 3-2",
+         "Ich habe es <i>ausgeschaltet</i>."),
+        ("Dear {{name}}, thanks!", "Liebe, danke!", "0-0 1-1", "Liebe {{name}}, danke!"),
+        ("I saw %s yesterday.", "Ich habe gestern gesehen.", "0-0 1-1 1-3 2-2", "Ich habe %s gestern gesehen."),
+        ("See https://example.org.", "Siehe.", "0-0", "Siehe https://example.org."),
+        ("<b>A <i>small</i> dog</b> runs.", "Ein Hund, klein, rennt.", "0-0 1-2 2-1 3-3",
+         "<b>Ein Hund, <i>klein</i></b>, rennt."),
+        ("Use <b>this</b> &amp; that.", "Nimm dies & das.", "0-0 1-1 2-2 3-3", "Nimm <b>dies</b> &amp; das."),
+        ("Read [the **long** text](a.html) now.", "Lies jetzt den langen Text.", "0-0 1-2 2-3 3-4 4-1",
+         "Lies jetzt [den **langen** Text](a.html)."),
+        ("<b>Start of it", "Anfang davon", "0-0 1-1 2-1", "<b>Anfang davon"),
+        ("the end</b> of it", "das Ende davon", "0-0 1-1 2-2 3-2", "das Ende</b> davon"),
+        ("A <b></b>dog", "Ein Hund", "0-0 1-1", "Ein <b></b> Hund"),
+        ("{a} and {b}", "und", "0-0", "{a} und {b}"),
+    ],
+)  # fmt: skip
+def test_marks_follow_the_words_that_they_belong_to(text: str, translation: str, pairs: str, expected: str) -> None:
+    assert put_back(text, (translation, links(*pairs.split()))) == expected
+
+
+def test_spaces_separate_a_mark_from_words_in_any_language() -> None:
+    assert put_back("Hello {{name}}!", ("你好！", links("0-0", "0-1"))) == "你好 {{name}}！"
+    assert put_back("你好{{name}}！", ("Hello!", links("0-0", "1-0"))) == "Hello {{name}}!"
+    assert put_back("你好 <b>世界</b>！", ("Hello world!", links("0-0", "1-0", "2-1", "3-1"))) == "Hello <b>world</b>!"
+
+
+def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
+    marked = take_out("<ul><li>One <b>dog</b></li><li><code>x = 1</code> is <kbd>Ctrl</kbd></li><li>12</li></ul>")
+    assert marked is not None
+    assert marked.texts == ["One dog", "is"]
+    assert take_out("| a dog | 12 | two cats |") == take_out("| a dog | 12 | two cats |")
+    table = take_out("| a dog | 12 | two cats |")
+    assert table is not None and table.texts == ["a dog", "two cats"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A dog runs.",
+        "5 * 3 * 2",
+        "snake_case_name",
+        "x < y and y > z",
+        "100%sure of 5 %der",
+        "C# and F#",
+        "a - b",
+        "Mr. A",
+    ],
+)
+def test_plain_text_has_no_marks(text: str) -> None:
+    assert take_out(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("see (https://example.org/a_(b)), or", "https://example.org/a_(b)"),
+        ("see www.example.org/x?y=1&z=2.", "www.example.org/x?y=1&z=2"),
+        ("write to a.b+c@example.co.uk!", "a.b+c@example.co.uk"),
+        ("family 👨‍👩‍👧‍👦 here", "👨‍👩‍👧‍👦"),
+        ("flag 🇩🇪 here", "🇩🇪"),
+        ("key 1️⃣ here", "1️⃣"),
+        ("is %.2f long", "%.2f"),
+        ("is %(size)03d long", "%(size)03d"),
+        ("<img alt='a > b' src=x> is", "<img alt='a > b' src=x>"),
+        ("{% if x %} then", "{% if x %}"),
+        ("{n, plural, =0 {no dogs} other {# dogs}} run", "{n, plural, =0 {no dogs} other {# dogs}}"),
+    ],
+)
+def test_marks_are_found_whole(text: str, mark: str) -> None:
+    [found] = scan(text)
+    assert text[found.start : found.end] == mark
+
+
+@pytest.mark.parametrize("opening", ["<", "[", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"])
+def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> None:
+    text = opening * 2_000
+    marked = take_out(text)
+    assert marked is None or put_back(text, *map(identity, marked.texts)) == text
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    """A model that has learned nothing: what it says has nothing to do with the text."""
+    return Translator.load(BUNDLE, beam_size=2, n_best=2)
+
+
+def test_a_model_keeps_the_marks_of_all_snippets_in_all_translations(translator: Translator) -> None:
+    done: list[int] = []
+    found = translator.translate(SNIPPETS, on_progress=done.append)
+    assert sum(done) == len(SNIPPETS)
+    for text, translations in zip(SNIPPETS, found, strict=True):
+        for translation in translations:
+            assert marks_of(translation.text) == marks_of(text)
+            assert is_well_formed(translation.text) >= is_well_formed(text)
+
+
+def test_text_without_marks_is_translated_as_without_markup(translator: Translator) -> None:
+    texts = ["Where is a small green bird?", "", "1 < 2 and 3 * 4 * 5"]
+    plain = copy(translator)
+    plain.markup = False
+    assert translator.translate(texts) == plain.translate(texts)
+
+
+def test_the_command_line_keeps_markup(project: Project) -> None:
+    text = "<p>Where is <b>the bird</b>?</p> {{name}}"
+    done = project.mtformer("translate", text, "--model", str(BUNDLE))
+    assert marks_of(done.stdout.strip()) == marks_of(text)
