@@ -387,3 +387,25 @@ eltit A
    sihT .god eht hsaW
 """
     )
+
+
+def test_two_processes_translate_a_share_each_and_report_failures(trained: Project, tmp_path: Path) -> None:
+    lines = [src.encode() for src, _ in sentence_pairs(9, seed=8)]
+    (tmp_path / "in.en").write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
+    output = tmp_path / "out.de"
+    command = ["translate", "--input", str(tmp_path / "in.en"), "--output", str(output), "--beam-size", "1"]
+    failed = trained.process(*command, "--nproc", "2")
+    assert failed.status == 2, failed.stderr
+    assert failed.stderr.count("in.en:8: byte 0xff") == 1
+    assert not output.exists()
+    done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
+    assert done.status == 0, done.stderr
+    assert "lines that are not UTF-8: 1" in done.stderr
+    assert trained.mtformer(*command[:-4], "--beam-size", "1", "--on-error", "copy").stdout == output.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"in.en", "out.de"}
+
+
+@pytest.mark.parametrize("arguments", [["--input", "test.en"], ["--output", "out.txt"], []])
+def test_several_processes_need_files(trained: Project, arguments: list[str]) -> None:
+    result = trained.mtformer("translate", *arguments, "--nproc", "2")
+    assert (result.status, "several processes need --input and --output" in result.stderr) == (2, True), result.stderr

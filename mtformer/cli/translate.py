@@ -1,7 +1,7 @@
 """``mtformer translate``."""
 
 import logging
-import os.path
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NOT_COMPARED = ("text", "model", "input", "output", "resume")  # with what an unfinished output was begun with
+_NOT_COMPARED = ("text", "model", "input", "output", "resume", "nproc")  # with what an unfinished output was begun with
 
 
 @takes_search_options
@@ -88,6 +88,10 @@ def translate(
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="Translate share I of N of the lines.", rich_help_panel=JOBS)
     ] = None,
+    nproc: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Translate a file in N processes, with torchrun.", rich_help_panel=JOBS),
+    ] = 1,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
     from mtformer.jobs.job import Job, run
@@ -107,7 +111,22 @@ def translate(
         return Translator.load(bundle, device, terms=glossary, raw=raw, n_best=n_best, **search)
 
     options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
-    run(Job(source, bundle, output or Path("-"), format, n_best or 1, resume=resume, options=options), load)
+    job = Job(
+        source,
+        bundle,
+        output or Path("-"),
+        format,
+        n_best or 1,
+        resume=resume,
+        n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
+        options=options,
+    )
+    if nproc > 1:
+        from mtformer.training.launch import launch
+
+        job.check()
+        launch(nproc, device)
+    run(job, load)
 
 
 def _read_terms(terms: Path, source: "Source", output: Path | None) -> "Glossary":

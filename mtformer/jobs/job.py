@@ -39,6 +39,7 @@ class Job:
         format: how translations are printed.
         n_best: how many translations of each line are printed.
         resume: whether to continue an unfinished output.
+        n_processes: how many processes translate a share each; more than one are started by torchrun.
         options: what else the translations depend on, by name; an unfinished output must have been begun with the same.
     """
 
@@ -48,6 +49,7 @@ class Job:
     format: Format = Format.text
     n_best: int = 1
     resume: bool = False
+    n_processes: int = 1
     options: Mapping[str, object] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -56,10 +58,14 @@ class Job:
         Raises:
             UserError: the options contradict each other, or the output is the input or the model.
         """
-        is_file = self.source.text is None and is_regular_input(self.source.path)
+        is_file = self.source.text is None and str(self.source.path) != "-" and is_regular_input(self.source.path)
         require_distinct(self.output, [self.model, *([self.source.path] if self.source.text is None else [])])
         if self.source.shard is not None and not is_file:
             raise UserError("--shard needs --input with a file: its lines are counted first")
+        if self.n_processes > 1 and self.source.shard is not None:
+            raise UserError("--shard does not work with several processes: each of them translates a share")
+        if self.n_processes > 1 and not (is_file and is_regular_output(self.output)):
+            raise UserError("several processes need --input and --output with files")
         if self.resume and not is_regular_output(self.output):
             raise UserError("--resume needs --output with a file, which it continues")
         if self.source.is_document and self.n_best > 1 and self.format is Format.text:
@@ -90,7 +96,7 @@ class Stream:
 
 
 def run(job: Job, load: Callable[[], "Translator"]) -> None:
-    """Translate line by line, or paragraph by paragraph.
+    """Translate line by line, or paragraph by paragraph; under torchrun, a share of them.
 
     Args:
         job: what is translated.
@@ -102,16 +108,25 @@ def run(job: Job, load: Callable[[], "Translator"]) -> None:
         MtformerError: the output cannot be written, or the model predicts NaN.
     """
     job.check()
-    if is_regular_output(job.output):
-        # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
-        options = {name: value for name, value in job.options.items() if value is not OnError.stop}
-        file = PartialFile(job.output, described(options, job.model))
+    if job.n_processes > 1:
+        from mtformer.jobs.ranks import run_on_ranks  # torch comes with it
+
+        run_on_ranks(job, load)
+    elif is_regular_output(job.output):
+        file = partial_file(job)
         with file.opened(resume=job.resume):
             translate_to(file, job, load)
         file.finish()
     else:
         with open_output(job.output) as stream:
             translate_to(Stream(stream), job, load)
+
+
+def partial_file(job: Job) -> PartialFile:
+    """Return the output of a job that writes a file."""
+    # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
+    options = {name: value for name, value in job.options.items() if value is not OnError.stop}
+    return PartialFile(job.output, described(options, job.model))
 
 
 def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> None:

@@ -84,6 +84,8 @@ class PartialFile:
                 else:
                     self.discard()
                 raise
+            if not self.done.n_units:
+                self._add("")
 
     def write(self, text: str, n_units: int, digest: str) -> None:
         """Add the translations of a window, and wait until they are on disk.
@@ -96,17 +98,20 @@ class PartialFile:
         Raises:
             MtformerError: they cannot be written.
         """
-        raw = text.encode()
-        if self._path.suffix == ".gz":
-            raw = gzip.compress(raw, mtime=0)
+        n_bytes = self.done.n_bytes + self._add(text)
+        self.done = Done(self.done.settings, self.done.n_units + n_units, n_bytes, digest)
+        write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
+
+    def _add(self, text: str) -> int:
+        """Write text, and return how many bytes it takes."""
+        raw = gzip.compress(text.encode(), mtime=0) if self._path.suffix == ".gz" else text.encode()
         try:
             self._file.write(raw)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
             raise MtformerError(f"cannot write {self._path}: {error.strerror}") from error
-        self.done = Done(self.done.settings, self.done.n_units + n_units, self.done.n_bytes + len(raw), digest)
-        write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
+        return len(raw)
 
     def finish(self) -> None:
         """Give the file its own name.
@@ -115,8 +120,6 @@ class PartialFile:
             MtformerError: this is not possible.
         """
         try:
-            if self._path.suffix == ".gz" and not self.part.stat().st_size:
-                self.part.write_bytes(gzip.compress(b"", mtime=0))
             if self._target.exists():
                 shutil.copymode(self._target, self.part)
             sync(self.part)
