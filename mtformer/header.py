@@ -1,10 +1,10 @@
 """What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mtformer.config import ModelConfig, ResolvedConfig
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -115,6 +115,22 @@ class SearchDefaults(_Part):
     batch_tokens: int = Field(ge=1, le=2**16)
 
 
+class AlignmentHead(_Part):
+    """A head of the decoder's attention to the source that aligns translations.
+
+    Attributes:
+        layer: of the decoder, from 0.
+        head: from 0.
+        reading: whether a token is aligned by the step that reads it, which follows the one that predicts it. In some
+            heads only the former looks for the token (Chen et al. 2020, "Accurate Word Alignment Induction from Neural
+            Machine Translation").
+    """
+
+    layer: int = Field(ge=0)
+    head: int = Field(ge=0)
+    reading: bool
+
+
 class Header(_Part):
     """What a bundle says about its model.
 
@@ -127,6 +143,7 @@ class Header(_Part):
         search: search settings.
         scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
         bleu_tokenize: sacreBLEU's tokenization for the model's BLEU scores; ``auto`` goes by the target language.
+        alignment_heads: whose mean aligns translations with their sources best; empty: not chosen.
         provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
             people to read; no code depends on its contents, and it names files without their folders.
     """
@@ -139,6 +156,7 @@ class Header(_Part):
     search: SearchDefaults
     scores: dict[str, float] = {}
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
+    alignment_heads: tuple[AlignmentHead, ...] = ()
     provenance: dict[str, Any] = {}
 
     @property
@@ -153,8 +171,21 @@ class Header(_Part):
             raise ValueError(f"they are {given}, not {_SPECIAL_IDS}")
         return given
 
+    @model_validator(mode="after")
+    def _has_the_heads(self) -> "Header":
+        n_layers, n_heads = self.architecture.n_decoder_layers, self.architecture.n_heads
+        if any(chosen.layer >= n_layers or chosen.head >= n_heads for chosen in self.alignment_heads):
+            raise ValueError("alignment_heads names a head that the model does not have")
+        return self
+
     @classmethod
-    def of(cls, config: ResolvedConfig, tokenizer: Tokenizer, scores: Mapping[str, float] | None = None) -> "Header":
+    def of(
+        cls,
+        config: ResolvedConfig,
+        tokenizer: Tokenizer,
+        scores: Mapping[str, float] | None = None,
+        alignment_heads: Sequence[AlignmentHead] = (),
+    ) -> "Header":
         """Describe the model that ``config`` and ``tokenizer`` determine."""
         model, data = config.model, config.data
         architecture = Architecture(
@@ -192,6 +223,7 @@ class Header(_Part):
             search=search,
             scores=dict(scores or {}),
             bleu_tokenize=config.eval.bleu_tokenize,
+            alignment_heads=tuple(alignment_heads),
             provenance=_without_folders(
                 config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
             ),

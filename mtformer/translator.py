@@ -122,7 +122,7 @@ class Translator:
 
         header = bundle.header
         return cls(
-            TorchEngine(bundle.model.to(pick_device(device))),
+            TorchEngine(bundle.model.to(pick_device(device)), header.alignment_heads),
             bundle.tokenizer,
             SearchConfig(**header.search.model_dump()).updated(**options),
             tgt_lang=header.tgt_lang,

@@ -19,6 +19,7 @@ from mtformer.config import Facts, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
+from mtformer.header import AlignmentHead
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.runs import RunFolder
@@ -301,6 +302,9 @@ class ScriptedValidator(Validator):
         self.weights.append([parameter.detach().clone() for parameter in model.parameters()])
         loss, bleu = next(self.scores)
         return Validation({"loss": loss, "bleu": bleu, "ter": 100 - bleu}, [])
+
+    def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
+        return []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Soft alignments: where the decoder looks in the source while it writes and reads a translation that is given."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mtformer.data.batches import fill_batches, pad
+from mtformer.header import AlignmentHead
 from mtformer.model.layers import DecoderLayer
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
@@ -17,27 +18,11 @@ from mtformer.text.tokenizer import BOS_ID, PAD_ID
 _BATCH_TOKENS = 4096
 
 
-class AlignmentHead(NamedTuple):
-    """A head of cross-attention that aligns.
-
-    Attributes:
-        layer: of the decoder, from 0.
-        head: from 0.
-        reading: whether a token is aligned by the step that reads it, which follows the one that predicts it. In some
-            heads only the former looks for the token (Chen et al. 2020, "Accurate Word Alignment Induction from Neural
-            Machine Translation").
-    """
-
-    layer: int
-    head: int
-    reading: bool
-
-
 def all_heads(model: Transformer) -> list[AlignmentHead]:
     """Return every head, each with the step that predicts."""
     layers = cast(Sequence[DecoderLayer], model.decoder_layers)  # nn.ModuleList does not know the type of its items
     return [
-        AlignmentHead(number, head, reading=False)
+        AlignmentHead(layer=number, head=head, reading=False)
         for number, layer in enumerate(layers)
         for head in range(layer.cross_attention.n_heads)
     ]

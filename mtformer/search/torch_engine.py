@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.data.batches import fill_batches, pad
+from mtformer.header import AlignmentHead
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
 from mtformer.search.attention import all_heads, soft_alignments
@@ -38,10 +39,17 @@ class TorchEngine:
         model: the first of them.
     """
 
-    def __init__(self, *models: Transformer) -> None:
-        """Wrap models as they are, on the device that they are to run on; put them in evaluation mode before use."""
+    def __init__(self, *models: Transformer, alignment_heads: Sequence[Sequence[AlignmentHead]] = ()) -> None:
+        """Wrap models as they are, on the device that they are to run on; put them in evaluation mode before use.
+
+        Args:
+            models: one or more.
+            alignment_heads: of each model the heads whose mean aligns; where there are none, all heads.
+        """
         self.models = models
         self.model = models[0]
+        chosen = alignment_heads or [()] * len(models)
+        self._alignment_heads = [heads or all_heads(model) for model, heads in zip(models, chosen, strict=True)]
         self._device = next(models[0].parameters()).device
         self._inference = [InferenceModel(model) for model in models]
         self._recording = Lock()  # attention has one observer at a time
@@ -134,5 +142,6 @@ class TorchEngine:
     def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
         """Align by the cross-attention of all models, one thread at a time; see :class:`Engine`."""
         with self._recording:
-            found = [soft_alignments(model, sources, targets, all_heads(model)) for model in self.models]
+            models = zip(self.models, self._alignment_heads, strict=True)
+            found = [soft_alignments(model, sources, targets, heads) for model, heads in models]
         return [np.mean(weights, axis=0) for weights in zip(*found, strict=True)]

@@ -350,7 +350,8 @@ class Trainer:
             is_best=better,
         )
         if better and self.ranks.is_first:
-            header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)})
+            heads = self.validator.alignment_heads(self.model)
+            header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)}, heads)
             save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
         if self.settings.report and self.ranks.is_first:
             refresh_report(self.folder)

@@ -14,7 +14,9 @@ from mtformer.data.corpus import encode_corpus
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.hardware import autocast
+from mtformer.header import AlignmentHead
 from mtformer.model.transformer import Transformer
+from mtformer.search.alignment_heads import choose_heads
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
@@ -23,6 +25,8 @@ from mtformer.training.ranks import ALONE, Ranks
 from mtformer.translator import Translator
 
 log = logging.getLogger(__name__)
+
+_ALIGNED_PAIRS = 1_000  # for choosing the heads that align
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,12 @@ class Validator:
             case "ter":
                 scores["ter"] = ter(hypotheses, references, self._config.data.tgt_lang).value
         return Validation(scores, samples)
+
+    def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
+        """Choose the heads that align the validation pairs best; see :func:`choose_heads`."""
+        places = range(min(len(self._corpus), _ALIGNED_PAIRS))
+        sources = [self._corpus.src[place].tolist() for place in places]
+        return choose_heads(model, sources, [self._corpus.tgt[place][:-1].tolist() for place in places])
 
     @torch.inference_mode()
     def _loss(self, model: Transformer, ranks: Ranks) -> float:

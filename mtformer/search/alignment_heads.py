@@ -1,0 +1,92 @@
+"""Choose the heads of cross-attention that align best, on text without known alignments."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mtformer.header import AlignmentHead
+from mtformer.model.transformer import Transformer
+from mtformer.search.attention import all_heads, cross_attention, of_head
+
+_MAX_TOKENS = 3_000  # of the target: more of them no longer change the choice
+_MAX_SOURCE = 60  # tokens of a source
+_LEAST_GAIN = 0.01  # nats
+
+
+def choose_heads(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[AlignmentHead]:
+    """Choose the heads whose mean attention links words most consistently.
+
+    The measure is the mutual information of the two tokens of a link, over all links from a target token to the source
+    token that it attends to most: it is high if a word's translations are always linked to it, and 0 if links are
+    arbitrary. Heads are added as long as it grows, each with the step that predicts a token or the one that reads it.
+
+    Args:
+        model: in evaluation mode.
+        sources: ids, EOS last.
+        targets: ids without EOS.
+
+    Returns:
+        At least one head.
+    """
+    src, tgt, weights, heads = _all_weights(model, *_sample(sources, targets))
+    chosen: list[int] = []
+    best, total = -_LEAST_GAIN, np.zeros_like(weights[0])
+    while len(chosen) < len(heads):
+        gains = {
+            place: _information(src, tgt, total + weights[place]) for place in range(len(heads)) if place not in chosen
+        }
+        place = max(gains, key=gains.__getitem__)
+        if gains[place] < best + _LEAST_GAIN:
+            break
+        best = gains[place]
+        total += weights[place]
+        chosen.append(place)
+    return [heads[place] for place in sorted(chosen)]
+
+
+def _sample(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+    """Return the first pairs of a usual length."""
+    chosen, n_tokens = [], 0
+    for src, tgt in zip(sources, targets, strict=True):
+        if 1 < len(src) <= _MAX_SOURCE and 0 < len(tgt) <= 2 * _MAX_SOURCE and n_tokens < _MAX_TOKENS:
+            chosen.append((src, tgt))
+            n_tokens += len(tgt)
+    return [src for src, _ in chosen], [tgt for _, tgt in chosen]
+
+
+def _all_weights(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], list[AlignmentHead]]:
+    """Return source tokens (N, S), target tokens (N,), weights (C, N, S) and the C candidates, for N target tokens."""
+    heads = [head.model_copy(update={"reading": reading}) for reading in (False, True) for head in all_heads(model)]
+    longest = max((len(src) for src in sources), default=1) - 1  # EOS says nothing about a word
+    src_parts = [np.empty((0, longest), np.int64)]
+    tgt_parts = [np.empty(0, np.int64)]
+    parts = [np.empty((len(heads), 0, longest), np.float32)]
+    for place, weights in cross_attention(model, sources, targets):
+        src, tgt = np.array(sources[place][:-1]), np.array(targets[place])
+        padding = (0, longest - len(src))
+        src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
+        tgt_parts.append(tgt)
+        rows = torch.stack([of_head(weights, head) for head in heads])[:, :, :-1].numpy()
+        parts.append(np.pad(rows, ((0, 0), (0, 0), padding)))
+    return np.concatenate(src_parts), np.concatenate(tgt_parts), np.concatenate(parts, axis=1), heads
+
+
+def _information(src: NDArray[np.int64], tgt: NDArray[np.int64], weights: NDArray[np.float32]) -> float:
+    """Return the mutual information in nats of target tokens (N,) and the source tokens with the most weight (N, S)."""
+    linked = np.take_along_axis(src, weights.argmax(axis=1)[:, None], axis=1)[:, 0]
+    both = linked * (tgt.max(initial=0) + 1) + tgt
+    return _entropy(linked) + _entropy(tgt) - _entropy(both)
+
+
+def _entropy(values: NDArray[np.int64]) -> float:
+    _, counts = np.unique(values, return_counts=True)
+    shares = counts / max(1, len(values))
+    return float(-(shares * np.log(shares)).sum())
