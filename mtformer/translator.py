@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ class Translator:
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
+        alignments: whether translations come with their alignments.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Translator:
         self.preparations = tuple(preparations)
         self.terms: Terms | None = None
         self.markup = markup
+        self.alignments = False
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
@@ -87,6 +90,7 @@ class Translator:
         *,
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
+        alignments: bool = False,
         **options: float | None,
     ) -> "Translator":
         """Load a trained model for translating.
@@ -96,6 +100,7 @@ class Translator:
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
+            alignments: whether translations come with their alignments.
             options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
@@ -106,6 +111,7 @@ class Translator:
 
         bundle = load_bundle(find_model(Path(path)))
         translator = cls.from_bundle(bundle, device, raw=raw, **options)
+        translator.alignments = alignments
         if terms is None:
             return translator
         glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
@@ -122,7 +128,7 @@ class Translator:
 
         header = bundle.header
         return cls(
-            TorchEngine(bundle.model.to(pick_device(device)), header.alignment_heads),
+            TorchEngine(bundle.model.to(pick_device(device)), alignment_heads=[header.alignment_heads]),
             bundle.tokenizer,
             SearchConfig(**header.search.model_dump()).updated(**options),
             tgt_lang=header.tgt_lang,
@@ -173,7 +179,7 @@ class Translator:
         for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
                 log.warning("line %d: %s", line, note)
-        return results
+        return self._with_alignments(texts, results) if self.alignments else results
 
     def stream(
         self, lines: Iterable[str], *, at_once: int = 1_000, on_progress: Callable[[int], object] | None = None
@@ -264,6 +270,16 @@ class Translator:
 
     def _translate_leaves(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
         """Translate texts that are prepared."""
+
+    def _with_alignments(self, texts: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
+        sources = [text for text, translations in zip(texts, results, strict=True) for _ in translations]
+        found = iter(self.align(sources, [translation.text for found in results for translation in found]))
+        return [[replace(translation, alignment=next(found)) for translation in result] for result in results]
+
+    def _translate_leaves(
+        self, texts: Sequence[str], on_done: Callable[[Sequence[int]], object]
+    ) -> list[list[Translation]]:
+        """Translate texts that are prepared; ``on_done`` is called with places in ``texts``."""
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
         terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
         requests = [

@@ -1,26 +1,33 @@
 """Alignments: from attention to links between words and parts of texts."""
 
+import json
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import ENGLISH, GERMAN, Project, sentence_pairs
 
-from mtformer.config import TokenizerConfig
+from mtformer.bundle import load_bundle, save_bundle
+from mtformer.config import ModelConfig, TokenizerConfig
 from mtformer.errors import UserError
+from mtformer.header import AlignmentHead
 from mtformer.model.tap import record_attention
+from mtformer.model.transformer import Transformer
 from mtformer.phrasebook import held_out
 from mtformer.phrasebook.alignments import concepts
 from mtformer.pipeline import Alignment
+from mtformer.search.alignment_heads import choose_heads
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.sources import SentencePair
 from mtformer.text.spans import word_spans
-from mtformer.text.tokenizer import BOS_ID, Tokenizer, normalize, train_tokenizer
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize, train_tokenizer
 from mtformer.translator import Translator
 
 
@@ -129,15 +136,19 @@ def test_a_word_that_attends_to_nothing_has_no_link() -> None:
     assert Alignment("", "ja", [], [(0, 2)], np.empty((1, 0), dtype=np.float32)).pharaoh() == ""
 
 
-def test_the_weights_are_those_of_the_models_attention(translator: Translator) -> None:
+def test_the_weights_are_those_of_the_models_attention(translator: Translator, trained: Project) -> None:
     assert isinstance(translator.engine, TorchEngine)
     src, tgt = translator.tokenizer.encode_src(["my old friend."])[0], [40, 50, 60]
     longer = translator.tokenizer.encode_src(["my old friend sees the red house."])[0]
     _, weights, nothing = translator.engine.align([longer, src, src], [[70] * 9, tgt, []])
     with record_attention(translator.engine.model) as recorded, torch.inference_mode():
         translator.engine.model(torch.tensor([src]), torch.ones(1, len(src)).bool(), torch.tensor([[BOS_ID, *tgt]]))
-    [expected] = recorded["decoder_layers.0.cross_attention"]
-    np.testing.assert_allclose(weights, expected[0, :, :-1].mean(dim=0).numpy(), atol=1e-5)
+    heads = load_bundle(trained.folder / "runs/config/model.safetensors").header.alignment_heads
+    [recorded_weights] = recorded["decoder_layers.0.cross_attention"]  # (1, H, T + 1, S) of the one layer
+    steps = [slice(1, None) if head.reading else slice(None, -1) for head in heads]
+    rows = [recorded_weights[0, head.head, step] for head, step in zip(heads, steps, strict=True)]
+    expected = torch.stack(rows).mean(dim=0)
+    np.testing.assert_allclose(weights, expected.numpy(), atol=1e-5)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
     assert nothing.shape == (0, len(src))
 
@@ -226,3 +237,78 @@ def test_the_parts_of_a_meaning_do_not_share_words(language: str) -> None:
         n_words += len(saying.en.split())
         n_found += sum(len(saying.en[slice(*concept.src)].split()) for concept in found)
     assert n_found > 0.5 * n_words  # the others are articles, auxiliaries and prepositions
+
+
+def test_translate_prints_alignments_in_every_format(trained: Project) -> None:
+    text = "the red house sees my old friend."
+    command = ("translate", "--model", "runs/config", "--alignments", "--device", "cpu", "--n-best", "2")
+    [first, second, _blank] = trained.mtformer(*command, text).stdout.splitlines()
+    translation, pharaoh = first.split(" ||| ")
+    assert translation == "das rote Haus sieht mein alter Freund."
+    links = [tuple(map(int, link.split("-"))) for link in pharaoh.split()]
+    assert [tgt for _, tgt in sorted(links, key=lambda link: link[1])] == list(range(7))
+    rows = [line.split("\t") for line in trained.mtformer(*command, "--format", "tsv", text).stdout.splitlines()]
+    assert [row[4] for row in rows] == [pharaoh, second.split(" ||| ")[1]]
+    found = json.loads(trained.mtformer(*command, "--format", "json", text).stdout)["translations"][0]["alignment"]
+    assert found == {
+        "src_words": text.split(),
+        "tgt_words": translation.split(),
+        "links": [list(link) for link in links],
+    }
+    plain = trained.mtformer(*(option for option in command if option != "--alignments"), text).stdout
+    assert plain.splitlines()[0] == translation
+
+
+def test_an_empty_line_and_an_empty_translation_have_no_links(trained: Project, translator: Translator) -> None:
+    result = trained.mtformer("translate", "--model", "runs/config", "--alignments", stdin="\n")
+    assert result.stdout == " ||| \n"
+    assert [found.pharaoh() for found in translator.align(["", "a", ""], ["", "", "b"])] == ["", "", ""]
+
+
+def test_training_chooses_heads_and_the_bundle_keeps_them(trained: Project, tmp_path: Path) -> None:
+    path = trained.folder / "runs/config/model.safetensors"
+    bundle = load_bundle(path)
+    heads = bundle.header.alignment_heads
+    assert heads
+    save_bundle(tmp_path / "again.safetensors", bundle)
+    assert load_bundle(tmp_path / "again.safetensors").header.alignment_heads == heads
+    missing = AlignmentHead(layer=1, head=0, reading=False)
+    header = bundle.header.model_copy(update={"alignment_heads": (missing,)})
+    save_bundle(tmp_path / "spoiled.safetensors", replace(bundle, header=header))
+    with pytest.raises(UserError, match="alignment_heads names a head that the model does not have"):
+        load_bundle(tmp_path / "spoiled.safetensors")
+
+
+def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: Tokenizer) -> None:
+    """Attention is written by hand: head (1, 0) of the step that reads a token looks at the same word, others not."""
+    rng = np.random.default_rng(1)
+    sources = [[*rng.integers(10, 40, 8).tolist(), EOS_ID] for _ in range(60)]
+    targets = [[token + 100 for token in src[:-1]] for src in sources]
+
+    def weights(place: int) -> torch.Tensor:
+        drawn = torch.from_numpy(rng.random((2, 2, 9, 9), dtype=np.float32))
+        drawn[1, 0, 1:] = torch.eye(9)[:8]
+        return drawn / drawn.sum(dim=-1, keepdim=True)
+
+    model = Transformer(
+        ModelConfig(d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2),
+        src_vocab_size=300,
+        tgt_vocab_size=300,
+        joint=True,
+        max_length=16,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "mtformer.search.alignment_heads.cross_attention",
+            lambda model, sources, targets: ((place, weights(place)) for place in range(len(sources))),
+        )
+        chosen = choose_heads(model, sources, targets)
+    assert chosen == [AlignmentHead(layer=1, head=0, reading=True)]
+
+
+def test_alignments_do_not_go_with_the_text_of_documents(trained: Project) -> None:
+    result = trained.mtformer(
+        "translate", "--model", "runs/config", "--alignments", "--document", stdin="a small dog\n"
+    )
+    assert (result.status, result.stdout) == (2, "")
+    assert "--alignments has no place in the text of --document: use --format tsv or json" in result.stderr

@@ -51,6 +51,9 @@ def translate(
     format: Annotated[
         Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.", rich_help_panel=IN_OUT)
     ] = Format.text,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="Add word alignments, as in 0-0 1-2.", rich_help_panel=IN_OUT)
+    ] = False,
     document: Annotated[
         bool,
         typer.Option(
@@ -100,6 +103,8 @@ def translate(
     from mtformer.runs import find_model
 
     _check_text(text, input)
+    if document and alignments and format is Format.text:
+        raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
     share = Shard.parse(shard) if shard is not None else None
     source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
     bundle = find_model(model)
@@ -108,7 +113,7 @@ def translate(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, terms=glossary, raw=raw, n_best=n_best, **search)
+        return Translator.load(bundle, device, terms=glossary, raw=raw, alignments=alignments, n_best=n_best, **search)
 
     options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
     job = Job(

@@ -16,20 +16,26 @@ def formatted(source: Paragraph, translations: Sequence[Translation], format: Fo
     """
     match format:
         case Format.text if n_best == 1:
-            return source.laid_out(translations[0].text) + "\n"
+            return source.laid_out(translations[0].text) + _pharaoh(translations[0], " ||| ") + "\n"
         case Format.text:
-            texts = [translation.text for translation in translations]
+            texts = [t.text + _pharaoh(t, " ||| ") for t in translations]
             return "".join(f"{text}\n" for text in [*texts, *[""] * (n_best + 1 - len(texts))])
         case Format.tsv:
-            rows = enumerate(translations, 1)
-            return "".join(f"{source.number}\t{rank}\t{t.score:.4f}\t{t.text}\n" for rank, t in rows)
+            rows = ((rank, f"{t.score:.4f}", t.text + _pharaoh(t, "\t")) for rank, t in enumerate(translations, 1))
+            return "".join(f"{source.number}\t{rank}\t{score}\t{text}\n" for rank, score, text in rows)
         case Format.json:
             found = [_json_object(translation) for translation in translations]
             values = {"line": source.number, "src": source.text, "translations": found}
             return json.dumps(values, ensure_ascii=False) + "\n"
 
 
+def _pharaoh(translation: Translation, before: str) -> str:
+    """Return the word alignment, if there is one."""
+    return "" if translation.alignment is None else before + translation.alignment.pharaoh()
+
+
 def _json_object(translation: Translation) -> dict[str, object]:
+    aligned = {} if translation.alignment is None else {"alignment": translation.alignment.to_dict()}
     return {
         "text": translation.text,
         "score": round(translation.score, 4),
@@ -38,4 +44,5 @@ def _json_object(translation: Translation) -> dict[str, object]:
         "token_log_probs": [round(log_prob, 4) for log_prob in translation.token_log_probs],
         "terms": [term._asdict() for term in translation.terms],
         "notes": translation.notes,
+        **aligned,
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,14 @@ class Alignment:
     def pharaoh(self) -> str:
         """Return :meth:`word_links` as in ``0-0 1-2``, the source's place first."""
         return " ".join(f"{src}-{tgt}" for src, tgt in self.word_links())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the words of both texts and :meth:`word_links`, for JSON."""
+        return {"src_words": _texts(self.src), "tgt_words": _texts(self.tgt), "links": self.word_links()}
+
+
+def _texts(text: str) -> list[str]:
+    return [text[start:end] for start, end in word_spans(text)]
 
 
 def _membership(text: str, spans: Sequence[Span], *, attached: bool) -> Weights:

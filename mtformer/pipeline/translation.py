@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mtformer.pipeline.alignment import Alignment
 from mtformer.text.glossary import Term
 
 
@@ -18,6 +19,7 @@ class Translation:
         token_log_probs: the log probability of each of ``tokens``.
         terms: the terms of the glossary that were found in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
+        alignment: which words come from which of the source; None unless it was asked for.
     """
 
     text: str
@@ -27,6 +29,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = ()
     terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
+    alignment: Alignment | None = None
 
 
 def joined(parts: Sequence[Translation], joiner: str) -> Translation:

@@ -1,0 +1,133 @@
+"""Measure word alignments against those of the phrasebook, which are known.
+
+The alignment error rate (Och and Ney 2003) of a phrasebook model from English is 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+for the links A that the model gives to the references of the split ``test``. S, the sure links, join the words of a
+noun, verb, adjective, name, time, number or pronoun that both sentences express once, if it is one word in one of them.
+P, the possible links, are S, those of the other such concepts, and all links between two words that belong to none,
+such as articles. So a link from a noun to an article counts as wrong.
+
+The heads are chosen on the split ``valid``, without known alignments.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import torch
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.errors import UserError
+from mtformer.header import AlignmentHead
+from mtformer.phrasebook import Saying, held_out
+from mtformer.phrasebook.alignments import concepts
+from mtformer.pipeline import Alignment
+from mtformer.runs import find_model
+from mtformer.search.alignment_heads import choose_heads
+from mtformer.search.attention import all_heads, cross_attention, of_head
+from mtformer.text.spans import Span, word_spans
+
+Links = set[tuple[int, int]]
+
+
+def known_links(saying: Saying, tgt_lang: str) -> tuple[Links, Links]:
+    """Return the sure and the possible links of a sentence's words."""
+    src, tgt = saying.en, saying.text(tgt_lang)
+    src_words, tgt_words = word_spans(src), word_spans(tgt)
+    sure: Links = set()
+    possible: Links = set()
+    for concept in concepts(saying, "en", tgt_lang):
+        in_src, in_tgt = _overlapping(src_words, concept.src), _overlapping(tgt_words, concept.tgt)
+        links = set(product(in_src, in_tgt))
+        possible |= links
+        sure |= links if min(len(in_src), len(in_tgt)) == 1 else set()
+    taken_src, taken_tgt = {s for s, _ in possible}, {t for _, t in possible}
+    for (s, src_word), (t, tgt_word) in product(enumerate(src_words), enumerate(tgt_words)):
+        is_mark = not _is_word(tgt[slice(*tgt_word)]) and not _is_word(src[src_word[1] - 1])  # a full stop, attached
+        if is_mark or (s not in taken_src and t not in taken_tgt):
+            possible.add((s, t))
+    return sure, possible
+
+
+def _overlapping(words: Sequence[Span], span: Span) -> list[int]:
+    return [place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0]]
+
+
+def _is_word(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def error_rate(found: Sequence[Links], known: Sequence[tuple[Links, Links]]) -> tuple[float, float, float]:
+    """Return the alignment error rate, precision |A ∩ P| / |A| and recall |A ∩ S| / |S|."""
+    n_links = sum(map(len, found))
+    n_sure = sum(len(sure) for sure, _ in known)
+    sure_found = sum(len(links & sure) for links, (sure, _) in zip(found, known, strict=True))
+    possible_found = sum(len(links & possible) for links, (_, possible) in zip(found, known, strict=True))
+    return 1 - (sure_found + possible_found) / (n_links + n_sure), possible_found / n_links, sure_found / n_sure
+
+
+class Measured:
+    """The attention of a model on the split ``test``."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        """Read the references by teacher forcing."""
+        tgt_lang, tokenizer = bundle.header.tgt_lang, bundle.tokenizer
+        sayings = held_out("test")
+        self.texts = [(saying.en, saying.text(tgt_lang)) for saying in sayings]
+        self.known = [known_links(saying, tgt_lang) for saying in sayings]
+        sources, targets = _encoded(bundle, self.texts)
+        self.weights = dict(cross_attention(bundle.model, sources, targets))
+        self.spans = [
+            (tokenizer.src_spans(src, src_ids[:-1]), tokenizer.tgt_spans(tgt, tgt_ids))
+            for (src, tgt), src_ids, tgt_ids in zip(self.texts, sources, targets, strict=True)
+        ]
+
+    def of(self, heads: Sequence[AlignmentHead]) -> tuple[float, float, float]:
+        """Return error rate, precision and recall of the mean of ``heads``."""
+        found = []
+        for place, (texts, spans) in enumerate(zip(self.texts, self.spans, strict=True)):
+            mean = torch.stack([of_head(self.weights[place], head) for head in heads]).mean(dim=0)
+            found.append(set(Alignment(*texts, *spans, mean[:, :-1].numpy()).word_links()))
+        return error_rate(found, self.known)
+
+
+def _encoded(bundle: Bundle, texts: Sequence[tuple[str, str]]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the ids of sources with EOS, and of targets without it."""
+    targets = bundle.tokenizer.encode_tgt([tgt for _, tgt in texts])
+    return bundle.tokenizer.encode_src([src for src, _ in texts]), [ids[:-1] for ids in targets]
+
+
+def main() -> None:
+    """Print the error rates of chosen heads, of others to compare with, and of the best head in hindsight."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
+    try:
+        bundle = load_bundle(find_model(parser.parse_args().run))
+    except UserError as error:
+        sys.exit(f"alignment_error_rate: {error}")
+    tgt_lang = bundle.header.tgt_lang
+    if bundle.header.src_lang != "en" or tgt_lang not in ("de", "zh"):
+        sys.exit("alignment_error_rate: use a model of the phrasebook from English to German or Chinese")
+    valid = [(saying.en, saying.text(tgt_lang)) for saying in held_out("valid")]
+    measured = Measured(bundle)
+    heads = all_heads(bundle.model)
+    layers = sorted({head.layer for head in heads})
+    candidates = [head.model_copy(update={"reading": reading}) for head in heads for reading in (False, True)]
+    rows = {"chosen": choose_heads(bundle.model, *_encoded(bundle, valid)), "mean of all heads": heads}
+    for layer in layers:
+        rows[f"mean of layer {layer + 1}"] = [head for head in heads if head.layer == layer]
+    rows["best head in hindsight"] = [min(candidates, key=lambda head: measured.of([head])[0])]
+    print(f"{'heads':<24} {'AER':>6} {'precision':>10} {'recall':>7}")
+    for name, chosen in rows.items():
+        aer, precision, recall = measured.of(chosen)
+        print(f"{name:<24} {aer:>6.1%} {precision:>10.1%} {recall:>7.1%}  {_named(chosen)}")
+
+
+def _named(heads: Sequence[AlignmentHead]) -> str:
+    """Name heads as ``explain`` counts them, from 1; ``+`` marks the step that reads."""
+    return " ".join(f"{head.layer + 1}.{head.head + 1}{'+' * head.reading}" for head in heads)
+
+
+if __name__ == "__main__":
+    main()
