@@ -268,18 +268,13 @@ class Translator:
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
 
-    def _translate_leaves(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
-        """Translate texts that are prepared."""
-
     def _with_alignments(self, texts: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
         sources = [text for text, translations in zip(texts, results, strict=True) for _ in translations]
         found = iter(self.align(sources, [translation.text for found in results for translation in found]))
         return [[replace(translation, alignment=next(found)) for translation in result] for result in results]
 
-    def _translate_leaves(
-        self, texts: Sequence[str], on_done: Callable[[Sequence[int]], object]
-    ) -> list[list[Translation]]:
-        """Translate texts that are prepared; ``on_done`` is called with places in ``texts``."""
+    def _translate_leaves(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
+        """Translate texts that are prepared."""
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
         terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
         requests = [
