@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
+from mtformer.guard import FLAG, Guard, guarded
 from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
@@ -47,6 +48,7 @@ class Translator:
         terms: how terms are to be translated; None for no glossary.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
+        guard: finds problems of translations; None if they are not checked.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Translator:
         max_length: int,
         preparations: Sequence[Preparation] = (),
         markup: bool = False,
+        guard: Guard | None = None,
     ) -> None:
         """Put the parts together; :meth:`load` does so for a trained model.
 
@@ -70,6 +73,7 @@ class Translator:
             max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
             preparations: what happens to texts before the model sees them, in order.
             markup: whether to take tags, placeholders and the like out before, and put them back afterwards.
+            guard: finds problems of translations; None does not check them.
         """
         self.engine = engine
         self.tokenizer = tokenizer
@@ -80,6 +84,7 @@ class Translator:
         self.terms: Terms | None = None
         self.markup = markup
         self.alignments = False
+        self.guard = guard
         self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
@@ -135,6 +140,7 @@ class Translator:
             max_length=header.architecture.max_length,
             preparations=() if raw else standard_preparations(bundle.tokenizer, header.src_lang, header.tgt_lang),
             markup=not raw,
+            guard=None if raw else Guard(bundle.tokenizer, header.src_lang, header.tgt_lang),
         )
 
     def with_terms(self, terms: Terms) -> "Translator":
@@ -161,7 +167,8 @@ class Translator:
         """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
 
         A text without words has the empty text as its one translation. A text that is too long is split at sentence
-        ends or else at words, with a warning, and its parts' translations are joined.
+        ends or else at words, with a warning, and its parts' translations are joined. What the guard rejects is
+        translated again; what may still be wrong with it is in the notes of its translations.
 
         Args:
             texts: one line each.
@@ -178,7 +185,8 @@ class Translator:
         results = self._translate_marked(texts, lambda places: report(len(places)))
         for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
-                log.warning("line %d: %s", line, note)
+                if not note.startswith(FLAG):  # there may be many: jobs sum them up
+                    log.warning("line %d: %s", line, note)
         return self._with_alignments(texts, results) if self.alignments else results
 
     def stream(
@@ -262,9 +270,10 @@ class Translator:
         """Prepare texts and translate them."""
         plans = [make_plan(text, self.preparations) for text in texts]
         leaves = [list(plan.leaves()) for plan in plans]
-        found = self._translate_leaves(
-            [text for texts in leaves for text in texts], _of_parts(list(map(len, leaves)), on_done)
-        )
+        flat = [text for texts in leaves for text in texts]
+        found = self._translate_leaves(flat, self.options, _of_parts(list(map(len, leaves)), on_done))
+        if self.guard is not None:
+            found = guarded(self.guard, flat, found, self.options, self._translate_leaves)
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
 
@@ -273,17 +282,19 @@ class Translator:
         found = iter(self.align(sources, [translation.text for found in results for translation in found]))
         return [[replace(translation, alignment=next(found)) for translation in result] for result in results]
 
-    def _translate_leaves(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
+    def _translate_leaves(
+        self, texts: Sequence[str], options: SearchOptions, on_done: OnDone = lambda places: None
+    ) -> list[list[Translation]]:
         """Translate texts that are prepared."""
         parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
         terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
         requests = [
-            self._request(part, terms)
+            self._request(part, terms, options)
             for parts, of_parts in zip(parts_of, terms_of, strict=True)
             for part, terms in zip(parts, of_parts, strict=True)
         ]
         on_batch = _of_parts(list(map(len, parts_of)), on_done)
-        rest = iter(search(self.engine, requests, self.options, self.tokenizer.decode, on_batch=on_batch))
+        rest = iter(search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch))
         return [
             self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
         ]
@@ -295,9 +306,9 @@ class Translator:
         texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
         return [self.terms.find(part) for part in texts]
 
-    def _request(self, src: Sequence[int], terms: Sequence[Term]) -> Request:
+    def _request(self, src: Sequence[int], terms: Sequence[Term], options: SearchOptions) -> Request:
         constraint = self.terms.constraint(terms) if self.terms is not None else None
-        return Request(src, self.options.limit(len(src)), constraint=constraint)
+        return Request(src, options.limit(len(src)), constraint=constraint)
 
     def _split(self, ids: list[int]) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""

@@ -32,6 +32,7 @@ PACKAGES = (
     "export",
     "search",
     "pipeline",
+    "guard",
     "page",
     "explain",
     "translator",

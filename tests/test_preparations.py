@@ -133,8 +133,8 @@ def test_letters_without_a_known_form_stay_with_a_note() -> None:
     [
         ("A dog. 😀", "A dog."),
         ("😀😀 A dog", "A dog"),
-        ("A dog 👨\u200d👩\u200d👧 👍🏽.", "A dog"),
-        ("✨ A 😀 dog ☕!", "A 😀 dog"),
+        ("A dog 👨\u200d👩\u200d👧 👍🏽.", "A dog."),
+        ("✨ A 😀 dog ☕!", "A 😀 dog!"),
         ("A dog...", "A dog..."),
         ("😀", "😀"),
         ("(😀 A dog)", "(😀 A dog)"),
@@ -216,3 +216,12 @@ def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project)
     raw = trained.mtformer("translate", "--model", model, "--raw", stdin=text)
     assert len(raw.stdout.splitlines()) == 4
     assert "12" not in raw.stdout.splitlines()
+
+
+def test_each_nasty_line_gives_one_line(trained: Project) -> None:
+    texts = [text[:300] for _, text in SUITE if "\r" not in text]
+    model = trained.folder / "runs/config/model.safetensors"
+    result = trained.mtformer("translate", "--model", model, "--beam-size", "1", stdin="\n".join(texts) + "\n")
+    assert result.status == 0
+    assert len(result.stdout.split("\n")) == len(texts) + 1
+    assert "Traceback" not in result.stderr

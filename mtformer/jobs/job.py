@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from mtformer.errors import UserError
 from mtformer.files import require_distinct
+from mtformer.guard import FlagCounter
 from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.formats import formatted
 from mtformer.jobs.options import Format, OnError
@@ -132,7 +133,7 @@ def partial_file(job: Job) -> PartialFile:
 def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> None:
     """Translate what ``output`` does not contain yet; see :func:`run`."""
     source = _windows(job)
-    bad = _BadLines(job.source.on_error)
+    bad, flags = _BadLines(job.source.on_error), FlagCounter()
     digest = _skip_done(output.done, source, bad)
     translator = load()
     unit = "paragraphs" if job.source.is_document else "lines"
@@ -146,6 +147,7 @@ def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> 
                     numbers=[unit.number for unit in window],
                     on_progress=progress.advance,
                 )
+                flags.add((unit.number, best) for unit, (best, *_) in zip(window, found, strict=True))
                 printed = (
                     formatted(unit, bad.stand_in(unit) if unit.problem else translations, job.format, job.n_best)
                     for unit, translations in zip(window, found, strict=True)
@@ -153,6 +155,8 @@ def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> 
                 output.write("".join(printed), len(window), digest.hexdigest())
     finally:
         bad.report()
+        if summary := flags.summary():
+            log.warning(summary)
 
 
 class _BadLines:

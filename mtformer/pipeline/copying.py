@@ -1,7 +1,7 @@
 """Copying: what the model cannot translate is passed through."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mtformer.pipeline.preparation import Prepared
@@ -33,7 +33,7 @@ class CopyUnknown:
 class KeepEdges:
     """Takes emoji and other symbols that the model does not know from the start and the end, and puts them back.
 
-    A full stop after an emoji stays with it.
+    A full stop after a symbol ends the text that the model translates, and stays after the symbol.
     """
 
     def __init__(self, known: frozenset[str]) -> None:
@@ -44,20 +44,30 @@ class KeepEdges:
         """Prepare texts that start or end with an unknown symbol."""
         if text.isascii():
             return None
-        start = self._length_of_edge(text)
-        end = len(text) - self._length_of_edge(text[::-1])
-        if start >= end or (start == 0 and end == len(text)):
+        stripped = text.rstrip(_CLOSING)
+        mark = text[len(stripped) :]
+        start, end = self._length_of_edge(stripped), len(stripped) - self._length_of_edge(stripped[::-1])
+        if start >= end or (start == 0 and end == len(stripped)):
             return None
-        first, last = text[:start], text[end:]
-        return Prepared([text[start:end]], lambda parts: replace(parts[0], text=f"{first}{parts[0].text}{last}"))
+        first, last = text[:start], text[end : len(stripped)]
+        if not last:
+            return Prepared([text[start:]], lambda parts: replace(parts[0], text=first + parts[0].text))
+        if not mark:
+            return Prepared([text[start:end]], lambda parts: replace(parts[0], text=first + parts[0].text + last))
+
+        def restore(parts: Sequence[Translation]) -> Translation:
+            body = parts[0].text.rstrip(_CLOSING)
+            return replace(parts[0], text=first + body + last + (parts[0].text[len(body) :] or mark))
+
+        return Prepared([text[start:end] + mark], restore)
 
     def _length_of_edge(self, text: str) -> int:
-        """Return the length of the longest start, punctuation and spaces included, that ends in or after a symbol."""
+        """Return the length of the longest start, with the spaces after it, that consists of symbols and spaces."""
         length = 0
         for place, character in enumerate(text):
             if self._is_symbol(character):
                 length = place + 1
-            elif not (character.isspace() or character in _CLOSING):
+            elif not character.isspace():
                 break
         rest = text[length:]
         return length + len(rest) - len(rest.lstrip()) if length else 0

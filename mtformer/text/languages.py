@@ -9,6 +9,21 @@ _CHINESE = ("zh", "yue")
 
 
 _SCRIPTS = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7af", "th": "\u0e00-\u0e7f", "zh": "\u4e00-\u9fff"}
+_LATIN = "A-Za-zªº\u00c0-\u024f\u1e00-\u1eff"
+_LETTERS = {
+    _LATIN: "af ca cs cy da de en es et eu fi fr ga gl hr hu id is it lt lv mt nb nl nn no pl pt ro sk sl sq sv tr vi",
+    "\u0370-\u03ff\u1f00-\u1fff": "el",
+    "\u0400-\u052f": "be bg kk ky mk mn ru tg uk",
+    "\u0590-\u05ff": "he yi",
+    "\u0600-\u06ff\u0750-\u077f": "ar fa ps ug ur",
+    "\u0900-\u097f": "hi mr ne sa",
+    "\u0e00-\u0e7f": "th",
+    "\u10a0-\u10ff": "ka",
+    "\u0530-\u058f": "hy",
+    "\uac00-\ud7af\u1100-\u11ff\u4e00-\u9fff": "ko",
+    "\u3040-\u30ff\u3005\u4e00-\u9fff": "ja",
+    "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff": "zh yue",
+}
 UNDETERMINED = "und"  # ISO 639-2's code of a language that is not known
 
 
@@ -29,6 +44,12 @@ def language_of_script(text: str) -> str:
         if n_letters and len(re.findall(f"[{script}]", text)) > 0.1 * n_letters:
             return language
     return UNDETERMINED
+
+
+def letters_of(code: str) -> str | None:
+    """Return the letters that a language is written in, as a range for a regular expression; None if not known."""
+    language = base_language(code)
+    return next((letters for letters, codes in _LETTERS.items() if language in codes.split()), None)
 
 
 def base_language(code: str) -> str:

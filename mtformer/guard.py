@@ -1,0 +1,216 @@
+"""The guard: what may be wrong with a translation, seen from the two texts alone."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from mtformer.config import SearchOptions
+from mtformer.pipeline.translation import Translation
+from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.tokenizer import Tokenizer, on_one_line
+
+FLAG = "check: "  # starts the notes of translations that may be wrong
+
+_WIDEST_BEAM = 16  # of a second attempt
+_LINES_SHOWN = 5
+
+_LOOP, _EMPTY, _SHORT = "repeats itself", "empty", "too short"
+_MOST_PHRASE_WORDS = 8
+_REPEATS = 3  # of a phrase in a row
+_LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
+_LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
+_LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
+_DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
+_FEWEST_COPIED_WORDS = 4
+_LARGEST_SPELLED_OUT = 12  # numbers up to it may become words
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+")
+_MAY_HAVE_MARKS = re.compile(r"[@{%<$]|://|www\.")
+_MARK = re.compile(
+    r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}']"  # URLs
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail addresses
+    r"|\{\{[^{}]*\}\}|\$?\{[^{}\s]*\}|%(?:\d+\$|\(\w+\))?[sdif]\b"  # placeholders
+    r"|</?[A-Za-z][^<>]*>"  # tags
+)
+
+
+class Guard:
+    """Finds problems of translations: loops, lost numbers, other scripts and others. Cheap if there are none."""
+
+    def __init__(self, tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> None:
+        """Take the tokenizer, whose target characters are the expected ones, and the languages."""
+        self._expected = tokenizer.tgt_characters()
+        self._same_language = base_language(src_lang) == base_language(tgt_lang)
+        self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
+        density = {True: 1, False: _DENSITY}
+        self._ratio = density[self._src_is_spaced] / density[self._tgt_is_spaced]
+        self._slack = _SLACK / density[self._tgt_is_spaced]
+        letters = letters_of(tgt_lang)
+        self._other_words = re.compile(rf"(?:(?![{letters}])[^\W\d_])+") if letters else None
+
+    def problems(self, source: str, translation: str) -> tuple[str, ...]:
+        """Return what may be wrong with a translation; nothing if all seems right."""
+        if not translation.strip():
+            return (_EMPTY,) if source.strip() else ()
+        found = []
+        if _has_loop(translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
+            found.append(_LOOP)
+        expected = self._ratio * len(source)  # characters
+        if len(translation) > _LONGEST * expected + self._slack:
+            found.append("too long")
+        elif len(translation) + self._slack < _SHORTEST * expected:
+            found.append(_SHORT)
+        if translation == source and self._is_prose(source) and not self._same_language:
+            found.append("not translated")
+        if lost := lost_numbers(source, translation):
+            found.append(f"numbers lost: {' '.join(lost)}")
+        if _MAY_HAVE_MARKS.search(source) and (lost := lost_marks(source, translation)):
+            found.append(f"markup lost: {' '.join(lost)}")
+        if not self._expected.issuperset(translation):
+            stray = set("".join(translation.split())) - self._expected - set(source)
+            if stray:
+                found.append(f"stray characters: {''.join(sorted(stray))}")
+        if self._is_other_script(source, translation):
+            found.append("another script")
+        return tuple(found)
+
+    def _is_prose(self, text: str) -> bool:
+        """Tell whether a text has more words than names."""
+        if not self._src_is_spaced:
+            return len(text) >= _DENSITY * _FEWEST_COPIED_WORDS // 2
+        return sum(word.isalpha() and word.islower() for word in text.split()) >= _FEWEST_COPIED_WORDS
+
+    def _is_other_script(self, source: str, translation: str) -> bool:
+        """Tell whether most letters are of another script than the target language's, and not from the source."""
+        if self._other_words is None:
+            return False
+        n_other = sum(len(word) for word in self._other_words.findall(translation) if word not in source)
+        return bool(n_other) and 2 * n_other > sum(map(str.isalpha, translation))
+
+
+def _has_loop(text: str, is_spaced: bool) -> bool:
+    """Tell whether a phrase occurs three times in a row, or a part of a word four times."""
+    units: Sequence[str] = _WORD.findall(text.casefold()) if is_spaced else text
+    if _n_repeated_pairs(units):
+        for size in range(1, _MOST_PHRASE_WORDS + 1):
+            run = 0
+            for one, other in zip(units, units[size:], strict=False):
+                run = run + 1 if one == other and one.isalnum() else 0
+                if run >= (_REPEATS - 1) * size:
+                    return True
+    return is_spaced and any(map(_loops, text.split()))
+
+
+def _loops(word: str) -> bool:
+    """Tell whether a long word repeats a part of itself, which is not only punctuation."""
+    if len(word) < _LONG_WORD or _n_repeated_pairs(word) < 2:
+        return False
+    return any(any(map(str.isalnum, found[1])) for found in _LOOP_IN_WORD.finditer(word))
+
+
+def _n_repeated_pairs(units: Sequence[str]) -> int:
+    """Return how many pairs of neighbours have occurred before: none in most sentences, which need no closer look."""
+    return max(0, len(units) - 1 - len(set(pairwise(units))))
+
+
+def lost_numbers(source: str, translation: str) -> list[str]:
+    """Return the numbers of ``source`` that ``translation`` lacks, unless they are small: it may spell them out.
+
+    Digits count in groups, so that dates and separators may change: 1,000 and 1.000 have the same.
+    """
+    wanted = _NUMBER.findall(source)
+    if not wanted:
+        return []
+    lost = Counter(wanted) - Counter(_NUMBER.findall(translation))
+    return [number for number in lost.elements() if int(number) > _LARGEST_SPELLED_OUT or len(number) > 2]
+
+
+def lost_marks(source: str, translation: str) -> list[str]:
+    """Return the URLs, e-mail addresses, placeholders and tags of ``source`` that ``translation`` lacks."""
+    wanted = Counter(_MARK.findall(source))
+    return [mark for mark, n in wanted.items() if translation.count(mark) < n]
+
+
+def guarded(
+    guard: Guard,
+    texts: Sequence[str],
+    found: Sequence[list[Translation]],
+    options: SearchOptions,
+    translate: Callable[[Sequence[str], SearchOptions], list[list[Translation]]],
+) -> list[list[Translation]]:
+    """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
+
+    Problems that are left become notes of all translations of the text. A text whose translation stays empty is copied.
+
+    Args:
+        guard: finds the problems.
+        texts: what was translated.
+        found: the translations of each text, best first.
+        options: how they were searched for.
+        translate: translates texts.
+    """
+    results = list(found)
+    problems = [guard.problems(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
+    groups: dict[SearchOptions, list[int]] = {}  # of places, by the options of the second attempt
+    for place, (text, ones) in enumerate(zip(texts, problems, strict=True)):
+        if ones:
+            groups.setdefault(stricter(options, text, ones), []).append(place)
+    for strict, places in groups.items():
+        again = translate([texts[place] for place in places], strict)
+        for place, translations in zip(places, again, strict=True):
+            left = guard.problems(texts[place], translations[0].text)
+            if len(left) < len(problems[place]):
+                results[place], problems[place] = translations, left
+            if _EMPTY in problems[place]:
+                results[place] = [replace(results[place][0], text=on_one_line(texts[place]))]
+                problems[place] = ("not translated",)
+            notes = tuple(FLAG + problem for problem in problems[place])
+            results[place] = [replace(one, notes=(*one.notes, *notes)) for one in results[place]]
+    return results
+
+
+def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
+    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source."""
+    is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
+    ngram_size = 2 if _LOOP in problems else 3
+    min_length = len(text.split()) // 2 if {_EMPTY, _SHORT} & set(problems) else 1
+    return options.model_copy(
+        update={
+            "beam_size": options.beam_size * (2 if is_wider else 1),
+            "no_repeat_ngram_size": min(options.no_repeat_ngram_size or ngram_size, ngram_size),
+            "repetition_penalty": max(options.repetition_penalty, 1.1),
+            "max_length_factor": min(options.max_length_factor, 1.5),
+            "max_length_offset": min(options.max_length_offset, 10),
+            "min_length": max(options.min_length, min_length, 1),
+        }
+    )
+
+
+class FlagCounter:
+    """Counts the lines of a job whose translations may be wrong, and says so in one line."""
+
+    def __init__(self) -> None:
+        self._n_lines = 0
+        self._first: list[int] = []
+        self._problems: Counter[str] = Counter()
+
+    def add(self, found: Iterable[tuple[int, Translation]]) -> None:
+        """Count lines, each given by its number and its best translation."""
+        for line, best in found:
+            notes = (note.removeprefix(FLAG) for note in best.notes if note.startswith(FLAG))
+            problems = dict.fromkeys(note.split(":")[0] for note in notes)
+            if problems:
+                self._n_lines += 1
+                self._problems.update(list(problems))
+                self._first += [line] if len(self._first) < _LINES_SHOWN else []
+
+    def summary(self) -> str | None:
+        """Return what to tell the user; None if nothing is wrong."""
+        if not self._n_lines:
+            return None
+        lines = ", ".join(map(str, self._first)) + (", …" if self._n_lines > len(self._first) else "")
+        problems = ", ".join(f"{problem} ({n:,})" for problem, n in self._problems.most_common())
+        which = f"line {lines}" if self._n_lines == 1 else f"{self._n_lines:,} lines ({lines})"
+        return f"check the translation of {which}: {problems}; --format json has the notes of each"

@@ -1,0 +1,172 @@
+"""The guard: which translations it rejects, what it does about them, and what users hear of it."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from conftest import Project
+
+from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
+from mtformer.guard import FlagCounter, Guard, guarded, stricter
+from mtformer.pipeline import Translation
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.translator import Translator
+
+SOURCE = "Two dogs play in the snow with a small child."
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """A tokenizer of all printable ASCII, some German letters and some Chinese characters."""
+    characters = "".join(map(chr, range(33, 127))) + "äöüÄÖÜß你好世界我们狗在雪里玩。，"
+    return train_tokenizer(
+        [SentencePair(characters, characters)] * 10, TokenizerConfig(vocab_size=400), "en", "de", adjust=True
+    )
+
+
+@pytest.fixture
+def german(tokenizer: Tokenizer) -> Guard:
+    return Guard(tokenizer, "en", "de")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "problem"),
+    [
+        (SOURCE, "", "empty"),
+        (SOURCE, "  ", "empty"),
+        (SOURCE, "Zwei Hunde auf der Straße auf der Straße auf der Straße.", "repeats itself"),
+        (
+            SOURCE,
+            "Zwei Hunde und der Hund und die Katze und der Hund und die Katze und der Hund und die Katze.",
+            "repeats itself",
+        ),
+        (SOURCE, "Hunde Hunde Hunde spielen", "repeats itself"),
+        (SOURCE, "Zwei Hunde im Zaundigigigigig.", "repeats itself"),
+        (SOURCE, "ZWEI GOWWWSSSSSSSSWWWW IM SCHNEE", "repeats itself"),
+        ("A dog", "Ein Hund, der mit einem anderen Hund im Schnee spielt", "too long"),
+        (SOURCE * 4, "Zwei Hunde.", "too short"),
+        (SOURCE, SOURCE, "not translated"),
+        ("Bus 48 leaves at 10:45.", "Bus 84 fährt um 10:45.", "numbers lost: 48"),
+        ("It is 007.", "Es ist 7.", "numbers lost: 007"),
+        ("See https://example.org/a?b=1.", "Siehe https://example.org/a?b=", "markup lost: https://example.org/a?b=1"),
+        ("Write to anna@example.org!", "Schreib Anna!", "markup lost: anna@example.org"),
+        ("Hello {name}, {{ x }} %s %(n)s <b>you</b>", "Hallo {name}, {{ x }} %s du", "markup lost: %(n)s <b> </b>"),
+        (SOURCE, "Zwei Hunde spielen im Schneё", "stray characters: ё"),
+        (SOURCE, "Zwei Hunde \ufffd spielen im Schnee", "stray characters: \ufffd"),
+        (SOURCE, "我们狗在雪里玩。", "another script"),
+    ],
+)
+def test_problems_are_found(german: Guard, source: str, translation: str, problem: str) -> None:
+    assert problem in german.problems(source, translation)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        (SOURCE, "Zwei Hunde spielen im Schnee mit einem kleinen Kind."),
+        ("", ""),
+        ("dog", "Hund"),
+        ("no no no no!", "nein nein nein nein!"),
+        ("Wait ............ what?", "Warte ............ was?"),
+        ("Very, very big", "Sehr, sehr groß"),
+        ("Two of 12 dogs, 3 cats", "Zwei von zwölf Hunden, drei Katzen"),
+        ("On 2026-11-22 about 1,000 people came at 10:45.", "Am 22.11.2026 kamen um 10.45 Uhr etwa 1.000 Leute."),
+        ("FC Bayern Munich Real Madrid", "FC Bayern Munich Real Madrid"),
+        ("See https://example.org.", "Siehe https://example.org."),
+        ("Mail a@b.org: {x} <i>5</i> 100%", "Mail an a@b.org: {x} <i>5</i> 100 %"),
+        ("She says привет to 你好.", "Sie sagt привет zu 你好."),
+        ("5 < 6", "5 < 6"),
+        ("A man\u00a0runs.", "Ein Mann\u00a0rennt."),
+    ],
+)
+def test_good_translations_have_no_problems(german: Guard, source: str, translation: str) -> None:
+    assert german.problems(source, translation) == ()
+
+
+def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
+    chinese, english = Guard(tokenizer, "en", "zh"), Guard(tokenizer, "zh", "en")
+    assert chinese.problems(SOURCE, "我们狗在雪里玩。") == ()
+    assert chinese.problems("Two dogs play.", "狗在雪里玩雪里玩雪里玩") == ("repeats itself",)
+    assert chinese.problems("Two dogs play.", "Three big cats") == ("another script",)
+    assert chinese.problems("Two dogs play.", "我们狗在雪里玩。" * 2 + "你好世界，" * 2) == ("too long",)
+    assert english.problems("我们狗在雪里玩。", "Our dogs play in the snow together.") == ()
+    assert english.problems("我们狗在雪里玩。", "我们狗在雪里玩。") == ("not translated",)
+    assert english.problems("我们狗在雪里玩。" * 8, "Dogs.") == ("too short",)
+
+
+def attempt(second: str, first: str = "", source: str = SOURCE) -> tuple[list[Translation], list[SearchOptions]]:
+    """Guard a text whose two attempts are given, beside one that is right; return its translations and the options."""
+    pairs = [SentencePair(SOURCE, "Zwei Hunde 12 34.")] * 10
+    guard = Guard(train_tokenizer(pairs, TokenizerConfig(vocab_size=300), "en", "de", adjust=True), "en", "de")
+    used: list[SearchOptions] = []
+
+    def translate(texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
+        assert list(texts) == [source]
+        used.append(options)
+        return [[Translation(second, -2.0, -2.0)]]
+
+    right = [Translation("Zwei Hunde", -1.0, -1.0)]
+    options = SearchConfig().updated(n_best=2)
+    given = [right, [Translation(first, -1.0, -1.0), Translation("other", -1.5, -1.5)]]
+    untouched, found = guarded(guard, ["Two dogs", source], given, options, translate)
+    assert untouched is right
+    return found, used
+
+
+def test_a_second_attempt_replaces_a_rejected_translation() -> None:
+    found, [options] = attempt("Zwei Hunde 12", first="Hunde Hunde Hunde", source="Two dogs 12")
+    assert found == [Translation("Zwei Hunde 12", -2.0, -2.0)]
+    assert (options.beam_size, options.no_repeat_ngram_size, options.max_length_factor) == (8, 2, 1.5)
+
+
+def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None:
+    found, _ = attempt("Zwei 34", first="Hunde 12 34", source="Two dogs 12 56")
+    assert [translation.text for translation in found] == ["Hunde 12 34", "other"]
+    assert {translation.notes for translation in found} == {("check: numbers lost: 56",)}
+
+
+def test_a_text_whose_translation_stays_empty_is_copied_with_a_note() -> None:
+    found, [options] = attempt("", first=" ")
+    assert [(best.text, best.notes) for best in found] == [(SOURCE, ("check: not translated",))]
+    assert options.min_length == 5
+
+
+def test_a_second_attempt_keeps_the_options_of_samples_and_wide_beams() -> None:
+    sampled = stricter(SearchConfig().updated(sample=True, n_best=3), "a b", ("repeats itself",))
+    assert (sampled.beam_size, sampled.n_best, sampled.no_repeat_ngram_size) == (1, 3, 2)
+    assert stricter(SearchConfig().updated(beam_size=12), "a b", ("too long",)).beam_size == 12
+    assert stricter(SearchConfig().updated(no_repeat_ngram_size=1), "a", ("empty",)).no_repeat_ngram_size == 1
+
+
+def test_the_summary_counts_lines_and_problems() -> None:
+    flags = FlagCounter()
+    assert flags.summary() is None
+    flags.add([(1, Translation("", 0, 0, notes=("translated in 2 parts",)))])
+    assert flags.summary() is None
+    flags.add([(7, Translation("", 0, 0, notes=("check: numbers lost: 5", "check: too long")))])
+    assert flags.summary() == (
+        "check the translation of line 7: numbers lost (1), too long (1); --format json has the notes of each"
+    )
+    flags.add((n, Translation("", 0, 0, notes=("check: too long",))) for n in range(8, 1_008))
+    assert flags.summary() == (
+        "check the translation of 1,001 lines (7, 8, 9, 10, 11, …): too long (1,001), numbers lost (1); "
+        "--format json has the notes of each"
+    )
+
+
+def test_commands_flag_lines_unless_told_not_to(trained: Project) -> None:
+    model = trained.folder / "runs/config/model.safetensors"
+    text = "the red house sees a small dog.\nthe 5678 house sees a small dog."
+    command = ("translate", "--model", model, "--format", "json")
+    result = trained.mtformer(*command, stdin=text)
+    notes = [json.loads(line)["translations"][0]["notes"] for line in result.stdout.splitlines()]
+    assert notes[0] == []
+    assert "check: numbers lost: 5678" in notes[1]
+    assert result.stderr.startswith("check the translation of line 2: numbers lost (1)")
+    raw = trained.mtformer(*command, "--raw", stdin=text)
+    assert [json.loads(line)["translations"][0]["notes"] for line in raw.stdout.splitlines()] == [[], []]
+    assert raw.stderr == ""
+    [[right], [wrong]] = Translator.load(model, "cpu").translate(text.split("\n"))
+    assert (list(right.notes), list(wrong.notes)) == (notes[0], notes[1])
+    assert Translator.load(model, "cpu", raw=True).translate(["the 5678 house"])[0][0].notes == ()
