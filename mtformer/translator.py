@@ -143,6 +143,19 @@ class Translator:
             guard=None if raw else Guard(bundle.tokenizer, header.src_lang, header.tgt_lang),
         )
 
+    def with_options(self, **changes: float | None) -> "Translator":
+        """Return a translator that searches with other options and shares the model.
+
+        Args:
+            changes: as in :meth:`load`.
+
+        Raises:
+            UserError: an option does not exist, or its value is not allowed.
+        """
+        translator = copy(self)
+        translator.options = self.options.updated(**changes)
+        return translator if self.terms is None else translator.with_terms(self.terms)
+
     def with_terms(self, terms: Terms) -> "Translator":
         """Return a translator like this one that translates ``terms`` as their glossary says.
 

@@ -1,5 +1,6 @@
 """From strings to strings: order, batches, empty texts and texts that are too long."""
 
+import doctest
 import logging
 import math
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
 from mtformer.pipeline import Translation
 from mtformer.search import SearchOptions
+from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
@@ -48,8 +51,12 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def model(tokenizer: Tokenizer) -> Transformer:
-    """A random model whose translations depend on the source and end before their limits, most of them."""
-    torch.manual_seed(6)
+    return random_model(tokenizer, seed=6)
+
+
+def random_model(tokenizer: Tokenizer, seed: int) -> Transformer:
+    """Return a model whose translations depend on the source and end before their limits, most of them."""
+    torch.manual_seed(seed)
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, tie_embeddings=False)
     n = tokenizer.src_vocab_size
     model = Transformer(config, src_vocab_size=n, tgt_vocab_size=n, joint=True, max_length=64)
@@ -355,3 +362,117 @@ def test_a_single_string_is_refused(trained: Project) -> None:
 def test_an_unknown_device_is_refused(trained: Project) -> None:
     with pytest.raises(UserError, match="device gpu: it is auto, cpu or cuda"):
         Translator.load(trained.folder / "runs/config/model.safetensors", device="gpu")
+
+
+DIVERSE_TEXTS = [
+    *TEXTS,
+    "the red house",
+    "a small dog sees every good book and her new garden and my old friend and this green car and the red house.",
+    "garden garden garden",
+    "my old friend likes this green car.",
+    "x",
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 4},
+        {"beam_size": 5, "n_best": 2, "length_penalty": 1.5},
+        {"beam_size": 1, "sample": True, "n_best": 3},
+    ],
+)
+def test_a_text_has_the_same_translations_alone_in_any_batch_and_at_any_place(
+    tokenizer: Tokenizer, seed: int, settings: dict[str, Any]
+) -> None:
+    model = random_model(tokenizer, seed)
+    translator = make_translator(model, tokenizer, **settings)
+    alone = [translator.translate([text])[0] for text in DIVERSE_TEXTS]
+    order = np.random.default_rng(seed).permutation(len(DIVERSE_TEXTS))
+    shuffled = [DIVERSE_TEXTS[i] for i in order]
+    for batch_tokens in (4096, 40):
+        in_batches = make_translator(model, tokenizer, **settings, batch_tokens=batch_tokens)
+        together = in_batches.translate(DIVERSE_TEXTS * 2)
+        assert_close(together, alone * 2)
+        assert_close(in_batches.translate(shuffled), [alone[i] for i in order])
+        assert_close(list(in_batches.stream(shuffled, at_once=5)), [alone[i] for i in order])
+
+
+def assert_close(found: list[list[Translation]], expected: list[list[Translation]]) -> None:
+    for translations, others in zip(found, expected, strict=True):
+        assert [t.text for t in translations] == [t.text for t in others]
+        for ours, theirs in zip(translations, others, strict=True):
+            assert ours.tokens == theirs.tokens
+            assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
+            assert ours.score == pytest.approx(theirs.score, abs=1e-4)
+
+
+def test_threads_share_a_loaded_translator_with_all_that_it_does_to_texts(trained: Project) -> None:
+    translator = Translator.load(trained.folder / "runs/config")
+    texts = [text for src, _ in sentence_pairs(10, seed=4) for text in (src, src.upper(), f"<b>{src}</b> {src} 😀")]
+    expected = translator.translate(texts)
+    with ThreadPoolExecutor(4) as threads:
+        alone = list(threads.map(lambda text: translator.translate([text])[0], texts))
+        together = list(threads.map(lambda _: translator.translate(texts), range(4)))
+    assert_close(alone, expected)
+    for found in together:
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_interrupt_between_batches_leaves_a_translator_usable(
+    model: Transformer, tokenizer: Tokenizer, beam_size: int
+) -> None:
+    def interrupt(n_texts: int) -> None:
+        raise KeyboardInterrupt
+
+    translator = make_translator(model, tokenizer, beam_size=beam_size, batch_tokens=40)
+    expected = translator.translate(TEXTS)
+    with pytest.raises(KeyboardInterrupt):
+        translator.translate(TEXTS, on_progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        next(translator.stream(TEXTS, on_progress=interrupt))
+    assert_close(translator.translate(TEXTS), expected)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_an_interrupt_in_the_middle_of_a_search_leaves_a_translator_usable(
+    model: Transformer, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, beam_size: int
+) -> None:
+    translator = make_translator(model, tokenizer, beam_size=beam_size)
+    expected = translator.translate(TEXTS)
+    step = TransformerDecoder.step
+    for n_steps in (0, 1, 5):
+        steps = iter(range(n_steps))
+
+        def interrupted(self: TransformerDecoder, tokens: Tensor, steps: Iterator[int] = steps) -> Tensor:
+            if next(steps, None) is None:
+                raise KeyboardInterrupt
+            return step(self, tokens)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(TransformerDecoder, "step", interrupted)
+            translator.translate(TEXTS)
+        assert_close(translator.translate(TEXTS), expected)
+
+
+def test_other_options_share_the_model_and_leave_the_translator_as_it_is(trained: Project) -> None:
+    translator = Translator.load(trained.folder / "runs/config", beam_size=4)
+    wide = translator.with_options(beam_size=8, n_best=3)
+    assert wide.engine is translator.engine
+    assert (wide.options.beam_size, translator.options.beam_size) == (8, 4)
+    text = "the red house sees a small dog."
+    loaded = Translator.load(trained.folder / "runs/config", beam_size=8, n_best=3)
+    assert_close(wide.translate([text]), loaded.translate([text]))
+    with pytest.raises(UserError, match="beam_sice"):
+        translator.with_options(beam_sice=3)
+
+
+def test_the_examples_of_the_python_page_are_true(trained: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained.folder)
+    page = Path(__file__).parent.parent / "docs/python.md"
+    results = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert results.failed == 0
+    assert results.attempted > 20
