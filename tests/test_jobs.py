@@ -191,6 +191,14 @@ def test_an_unfinished_output_is_not_overwritten(job: Job) -> None:
         done(job)
 
 
+def test_a_file_of_somebody_else_is_not_overwritten(job: Job) -> None:
+    job.output.with_name("out.txt.part").write_text("precious")
+    for resume in (False, True):
+        with pytest.raises(UserError, match=r"out\.txt\.part is in the way"):
+            done(replace(job, resume=resume))
+    assert job.output.with_name("out.txt.part").read_text() == "precious"
+
+
 def test_an_unfinished_output_is_not_continued_with_something_else(job: Job) -> None:
     rest = interrupted(job)
     with pytest.raises(UserError, match="different settings: --beam-size was 4, is now 5"):

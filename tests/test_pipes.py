@@ -3,6 +3,7 @@
 import gzip
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -78,11 +79,13 @@ def test_lines_before_an_error_come_before_it() -> None:
     assert found == [0, 1, 2]
 
 
-def test_a_coprocess_gets_each_translation_before_it_writes_the_next_line(trained: Project) -> None:
+def test_a_coprocess_gets_each_translation_at_once_and_ends_at_ctrl_c_while_it_waits(trained: Project) -> None:
     command = [sys.executable, "-m", "mtformer", "translate", "--beam-size", "1"]
-    with subprocess.Popen(command, cwd=trained.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=trained.folder, **pipes) as process:
         assert process.stdin
         assert process.stdout
+        assert process.stderr
         for src, tgt in sentence_pairs(3, seed=9):
             process.stdin.write(f"{src}\n".encode())
             process.stdin.flush()
@@ -90,8 +93,9 @@ def test_a_coprocess_gets_each_translation_before_it_writes_the_next_line(traine
             if not answered:
                 process.kill()
             assert process.stdout.readline().decode() == f"{tgt}\n"
-        process.stdin.close()
-        assert process.wait(_SECONDS) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.wait(_SECONDS) == 130
+        assert b"Fatal" not in process.stderr.read()
 
 
 @pytest.fixture

@@ -324,6 +324,9 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = "import sys, mtformer; mtformer.__version__; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+    code = "import sys, mtformer.translator, mtformer.jobs.job; print('torch' in sys.modules)"  # engines import it
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
     with pytest.raises(AttributeError, match="has no attribute 'Translater'"):
         _ = mtformer.Translater
 

@@ -100,7 +100,7 @@ class PartialFile:
         """
         n_bytes = self.done.n_bytes + self._add(text)
         self.done = Done(self.done.settings, self.done.n_units + n_units, n_bytes, digest)
-        write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
+        self._write_journal()
 
     def _add(self, text: str) -> int:
         """Write text, and return how many bytes it takes."""
@@ -158,6 +158,10 @@ class PartialFile:
     def _start(self, resume: bool) -> None:
         """Continue where the journal says, or from scratch."""
         done = self._read_journal()
+        if done is None and self._size():
+            raise UserError(f"{self.part} is in the way and is not an unfinished translation: move or delete it")
+        if done is None or done.n_bytes > self._size():
+            done = Done({})
         if done.n_units and not resume:
             raise UserError(
                 f"{self.part} is an unfinished translation: continue it with --resume, or delete it to start over"
@@ -166,19 +170,23 @@ class PartialFile:
             self._require_same(done.settings)
             self.done = replace(done, settings=self.done.settings)
         else:
-            self._journal.unlink(missing_ok=True)  # before the file grows: it may count what is no longer there
+            self._write_journal()  # before the file grows: the journal makes it ours
         self._file.truncate(self.done.n_bytes)
         self._file.seek(self.done.n_bytes)
 
-    def _read_journal(self) -> Done:
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _write_journal(self) -> None:
+        write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
+
+    def _read_journal(self) -> Done | None:
         try:
-            done = Done(**json.loads(self._journal.read_bytes()))
+            return Done(**json.loads(self._journal.read_bytes()))
         except FileNotFoundError:
-            return self.done
+            return None
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"cannot read {self._journal}: delete it and {self.part.name} to start over") from error
-        size = os.fstat(self._file.fileno()).st_size
-        return done if done.n_bytes <= size else self.done
 
     def _require_same(self, begun: Mapping[str, str]) -> None:
         now = self.done.settings
