@@ -81,8 +81,8 @@ def test_lines_before_an_error_come_before_it() -> None:
 
 def test_a_coprocess_gets_each_translation_at_once_and_ends_at_ctrl_c_while_it_waits(trained: Project) -> None:
     command = [sys.executable, "-m", "mtformer", "translate", "--beam-size", "1"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=trained.folder, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=trained.folder, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
