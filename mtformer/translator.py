@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
 from mtformer.guard import FLAG, Guard, guarded
-from mtformer.pipeline import Alignment, Preparation, Translation, align, make_plan
+from mtformer.pipeline import Alignment, Pair, Pairing, Preparation, Translation, align, make_plan
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
@@ -230,9 +230,44 @@ class Translator:
             UserError: there are not as many translations as sources, or the engine has no attention to align by.
             MtformerError: the model predicts NaN.
         """
-        if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
-            raise UserError("align takes a list of sources and a list of as many translations")
-        return align(self.engine, self.tokenizer, list(zip(sources, translations, strict=True)), self.max_length)
+        texts = _pairs_of(sources, translations)
+        return align(self.engine, texts, self._paired(texts))
+
+    def score(
+        self, sources: Sequence[str], translations: Sequence[str], *, numbers: Iterable[int] | None = None
+    ) -> list[Translation]:
+        """Score translations, anyone's: how probable the model thinks they are.
+
+        Texts are prepared, split and cut as for translating. A translation that the search has found gets the search's
+        own figures, as long as the tokenizer splits its text into the tokens that the search has chosen.
+
+        Args:
+            sources: one line each.
+            translations: one of each source.
+            numbers: the line of each pair, for warnings; None counts from 1.
+
+        Returns:
+            The translations with their scores, log probabilities and tokens. The empty translation of an empty source
+            has the log probability 0 and no tokens.
+
+        Raises:
+            UserError: there are not as many translations as sources.
+            MtformerError: the model predicts NaN.
+        """
+        texts = _pairs_of(sources, translations)
+        pairs = self._paired(texts)
+        parts = [part for pair in pairs for part in zip(pair.sources, pair.targets, strict=True)]
+        found = iter(self.engine.score([src for src, _ in parts], [tgt for _, tgt in parts]))
+        scored = []
+        for number, (src, tgt), pair in zip(count(1) if numbers is None else numbers, texts, pairs, strict=False):
+            hypotheses = [Hypothesis(list(ids), next(found)) for ids in pair.targets]
+            notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
+            for note in notes:
+                log.warning("line %d: %s", number, note)
+            is_empty = not src.strip() and not tgt.strip()
+            translation = Translation("", 0.0, 0.0) if is_empty else self._translation(hypotheses, [], notes)
+            scored.append(replace(translation, text=tgt))
+        return scored
 
     def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> "Trace":
         """Translate one sentence and return how: tokens, attention, the search, each step, every matrix.
@@ -289,6 +324,10 @@ class Translator:
             found = guarded(self.guard, flat, found, self.options, self._translate_leaves)
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
+
+    def _paired(self, texts: Sequence[tuple[str, str]]) -> list[Pair]:
+        pairing = Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
+        return [pairing(src, tgt) for src, tgt in texts]
 
     def _with_alignments(self, texts: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
         sources = [text for text, translations in zip(texts, results, strict=True) for _ in translations]
@@ -353,12 +392,18 @@ class Translator:
 
     def _missing_terms(self, texts: Sequence[str], terms: Sequence[Sequence[Term]]) -> list[str]:
         """Return a note for each term whose translation is not in that of its part."""
-        if self.terms is None:
+        if self.terms is None or not terms:
             return []
         missing = [
             term for text, of_part in zip(texts, terms, strict=True) for term in self.terms.missing(of_part, text)
         ]
         return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]
+
+
+def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
+    if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
+        raise UserError("give a list of sources and a list of as many translations")
+    return list(zip(sources, translations, strict=True))
 
 
 def _of_parts(sizes: Sequence[int], on_done: OnDone) -> OnDone:

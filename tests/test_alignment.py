@@ -186,7 +186,7 @@ def test_threads_that_align_and_translate_do_not_disturb_each_other(translator: 
 
 @pytest.mark.parametrize(("sources", "targets"), [("a", ["b"]), (["a"], "b"), (["a", "b"], ["c"])])
 def test_align_refuses_lists_that_do_not_match(translator: Translator, sources: list[str], targets: list[str]) -> None:
-    with pytest.raises(UserError, match="as many translations"):
+    with pytest.raises(UserError, match="a list of as many translations"):
         translator.align(sources, targets)
 
 

@@ -19,6 +19,7 @@ from mtformer.cli.export import export
 from mtformer.cli.help import GroupedCommand
 from mtformer.cli.report import report
 from mtformer.cli.runs import runs
+from mtformer.cli.score import score
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
 from mtformer.errors import MtformerError, OutputClosed, UserError
@@ -54,6 +55,7 @@ def options(
 app.command()(train)
 app.command()(average)
 app.command(cls=GroupedCommand)(translate)
+app.command()(score)
 app.command()(explain)
 app.command(name="eval")(evaluate)
 app.command()(compare)

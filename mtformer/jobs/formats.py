@@ -40,6 +40,7 @@ def _json_object(translation: Translation) -> dict[str, object]:
         "text": translation.text,
         "score": round(translation.score, 4),
         "log_prob": round(translation.log_prob, 4),
+        "confidence": round(translation.confidence, 4),
         "tokens": translation.tokens,
         "token_log_probs": [round(log_prob, 4) for log_prob in translation.token_log_probs],
         "terms": [term._asdict() for term in translation.terms],

@@ -1,72 +1,159 @@
-"""Texts and their translations, cut into parts that fit the model."""
+"""Texts and their translations, in parts that the model reads as it translates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import accumulate
 
 import numpy as np
 
 from mtformer.pipeline.alignment import Alignment
+from mtformer.pipeline.preparation import Preparation, make_plan
+from mtformer.pipeline.sentences import split_sentences
 from mtformer.search.engine import Engine
 from mtformer.text.cutting import cut, cut_alike
+from mtformer.text.spans import Span
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A text and its translation in tokens.
+    """A text and its translation in tokens, in parts.
 
     Attributes:
         sources: the ids of each part of the text, EOS last.
         targets: those of each part of the translation, without EOS.
+        src_spans: where all source tokens but EOS stand in the text.
+        tgt_spans: where all target tokens stand in the translation.
+        is_cut: whether a part was too long for the model.
     """
 
     sources: Sequence[Sequence[int]]
     targets: Sequence[Sequence[int]]
+    src_spans: Sequence[Span]
+    tgt_spans: Sequence[Span]
+    is_cut: bool
 
 
-def make_pairs(tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], max_length: int) -> list[Pair]:
-    """Encode texts and their translations; cut those too long for ``max_length`` tokens, EOS included, on both sides.
+class Pairing:
+    """Takes texts and translations apart as the translator takes texts apart.
 
-    A text is cut where it is cut for translating; its translation at about the same places, at ends of sentences or
-    words. A translation may be longer than ``max_length`` where its text is not, by half.
+    The text is prepared for the model. If it has several sentences and its translation has as many, they are paired;
+    otherwise the text stays whole. Parts that are too long are cut, the translation at about the same places.
     """
-    sources = tokenizer.encode_src([src for src, _ in texts])
-    targets = tokenizer.encode_tgt([tgt for _, tgt in texts])
-    pairs = []
-    for src, tgt in zip((ids[:-1] for ids in sources), (ids[:-1] for ids in targets), strict=True):
-        src_tokens, tgt_tokens = tokenizer.src_tokens(src), tokenizer.tgt_tokens(tgt)
-        src_sizes = cut(src_tokens, max_length - 1)
-        tgt_sizes = cut(tgt_tokens, max_length + max_length // 2)
+
+    def __init__(
+        self, tokenizer: Tokenizer, preparations: Sequence[Preparation], *, tgt_lang: str, max_length: int
+    ) -> None:
+        """Take what a translator has.
+
+        Args:
+            tokenizer: of both languages.
+            preparations: of texts.
+            tgt_lang: the language of translations, whose sentences are split.
+            max_length: the most tokens of a part, EOS included. A translation may be half as long again.
+        """
+        self._tokenizer = tokenizer
+        self._preparations = preparations
+        self._tgt_lang = tgt_lang
+        self._max_length = max_length
+
+    def __call__(self, src: str, tgt: str) -> Pair:
+        """Return the parts of a text and its translation."""
+        sources, targets = self._sentences(src, tgt)
+        pair = Pair([], [], [], [], is_cut=False)
+        places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
+        for src_part, tgt_part, src_places, tgt_places in places:
+            of_part = self._cut(src_part, tgt_part)
+            pair = Pair(
+                [*pair.sources, *of_part.sources],
+                [*pair.targets, *of_part.targets],
+                [*pair.src_spans, *(_in_text(span, src_places) for span in of_part.src_spans)],
+                [*pair.tgt_spans, *(_in_text(span, tgt_places) for span in of_part.tgt_spans)],
+                pair.is_cut or of_part.is_cut,
+            )
+        return pair
+
+    def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
+        """Return the texts that the model reads and their translations."""
+        leaves = list(make_plan(src, self._preparations).leaves())
+        if len(leaves) < 2:
+            return leaves or [src], [tgt]
+        targets = split_sentences(tgt, self._tgt_lang)
+        return (leaves, targets) if len(targets) == len(leaves) else ([src], [tgt])
+
+    def _cut(self, src: str, tgt: str) -> Pair:
+        """Encode a sentence and its translation, and cut them if they are too long."""
+        tokenizer = self._tokenizer
+        src_ids, tgt_ids = tokenizer.encode_src([src])[0][:-1], tokenizer.encode_tgt([tgt])[0][:-1]
+        src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
+        src_sizes = cut(src_tokens, self._max_length - 1)
+        tgt_sizes = cut(tgt_tokens, self._max_length + self._max_length // 2)
         if len(tgt_sizes) > len(src_sizes):
             src_sizes = cut_alike(src_tokens, tgt_sizes)
         else:
             tgt_sizes = cut_alike(tgt_tokens, src_sizes)
-        pairs.append(Pair([[*part, EOS_ID] for part in _parts(src, src_sizes)], _parts(tgt, tgt_sizes)))
-    return pairs
+        return Pair(
+            [[*part, EOS_ID] for part in _parts(src_ids, src_sizes)],
+            _parts(tgt_ids, tgt_sizes),
+            tokenizer.src_spans(src, src_ids),
+            tokenizer.tgt_spans(tgt, tgt_ids),
+            is_cut=len(src_sizes) > 1,
+        )
 
 
 def _parts(ids: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
     return [ids[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
-def align(engine: Engine, tokenizer: Tokenizer, texts: Sequence[tuple[str, str]], max_length: int) -> list[Alignment]:
-    """Align texts with their translations; see :meth:`mtformer.translator.Translator.align`."""
-    pairs = make_pairs(tokenizer, texts, max_length)
-    found = iter(
-        engine.align(
-            [part for pair in pairs for part in pair.sources], [part for pair in pairs for part in pair.targets]
-        )
-    )
+def _located(parts: Sequence[str], text: str) -> list[list[Span]]:
+    """Return for each character of each part where it comes from in ``text``, whose parts follow each other."""
+    found, start = [], 0
+    for part in parts:
+        places = _places(part, text, start)
+        found.append(places)
+        start = max([start, *(end for _, end in places)])
+    return found
+
+
+def _places(part: str, text: str, start: int) -> list[Span]:
+    at = text.find(part, start)
+    if at >= 0:
+        return [(place, place + 1) for place in range(at, at + len(part))]
+    stop = start + 2 * len(part) + 20  # the part has been changed, for example from ALL CAPS
+    one, other = part, text[start:stop]
+    if (len(one.lower()), len(other.lower())) == (len(one), len(other)):
+        one, other = one.lower(), other.lower()
+    places: list[Span] = []
+    for _, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        each = [(start + c + i, start + c + i + 1) for i in range(b - a)]
+        places += each if b - a == d - c else [(start + c, start + d)] * (b - a)
+    return places
+
+
+def _in_text(span: Span, places: Sequence[Span]) -> Span:
+    """Return the span of a text that the characters ``span`` of a part come from."""
+    start, end = span
+    if start < end:
+        return places[start][0], max(places[start][0], places[end - 1][1])
+    at = places[start][0] if start < len(places) else (places[-1][1] if places else 0)
+    return at, at
+
+
+def align(engine: Engine, texts: Sequence[tuple[str, str]], pairs: Sequence[Pair]) -> list[Alignment]:
+    """Align texts with their translations, whose parts are ``pairs``.
+
+    Raises:
+        UserError: the engine does not give its attention.
+    """
+    sources = [part for pair in pairs for part in pair.sources]
+    found = iter(engine.align(sources, [part for pair in pairs for part in pair.targets]))
     alignments = []
     for (src, tgt), pair in zip(texts, pairs, strict=True):
-        src_ids = [i for part in pair.sources for i in part[:-1]]
-        tgt_ids = [i for part in pair.targets for i in part]
-        weights = np.zeros((len(tgt_ids), len(src_ids)), dtype=np.float32)
+        weights = np.zeros((len(pair.tgt_spans), len(pair.src_spans)), dtype=np.float32)
         row = column = 0
         for part in (next(found)[:, :-1] for _ in pair.sources):
             weights[row : row + part.shape[0], column : column + part.shape[1]] = part
             row, column = row + part.shape[0], column + part.shape[1]
-        spans = tokenizer.src_spans(src, src_ids), tokenizer.tgt_spans(tgt, tgt_ids)
-        alignments.append(Alignment(src, tgt, *spans, weights))
+        alignments.append(Alignment(src, tgt, pair.src_spans, pair.tgt_spans, weights))
     return alignments

@@ -1,5 +1,6 @@
 """A translation as users see it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,12 @@ class Translation:
     terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
     alignment: Alignment | None = None
+
+    @property
+    def confidence(self) -> float:
+        """The mean probability of ``tokens``, between 0 and 1; 1 for a text that the model did not translate."""
+        probabilities = [math.exp(log_prob) for log_prob in self.token_log_probs]
+        return sum(probabilities) / len(probabilities) if probabilities else 1.0
 
 
 def joined(parts: Sequence[Translation], joiner: str) -> Translation:

@@ -1,0 +1,58 @@
+"""``mtformer score``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mtformer.cli.options import Device, DeviceOption, ModelOption, RawOption
+from mtformer.jobs.options import Format
+
+if TYPE_CHECKING:
+    from mtformer.translator import Translator
+
+
+def score(
+    model: ModelOption = None,
+    src: Annotated[Path | None, typer.Option(metavar="FILE", help="Sources, one a line.")] = None,
+    tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, one a line.")] = None,
+    input: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE", help="A source, a tab and its translation on each line, if there is no --tgt; - is stdin."
+        ),
+    ] = Path("-"),
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")] = Path("-"),
+    format: Annotated[
+        Format, typer.Option(help="A score a line; or score, source and translation; or JSON.")
+    ] = Format.text,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="The mean log probability per token instead of the sum.")
+    ] = False,
+    min_score: Annotated[
+        float | None, typer.Option(metavar="X", help="Print the pairs that score X or more, and no others.")
+    ] = None,
+    rerank: Annotated[
+        bool,
+        typer.Option(
+            "--rerank", help="Read the output of translate --format tsv; print each line's best, or all in order."
+        ),
+    ] = False,
+    device: DeviceOption = Device.auto,
+    raw: RawOption = False,
+) -> None:
+    """Score given translations: how probable the model thinks they are.
+
+    Prints the log probability of each.
+    """
+    from mtformer.jobs.scoring import Scoring, run
+    from mtformer.runs import find_model
+
+    bundle = find_model(model)
+
+    def load() -> "Translator":
+        from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
+
+        return Translator.load(bundle, device, raw=raw)
+
+    run(Scoring(src, tgt, input, output, format, normalize, min_score, rerank), bundle, load)
