@@ -1,6 +1,8 @@
 """Rules on what a search may choose, against values computed by hand, and options that go together or do not."""
 
 import math
+from collections.abc import Callable
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
@@ -12,8 +14,11 @@ from mtformer.config import SearchOptions
 from mtformer.errors import UserError
 from mtformer.search import Hypothesis, Request
 from mtformer.search.beam import beam_search
+from mtformer.search.diverse import diverse_search
+from mtformer.search.ensemble import EnsembleDecoder
 from mtformer.search.greedy import greedy_search
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
+from mtformer.search.ranking import search
 from mtformer.search.rules import MinLength, NoRepeatedNgrams, RepetitionPenalty, rules_of
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID
@@ -166,3 +171,138 @@ def test_contradictory_options_are_an_error_that_names_them(given: dict[str, Any
 def test_the_beam_fits_what_is_asked_for_unless_it_is_given() -> None:
     assert SearchOptions(beam_size=4).updated(sample=True, n_best=20).beam_size == 1
     assert SearchOptions(beam_size=4).updated(n_best=6).beam_size == 6
+
+
+CONTRADICTIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "beam_size = 4 does not go with sample": lambda o: o["sample"] and o["beam_size"] == 4,
+    "n_best = 2 is more than beam_size = 1": lambda o: not o["sample"] and o["n_best"] > (o["beam_size"] or 4),
+    "mbr = 4 is more than beam_size = 1": lambda o: not o["sample"] and o["mbr"] > (o["beam_size"] or 4),
+    "beam_groups = 2 does not go with sample": lambda o: o["sample"] and o["beam_groups"] == 2,
+    "beam_groups = 2 does not divide beam_size = 1": lambda o: (
+        not o["sample"] and o["beam_groups"] == 2 and o["beam_size"] == 1
+    ),
+    "coverage_penalty = 0.2 does not go with sample": lambda o: o["coverage_penalty"] and o["sample"],
+    "coverage_penalty = 0.2 needs a beam_size": lambda o: (
+        o["coverage_penalty"] and not o["sample"] and o["beam_size"] == 1
+    ),
+    "coverage_penalty = 0.2 does not go with mbr = 4": lambda o: o["coverage_penalty"] and o["mbr"],
+}
+
+
+def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> None:
+    values: dict[str, tuple[Any, ...]] = {
+        "beam_size": (None, 1, 4),
+        "sample": (False, True),
+        "n_best": (1, 2),
+        "mbr": (0, 4),
+        "beam_groups": (1, 2),
+        "coverage_penalty": (0.0, 0.2),
+        "max_length": (None, 3),
+    }
+    strict = {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "min_length": 2}
+    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS]]
+    n_valid = 0
+    for combination, on_tokens in product(product(*values.values()), ({}, strict)):
+        given = dict(zip(values, combination, strict=True))
+        expected = [message for message, applies in CONTRADICTIONS.items() if applies(given)]
+        try:
+            options = SearchOptions().updated(**given, **on_tokens)
+        except UserError as error:
+            assert expected and all(message in str(error) for message in expected), (given, str(error))
+            continue
+        assert not expected, given
+        requests = [Request(text, options.limit(len(text))) for text in texts]
+        for hypotheses in search(engine, requests, options, lambda ids: " ".join(map(str, ids))):
+            n_valid += 1
+            scores = [hypothesis.score(0.6) for hypothesis in hypotheses]
+            assert 1 <= len(hypotheses) <= given["n_best"], given
+            assert len(hypotheses) == given["n_best"] or given["mbr"] or given["beam_groups"] > 1, given
+            assert (options.sample and not options.mbr) or scores == sorted(scores, reverse=True), given
+            for hypothesis in hypotheses:
+                assert len(hypothesis.ids) <= (given["max_length"] or 99)
+                assert len(hypothesis.ids) >= options.min_length
+                pairs = list(pairwise(hypothesis.ids))
+                assert not on_tokens or len(set(pairs)) == len(pairs), given
+    assert n_valid > 200
+
+
+def test_groups_of_beams_take_other_tokens_and_the_first_is_a_plain_search() -> None:
+    # Without diversity both groups would begin with A. The second one subtracts 1 from the log probability of A.
+    table: Table = {(): {A: 0.5, B: 0.3, C: 0.2}, (A,): {EOS: 0.9, C: 0.1}}
+    options = SearchOptions(beam_size=2, beam_groups=2, n_best=2, diversity=1.0, length_penalty=0.0)
+    [found] = diverse_search(TableDecoder(table, table), [5, 5], options, rules([5, 5]))
+    assert_same_hypotheses(
+        found, [Hypothesis([A], [math.log(0.5), math.log(0.9)]), Hypothesis([B], [math.log(0.3), 0.0])]
+    )
+    [same] = diverse_search(
+        TableDecoder(table, table), [5, 5], options.model_copy(update={"diversity": 0.4}), rules([5, 5])
+    )
+    assert [hypothesis.ids for hypothesis in same] == [[A]]  # ln 0.5 - 0.4 is more than ln 0.3: found twice, given once
+
+
+def test_the_best_of_all_groups_is_at_least_as_good_as_a_search_with_the_beams_of_one() -> None:
+    for seed in range(20):
+        options = SearchOptions(beam_size=6, beam_groups=3, n_best=6)
+        [found] = diverse_search(RandomDecoder(*[seed] * 3), [4] * 3, options, rules([4] * 3))
+        [plain] = beam_search(RandomDecoder(seed), [4], SearchOptions(beam_size=2, n_best=2), rules([4]))
+        assert plain[0] in found
+        assert found[0].score(0.6) >= plain[0].score(0.6)
+        assert len({tuple(hypothesis.ids) for hypothesis in found}) == len(found)
+        for hypothesis in found:
+            tokens = enumerate([*hypothesis.ids, EOS])
+            exact = [float(RandomDecoder(seed).log_probs(0, tuple(hypothesis.ids[:t]))[token]) for t, token in tokens]
+            assert hypothesis.token_log_probs == pytest.approx(exact, abs=1e-4)
+            assert hypothesis.penalty == 0
+
+
+def test_the_coverage_penalty_is_that_of_wu_et_al() -> None:
+    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
+    options = SearchOptions(beam_size=4, n_best=4, coverage_penalty=0.5)
+    requests = [Request(text, options.limit(len(text))) for text in texts]
+    plain = engine.translate(requests, SearchOptions(beam_size=4, n_best=4))
+    for text, found, expected in zip(texts, search(engine, requests, options, str), plain, strict=True):
+        assert sorted(one.ids for one in found) == sorted(one.ids for one in expected)
+        for hypothesis in found:
+            [weights] = engine.align([text], [hypothesis.ids])
+            coverage = sum(math.log(min(float(column.sum()) or 1e-9, 1.0)) for column in weights.T[:-1])
+            penalty = ((6 + len(hypothesis.ids)) / 6) ** 0.6
+            assert hypothesis.score(0.6) == pytest.approx(hypothesis.log_prob / penalty + 0.5 * coverage, abs=1e-3)
+    single = SearchOptions(beam_size=4, coverage_penalty=0.5)
+    assert [one[0] for one in search(engine, requests, options, str)] == [
+        one for [one] in search(engine, requests, single, str)
+    ]
+
+
+def test_an_ensemble_averages_probabilities() -> None:
+    first: Table = {(): {A: 0.8, B: 0.2}}
+    second: Table = {(): {A: 0.1, B: 0.6, EOS: 0.3}}
+    decoder = EnsembleDecoder([TableDecoder(first), TableDecoder(second)])
+    [found] = beam_search(decoder, [5], SearchOptions(beam_size=3, n_best=3, length_penalty=0.0), rules([5]))
+    assert_same_hypotheses(
+        found,
+        [
+            Hypothesis([A], [math.log(0.45), 0.0]),
+            Hypothesis([B], [math.log(0.4), 0.0]),
+            Hypothesis([], [math.log(0.15)]),
+        ],
+    )
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_an_ensemble_of_one_model_twice_is_that_model(beam_size: int) -> None:
+    model, other = make_model(3), make_model(4)
+    texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
+    options = SearchOptions(beam_size=beam_size, n_best=beam_size)
+    requests = [Request(text, 8) for text in texts]
+    twice, alone = (engine.translate(requests, options) for engine in (TorchEngine(model, model), TorchEngine(model)))
+    for found, expected in zip(twice, alone, strict=True):
+        assert_same_hypotheses(found, expected)
+    engine = TorchEngine(model, other)
+    engines = (engine, TorchEngine(model), TorchEngine(other))
+    for text, [best, *_] in zip(texts, engine.translate(requests, options), strict=True):
+        [scores], [ours], [theirs] = (each.score([text], [best.ids]) for each in engines)
+        assert best.token_log_probs == pytest.approx(scores, abs=1e-4)
+        means = [math.log((math.exp(one) + math.exp(two)) / 2) for one, two in zip(ours, theirs, strict=True)]
+        assert scores == pytest.approx(means, abs=1e-4)
+        [mean], [one], [two] = (each.align([text], [best.ids]) for each in engines)
+        assert mean == pytest.approx((one + two) / 2, abs=1e-5)

@@ -478,8 +478,9 @@ class SearchOptions(SearchConfig):
 def _contradictions(options: SearchOptions) -> Iterator[str]:
     """Yield the combinations among ``options`` that make no sense."""
     given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
-    if options.sample and options.beam_size > 1:
-        yield f"{given['beam_size']} does not go with sample, which has no beams"
+    for name in ("beam_size", "beam_groups"):
+        if options.sample and getattr(options, name) > 1:
+            yield f"{given[name]} does not go with sample, which has no beams"
     if not options.sample:
         for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
             if getattr(options, name) != type(options).model_fields[name].default:
@@ -487,10 +488,10 @@ def _contradictions(options: SearchOptions) -> Iterator[str]:
         for name in ("n_best", "mbr"):
             if getattr(options, name) > options.beam_size:
                 yield f"{given[name]} is more than {given['beam_size']}"
+        if options.beam_size % options.beam_groups:
+            yield f"{given['beam_groups']} does not divide {given['beam_size']}"
     if options.mbr and options.n_best > options.mbr:
         yield f"{given['n_best']} is more than {given['mbr']}"
-    if options.beam_size % options.beam_groups:
-        yield f"{given['beam_groups']} does not divide {given['beam_size']}"
     if options.diversity != type(options).model_fields["diversity"].default and options.beam_groups == 1:
         yield f"{given['diversity']} needs beam_groups of 2 or more"
     if options.coverage_penalty:

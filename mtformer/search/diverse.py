@@ -78,11 +78,12 @@ class Diverse:
             rows = (groups % self._n_groups == group).nonzero()[:, 0]
             cost = self._strength * taken[sentences[rows]]  # (r, V)
             part, order[rows] = self._likeliest.select(_part(beams, rows), log_probs[rows] - cost[:, None])
-            paid = cost.gather(1, part.tokens)
-            part = part._replace(log_probs=part.log_probs + paid, token_log_probs=part.token_log_probs + paid)
+            token_log_probs = log_probs[rows[:, None], part.beams, part.tokens]  # (r, 2K)
+            totals = beams.log_probs[rows[:, None], part.beams] + token_log_probs
+            part = part._replace(log_probs=totals, token_log_probs=token_log_probs)
             for whole, values in zip(candidates, part, strict=True):
                 whole[rows] = values
-            tokens, totals = (values.gather(1, order[rows]) for values in (part.tokens, part.log_probs))  # (r, K)
+            tokens, totals = part.tokens.gather(1, order[rows]), totals.gather(1, order[rows])  # (r, K)
             goes_on = (tokens != EOS_ID) & (totals > float("-inf"))
             taken.index_put_((sentences[rows, None].expand_as(tokens), tokens), goes_on.to(taken), accumulate=True)
         return candidates, order
