@@ -90,7 +90,7 @@ class Translator:
     @classmethod
     def load(
         cls,
-        path: str | Path,
+        path: str | Path | Sequence[str | Path],
         device: str = "auto",
         *,
         raw: bool = False,
@@ -101,7 +101,8 @@ class Translator:
         """Load a trained model for translating.
 
         Args:
-            path: a bundle (``model.safetensors``) or the folder of a run.
+            path: a bundle (``model.safetensors``) or the folder of a run; or several with one vocabulary, an ensemble,
+                which averages their probabilities and takes the first one's settings.
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
@@ -110,12 +111,14 @@ class Translator:
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
         Raises:
-            UserError: there is no such bundle, device or option, or the glossary cannot be used.
+            UserError: there is no such bundle, device or option, the bundles of an ensemble do not belong together, or
+                the glossary cannot be used.
         """
-        from mtformer.bundle import load_bundle  # torch comes with it
+        from mtformer.bundle import load_ensemble  # torch comes with it
 
-        bundle = load_bundle(find_model(Path(path)))
-        translator = cls.from_bundle(bundle, device, raw=raw, **options)
+        paths = [path] if isinstance(path, str | Path) else path
+        bundle, *others = load_ensemble([find_model(Path(one)) for one in paths])
+        translator = cls.from_bundle([bundle, *others], device, raw=raw, **options)
         translator.alignments = alignments
         if terms is None:
             return translator
@@ -125,20 +128,29 @@ class Translator:
 
     @classmethod
     def from_bundle(
-        cls, bundle: "Bundle", device: str = "auto", *, raw: bool = False, **options: float | None
+        cls,
+        bundle: "Bundle | Sequence[Bundle]",
+        device: str = "auto",
+        *,
+        raw: bool = False,
+        **options: float | None,
     ) -> "Translator":
-        """Translate with a bundle that is loaded already; see :meth:`load`."""
+        """Translate with a bundle that is loaded already, or with those of an ensemble; see :meth:`load`."""
         from mtformer.hardware import pick_device
         from mtformer.search.torch_engine import TorchEngine
 
-        header = bundle.header
+        bundles = bundle if isinstance(bundle, Sequence) else [bundle]
+        header, tokenizer = bundles[0].header, bundles[0].tokenizer
         return cls(
-            TorchEngine(bundle.model.to(pick_device(device)), alignment_heads=[header.alignment_heads]),
-            bundle.tokenizer,
+            TorchEngine(
+                *(one.model.to(pick_device(device)) for one in bundles),
+                alignment_heads=[one.header.alignment_heads for one in bundles],
+            ),
+            tokenizer,
             SearchConfig(**header.search.model_dump()).updated(**options),
             tgt_lang=header.tgt_lang,
-            max_length=header.architecture.max_length,
-            preparations=() if raw else standard_preparations(bundle.tokenizer, header.src_lang, header.tgt_lang),
+            max_length=min(one.header.architecture.max_length for one in bundles),
+            preparations=() if raw else standard_preparations(tokenizer, header.src_lang, header.tgt_lang),
             markup=not raw,
             guard=None if raw else Guard(bundle.tokenizer, header.src_lang, header.tgt_lang),
         )

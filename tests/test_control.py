@@ -3,13 +3,17 @@
 import math
 from collections.abc import Callable
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from conftest import ENGLISH, Project
 from test_search import EOS, A, B, C, RandomDecoder, Table, TableDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
 
+from mtformer import Translator
+from mtformer.bundle import load_bundle, save_bundle
 from mtformer.config import SearchOptions
 from mtformer.errors import UserError
 from mtformer.search import Hypothesis, Request
@@ -24,6 +28,7 @@ from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID
 
 CPU = torch.device("cpu")
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def prefixes(*beams: list[int]) -> Prefixes:
@@ -306,3 +311,40 @@ def test_an_ensemble_of_one_model_twice_is_that_model(beam_size: int) -> None:
         assert scores == pytest.approx(means, abs=1e-4)
         [mean], [one], [two] = (each.align([text], [best.ids]) for each in engines)
         assert mean == pytest.approx((one + two) / 2, abs=1e-5)
+
+
+def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_path: Path) -> None:
+    first, second = trained.folder / "runs/config/model.safetensors", tmp_path / "second.safetensors"
+    bundle = load_bundle(first)
+    with torch.no_grad():
+        for parameter in bundle.model.parameters():
+            parameter.mul_(0.8)
+    save_bundle(second, bundle)
+    lines = "".join(f"{english} sees {english}.\n" for english in ENGLISH)
+    command = ("translate", "--beam-size", "2", "--format", "tsv", "--model")
+    alone, weak, twice, both, other = (
+        trained.mtformer(*command, model, *more, stdin=lines)
+        for model, more in (
+            (first, ()),
+            (second, ()),
+            (first, ("--model", first)),
+            (first, ("--model", second)),
+            (first, ("--model", FIXTURES / "bundle-2.safetensors")),
+        )
+    )
+    assert (alone.status, twice.stdout) == (0, alone.stdout)
+    scores = [[float(line.split("\t")[2]) for line in one.stdout.splitlines()] for one in (weak, both, alone)]
+    assert all(low < mean < high for low, mean, high in zip(*scores, strict=True))
+    assert (other.status, other.stdout) == (2, "")
+    assert f"{FIXTURES / 'bundle-2.safetensors'} and {first} have different tokenizers" in other.stderr
+    overwriting = trained.mtformer(*command, first, "--model", second, "--output", second, stdin=lines)
+    assert overwriting.status == 2 and str(second) in overwriting.stderr
+    with pytest.raises(UserError, match="explain needs one model, not an ensemble"):
+        Translator.load([first, second]).explain("the red house")
+
+
+@pytest.mark.parametrize("given", [{"sample": True}, {"mbr": 4}, {"beam_groups": 2}, {"coverage_penalty": 0.1}])
+def test_explain_refuses_what_it_does_not_show(trained: Project, given: dict[str, Any]) -> None:
+    [option] = given
+    with pytest.raises(UserError, match=f"does not go with {option}"):
+        Translator.load(trained.folder / "runs/config", "cpu", **given).explainer()

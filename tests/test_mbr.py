@@ -1,5 +1,6 @@
 """Minimum Bayes risk against a naive computation with sacreBLEU."""
 
+import math
 import sys
 from statistics import fmean
 from typing import Any
@@ -16,14 +17,15 @@ TEXTS = ["Das rote Haus.", "Das rote Haus.", "Das Haus ist rot!", "", "红色的
 BUNDLE = "runs/config/model.safetensors"
 
 
-def naive(texts: list[str]) -> list[float]:
+def naive(texts: list[str], weights: list[float]) -> list[float]:
     chrf = CHRF()
-    return [fmean(chrf.sentence_score(text, [other]).score for other in texts) for text in texts]
+    return [fmean([chrf.sentence_score(text, [other]).score for other in texts], weights) for text in texts]
 
 
 def test_the_utility_is_the_mean_chrf_of_sacrebleu() -> None:
-    assert expected_chrf(TEXTS) == pytest.approx(naive(TEXTS), abs=1e-3)
-    assert expected_chrf(["one"]) == pytest.approx([100.0])
+    for weights in ([1.0] * 7, [1.0, 0.5, 2.0, 0.1, 0.3, 1.0, 0.7]):
+        assert expected_chrf(TEXTS, weights) == pytest.approx(naive(TEXTS, weights), abs=1e-3)
+    assert expected_chrf(["one"], [0.2]) == pytest.approx([100.0])
 
 
 @pytest.mark.parametrize("search", [{"beam_size": 6}, {"sample": True, "temperature": 2.0}])
@@ -36,7 +38,8 @@ def test_translations_are_ranked_by_their_utility_among_the_candidates(
     found = Translator.load(bundle, **search, mbr=6, n_best=3).translate(lines)
     for of_line, translations in zip(candidates, found, strict=True):
         texts = [one.text for one in of_line]
-        utilities = dict(zip(texts, naive(texts), strict=True))
+        weights = [1.0 if "sample" in search else math.exp(one.log_prob / 2) for one in of_line]
+        utilities = dict(zip(texts, naive(texts, weights), strict=True))
         ranks = sorted(utilities.values(), reverse=True)[:3]
         assert [one.score for one in translations] == pytest.approx(ranks, abs=1e-3)
         assert [one.score for one in translations] == pytest.approx([utilities[one.text] for one in translations])
@@ -48,4 +51,4 @@ def test_translations_are_ranked_by_their_utility_among_the_candidates(
 def test_without_fastchrf_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastchrf", None)
     with pytest.raises(UserError, match=r"mbr needs the package fastchrf: pip install 'mtformer\[mbr\]'"):
-        expected_chrf(["one", "two"])
+        expected_chrf(["one", "two"], [1.0, 1.0])

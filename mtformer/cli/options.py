@@ -49,6 +49,16 @@ LengthPenaltyOption = Annotated[
     float | None,
     typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.", rich_help_panel=SEARCH),
 ]
+ModelsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--model",
+        metavar="PATH",
+        help="A bundle, a run's folder, or a folder of runs, for the newest of them; else $MTFORMER_MODEL, else runs/. "
+        "Repeated: an ensemble.",
+        rich_help_panel=IN_OUT,
+    ),
+]
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
 ]

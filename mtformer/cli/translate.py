@@ -14,7 +14,7 @@ from mtformer.cli.options import (
     SEARCH,
     Device,
     DeviceOption,
-    ModelOption,
+    ModelsOption,
     RawOption,
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
@@ -38,7 +38,7 @@ def translate(
         str | None, typer.Argument(metavar="TEXT", help="The text; without it, --input or standard input is read.")
     ] = None,
     # Input and output
-    model: ModelOption = None,
+    model: ModelsOption = None,
     input: Annotated[
         Path | None,
         typer.Option(
@@ -97,6 +97,7 @@ def translate(
     ] = 1,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
+    from mtformer.files import require_distinct
     from mtformer.jobs.job import Job, run
     from mtformer.jobs.shards import Shard
     from mtformer.jobs.source import Source
@@ -107,15 +108,19 @@ def translate(
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
     share = Shard.parse(shard) if shard is not None else None
     source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
-    bundle = find_model(model)
+    bundle, *others = [find_model(one) for one in model] if model else [find_model(None)]
+    require_distinct(output or Path("-"), others)
     glossary = _read_terms(terms, source, output) if terms is not None else None
 
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, terms=glossary, raw=raw, alignments=alignments, n_best=n_best, **search)
+        return Translator.load(
+            [bundle, *others], device, terms=glossary, raw=raw, alignments=alignments, n_best=n_best, **search
+        )
 
     options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
+    options["model"] = others
     job = Job(
         source,
         bundle,

@@ -1,16 +1,16 @@
 """Minimum Bayes risk decoding (Kumar and Byrne 2004): choose the translation that is most similar to all others."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from mtformer.errors import UserError
 
 
-def expected_chrf(texts: Sequence[str]) -> list[float]:
-    """Return for each of some translations of a source its mean chrF (0 to 100) against all of them.
+def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:
+    """Return for each of some translations of a source its mean chrF (0 to 100) against all of them, weighted.
 
-    If they are samples, this estimates the chrF to expect against a translation that the model may think of (Eikema
-    and Aziz 2020, equation 4).
+    With samples and equal weights, this estimates the chrF to expect against what the model would say (Eikema and Aziz
+    2020, equation 4).
 
     Raises:
         UserError: the library that computes chrF is not installed.
@@ -19,10 +19,11 @@ def expected_chrf(texts: Sequence[str]) -> list[float]:
         from fastchrf import pairwise_chrf
     except ImportError:
         raise UserError("mbr needs the package fastchrf: pip install 'mtformer[mbr]'") from None
-    counts = Counter(texts)  # each text is compared once, however often it was found
-    [matrix] = pairwise_chrf([list(counts)], [list(counts)])
-    of_text = {
-        text: sum(chrf * count for chrf, count in zip(row, counts.values(), strict=True)) / len(texts)
-        for text, row in zip(counts, matrix, strict=True)
-    }
-    return [of_text[text] for text in texts]
+    of_text: dict[str, float] = defaultdict(float)  # each text is compared once, however often it was found
+    for text, weight in zip(texts, weights, strict=True):
+        of_text[text] += weight
+    unique = list(of_text)
+    [matrix] = pairwise_chrf([unique], [unique])
+    means = (sum(chrf * of_text[text] for text, chrf in zip(unique, row, strict=True)) / sum(weights) for row in matrix)
+    utilities = dict(zip(unique, means, strict=True))
+    return [utilities[text] for text in texts]
