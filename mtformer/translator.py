@@ -152,7 +152,7 @@ class Translator:
             max_length=min(one.header.architecture.max_length for one in bundles),
             preparations=() if raw else standard_preparations(tokenizer, header.src_lang, header.tgt_lang),
             markup=not raw,
-            guard=None if raw else Guard(bundle.tokenizer, header.src_lang, header.tgt_lang),
+            guard=None if raw else Guard(tokenizer, header.src_lang, header.tgt_lang),
         )
 
     def with_options(self, **changes: float | None) -> "Translator":

@@ -103,3 +103,16 @@ def test_tokens_of_large_vocabularies_are_drawn_by_their_probability() -> None:
 def test_sampling_ends_where_every_token_has_probability_0() -> None:
     with pytest.raises(MtformerError, match="the search found no translation"):
         samples(GARDEN_PATH, {(): {A: 0.0}}, n_best=2)
+
+
+@pytest.mark.parametrize("top_p", [0.05, 0.5, 0.9])
+def test_the_nucleus_is_the_shortest_list_of_likeliest_tokens_that_reaches_p(top_p: float) -> None:
+    generator = torch.Generator().manual_seed(2)
+    log_probs = (torch.randn(3, 500, generator=generator) * torch.tensor([[0.1], [2.0], [5.0]])).log_softmax(dim=-1)
+    found = token_probabilities(log_probs, sampling(top_p=top_p)) > 0
+    for row, kept in zip(log_probs.exp(), found, strict=True):
+        ordered, total, expected = sorted(range(500), key=lambda i: -float(row[i])), 0.0, set[int]()
+        while total < top_p:
+            expected.add(ordered[len(expected)])
+            total = math.fsum(float(row[i]) for i in expected)
+        assert set(kept.nonzero()[:, 0].tolist()) == expected

@@ -10,9 +10,7 @@ from mtformer.search.engine import Engine, Request
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.mbr import expected_chrf
 
-_SCALE = (
-    0.5  # of log probabilities in minimum Bayes risk, as in Tromble et al. 2008; chosen on Multi30k's validation set
-)
+_SCALE = 0.5  # of log probabilities in minimum Bayes risk (Tromble et al. 2008); chosen on Multi30k's validation set
 _LEAST_COVERAGE = 1e-9  # of a token that nothing attends to: its logarithm is finite
 
 

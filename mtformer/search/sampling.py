@@ -15,6 +15,7 @@ from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
+_USUAL_NUCLEUS = 128  # tokens; finding these takes a fraction of sorting all
 _BLOCK = 64  # tokens whose probabilities are summed first: summing is several times as fast as cumulative summing
 
 
@@ -84,15 +85,23 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
         last = probabilities.topk(options.top_k).values[..., -1:]
         probabilities = probabilities.masked_fill(probabilities < last, 0.0)
     if options.top_p < 1:
-        ordered = probabilities.sort(dim=-1, descending=True).values
-        before = ordered.cumsum(dim=-1) - ordered  # the probability of all tokens that are likelier
-        in_nucleus = before < options.top_p * ordered.sum(dim=-1, keepdim=True)
-        last = ordered.masked_fill(~in_nucleus, 1.0).min(dim=-1, keepdim=True).values
+        sizes = options.top_p * probabilities.sum(dim=-1, keepdim=True)
+        last, is_found = _last_in_nucleus(probabilities.topk(min(_USUAL_NUCLEUS, probabilities.size(-1))).values, sizes)
+        if not is_found.all():
+            last, _ = _last_in_nucleus(probabilities.sort(dim=-1, descending=True).values, sizes)
         probabilities = probabilities.masked_fill(probabilities < last, 0.0)
     if options.epsilon:
         likeliest = probabilities.max(dim=-1, keepdim=True).values
         probabilities = probabilities.masked_fill(probabilities < likeliest.clamp(max=options.epsilon), 0.0)
     return probabilities
+
+
+def _last_in_nucleus(ordered: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the last of the likeliest probabilities (…, m) needed to reach ``sizes`` (…, 1), and whether m suffice."""
+    totals = ordered.cumsum(dim=-1)
+    in_nucleus = totals - ordered < sizes  # what is likelier does not reach the size
+    last = ordered.masked_fill(~in_nucleus, 1.0).min(dim=-1, keepdim=True).values
+    return last, totals[..., -1:] >= sizes
 
 
 def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
