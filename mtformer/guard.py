@@ -7,11 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from mtformer.config import SearchOptions
-from mtformer.pipeline.translation import Translation
+from mtformer.pipeline.translation import FLAG, Translation
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.tokenizer import Tokenizer, on_one_line
-
-FLAG = "check: "  # starts the notes of translations that may be wrong
 
 _WIDEST_BEAM = 16  # of a second attempt
 _LINES_SHOWN = 5
@@ -127,6 +125,27 @@ def lost_numbers(source: str, translation: str) -> list[str]:
     return [number for number in lost.elements() if int(number) > _LARGEST_SPELLED_OUT or len(number) > 2]
 
 
+def with_right_numbers(source: str, translation: str) -> str | None:
+    """Replace numbers that are not in ``source`` by those of it that ``translation`` lacks, if there are as many.
+
+    Returns:
+        None if there is nothing to replace, or not as many.
+    """
+    wanted, found = _NUMBER.findall(source), _NUMBER.findall(translation)
+    lost, wrong = lost_numbers(source, translation), Counter(found) - Counter(wanted)
+    if not lost or len(lost) != wrong.total():
+        return None
+    right = iter(lost)
+
+    def replacement(number: re.Match[str]) -> str:
+        if not wrong[number[0]]:
+            return number[0]
+        wrong[number[0]] -= 1
+        return next(right)
+
+    return _NUMBER.sub(replacement, translation)
+
+
 def lost_marks(source: str, translation: str) -> list[str]:
     """Return the URLs, e-mail addresses, placeholders and tags of ``source`` that ``translation`` lacks."""
     wanted = Counter(_MARK.findall(source))
@@ -142,7 +161,8 @@ def guarded(
 ) -> list[list[Translation]]:
     """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
 
-    Problems that are left become notes of all translations of the text. A text whose translation stays empty is copied.
+    Problems that are left become notes of all translations of the text. Wrong numbers of the best are corrected, and a
+    text whose translation stays empty is copied.
 
     Args:
         guard: finds the problems.
@@ -163,6 +183,10 @@ def guarded(
             left = guard.problems(texts[place], translations[0].text)
             if len(left) < len(problems[place]):
                 results[place], problems[place] = translations, left
+            best = results[place][0]
+            if corrected := with_right_numbers(texts[place], best.text):
+                problems[place] = ("numbers corrected", *guard.problems(texts[place], corrected))
+                results[place][0] = replace(best, text=corrected)
             if _EMPTY in problems[place]:
                 results[place] = [replace(results[place][0], text=on_one_line(texts[place]))]
                 problems[place] = ("not translated",)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from mtformer.config import SearchConfig
 from mtformer.errors import UserError
-from mtformer.guard import FLAG, Guard, guarded
+from mtformer.guard import Guard, guarded
 from mtformer.pipeline import Alignment, Pair, Pairing, Preparation, Translation, align, make_plan
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
+from mtformer.pipeline.translation import FLAG
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, Request, SearchOptions
 from mtformer.search.ranking import search
@@ -210,7 +211,7 @@ class Translator:
         results = self._translate_marked(texts, lambda places: report(len(places)))
         for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
-                if not note.startswith(FLAG):  # there may be many: jobs sum them up
+                if not note.startswith(FLAG):
                     log.warning("line %d: %s", line, note)
         return self._with_alignments(texts, results) if self.alignments else results
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import Project
 
 from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
-from mtformer.guard import FlagCounter, Guard, guarded, stricter
+from mtformer.guard import FlagCounter, Guard, guarded, stricter, with_right_numbers
 from mtformer.pipeline import Translation
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
@@ -121,9 +121,33 @@ def test_a_second_attempt_replaces_a_rejected_translation() -> None:
 
 
 def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None:
-    found, _ = attempt("Zwei 34", first="Hunde 12 34", source="Two dogs 12 56")
-    assert [translation.text for translation in found] == ["Hunde 12 34", "other"]
+    found, _ = attempt("Zwei 12", first="Hunde 12", source="Two dogs 12 56")
+    assert [translation.text for translation in found] == ["Hunde 12", "other"]
     assert {translation.notes for translation in found} == {("check: numbers lost: 56",)}
+
+
+def test_a_wrong_number_is_corrected_with_a_note() -> None:
+    found, _ = attempt("Hunde", first="Hunde 12 341 4", source="Two dogs 12 413 4")
+    assert [translation.text for translation in found] == ["Hunde 12 413 4", "other"]
+    assert found[0].notes == ("check: numbers corrected",)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("the number 1102 on 13 shirts", "die Nummer 11 auf 13 Hemden", "die Nummer 1102 auf 13 Hemden"),
+        ("17 dogs and 18 cats", "18 Hunde und 18 Katzen", "17 Hunde und 18 Katzen"),
+        ("17 dogs and 18 cats", "71 Hunde und 81 Katzen", "17 Hunde und 18 Katzen"),
+        ("17 dogs", "Hunde", None),
+        ("17 dogs", "1 von 7 Hunden", None),
+        ("2 dogs", "3 Hunde", None),
+        ("17 dogs", "17 Hunde", None),
+    ],
+)
+def test_numbers_are_corrected_if_as_many_are_wrong_as_lost(
+    source: str, translation: str, expected: str | None
+) -> None:
+    assert with_right_numbers(source, translation) == expected
 
 
 def test_a_text_whose_translation_stays_empty_is_copied_with_a_note() -> None:

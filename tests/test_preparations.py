@@ -95,7 +95,7 @@ def test_texts_without_letters_are_copied_without_a_note(text: str) -> None:
 def test_texts_of_which_no_letter_is_known_are_copied_with_a_note() -> None:
     copy = CopyUnknown(ASCII.__contains__)
     best = restored("Война 12\u2028!", copy)
-    assert (best.text, best.notes) == ("Война 12 !", ("copied, as the model knows none of its letters",))
+    assert (best.text, best.notes) == ("Война 12 !", ("check: not translated: the model knows none of its letters",))
     for text in ("", "  ", "a", "Война i mir"):
         assert leaves(text, copy) == [text]
 
@@ -125,7 +125,7 @@ def test_characters_that_have_a_token_stay_as_they_are() -> None:
 def test_letters_without_a_known_form_stay_with_a_note() -> None:
     best = restored("The sign says 出口出 नमस्ते", KnownCharacters(ASCII))
     assert best.text == "The sign says 出口出 नमस्ते"
-    assert best.notes == ("characters that the model does not know: 出口नमसत",)
+    assert best.notes == ("check: unknown characters: 出口नमसत",)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,9 @@ def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project)
     text = "THE RED HOUSE SEES A SMALL DOG. 😀\n12\n…\nПривет"
     prepared = trained.mtformer("translate", "--model", model, stdin=text)
     assert prepared.stdout.splitlines() == ["DAS ROTE HAUS SIEHT EIN KLEINER HUND. 😀", "12", "…", "Привет"]
-    assert prepared.stderr == "line 4: copied, as the model knows none of its letters\n"
+    assert (
+        prepared.stderr == "check the translation of line 4: not translated (1); --format json has the notes of each\n"
+    )
     raw = trained.mtformer("translate", "--model", model, "--raw", stdin=text)
     assert len(raw.stdout.splitlines()) == 4
     assert "12" not in raw.stdout.splitlines()

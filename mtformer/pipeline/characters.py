@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mtformer.pipeline.copying import is_symbol
 from mtformer.pipeline.preparation import Prepared
+from mtformer.pipeline.translation import FLAG
 from mtformer.text.tokenizer import on_one_line
 
 # What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
@@ -54,7 +55,7 @@ class KnownCharacters:
         unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c))
         if known == text and not unknown:
             return None
-        notes = (f"characters that the model does not know: {''.join(unknown)}",) if unknown else ()
+        notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
         return Prepared([known], lambda parts: replace(parts[0], notes=(*parts[0].notes, *notes)))
 
     def can_write(self, character: str) -> bool:

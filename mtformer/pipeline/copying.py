@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mtformer.pipeline.preparation import Prepared
-from mtformer.pipeline.translation import Translation
+from mtformer.pipeline.translation import FLAG, Translation
 from mtformer.text.tokenizer import on_one_line
 
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
@@ -25,7 +25,7 @@ class CopyUnknown:
         first = next(letters, None)
         if not text.strip() or (first and (self._can_write(first) or any(map(self._can_write, letters)))):
             return None
-        notes = ("copied, as the model knows none of its letters",) if first else ()
+        notes = (f"{FLAG}not translated: the model knows none of its letters",) if first else ()
         copy = Translation(on_one_line(text), 0.0, 0.0, notes=notes)
         return Prepared((), lambda _parts: copy)
 

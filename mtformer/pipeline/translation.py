@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from mtformer.pipeline.alignment import Alignment
 from mtformer.text.glossary import Term
 
+FLAG = "check: "  # starts the notes of translations that may be wrong; there may be many, so that jobs sum them up
+
 
 @dataclass(frozen=True)
 class Translation:
