@@ -5,14 +5,13 @@ every architecture. Most of a small model's step is the time that Python and tor
 packed weights, no dropout modules, rows instead of (B, T, D), and a cache that is never reordered.
 
 Shapes: n sentences with K beams each, N = n·K rows, sentence by sentence; S source length, C places in the cache;
-H heads, D ``d_model``, Dh = D / H, V vocabulary. Masks are numbers to add to the scores: 0, or -inf where a query may
-not attend.
+L layers, H heads, D ``d_model``, Dh = D / H, V vocabulary. Masks are numbers to add to the scores: 0, or -inf where a
+query may not attend.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from mtformer.config import SearchPrecision
 from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from mtformer.model.packing import Linear, pack, pack_linear
+from mtformer.model.packing import pack, pack_linear
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
 
@@ -36,9 +35,8 @@ class Cache:
     ``visible`` tells each beam which places are its own prefix; so choosing other beams moves nothing.
 
     Attributes:
-        memory: for each layer the memory's keys and values, (n, S, 2, H, Dh); all beams of a sentence share them.
-        places: for each layer the keys and values of the positions decoded so far, (n, C, 2, H, Dh), of which the first
-            ``n_places`` are in use: K of each step.
+        memory: (L, 2, n, H, S, Dh), each layer's keys and values of the memory; all beams of a sentence share them.
+        places: (L, 2, n, H, C, Dh), each layer's keys and values of the positions decoded so far: K in each step.
         src_mask: (n, 1, 1, S); None if there is no padding.
         visible: (n, K, n_places), the mask of each beam; None as long as there is one beam, which sees all of them.
         n_sentences: n.
@@ -47,8 +45,8 @@ class Cache:
         length: the number of positions decoded so far.
     """
 
-    memory: list[Tensor]
-    places: list[Tensor]
+    memory: Tensor
+    places: Tensor
     src_mask: Tensor | None
     n_sentences: int
     visible: Tensor | None = None
@@ -67,39 +65,71 @@ class Cache:
         if n_beams > 1 or self.visible is not None:
             visible = self.visible
             if visible is None:
-                visible = beams.new_zeros(self.n_sentences, 1, self.n_places, dtype=self.memory[0].dtype)
+                visible = self.memory.new_zeros(self.n_sentences, 1, self.n_places)
             rows = (sentences[:, None] * self.n_beams + beams).flatten()  # (n'·K',)
             self.visible = visible.flatten(0, 1).index_select(0, rows).view(*beams.shape, self.n_places)
         self.n_beams = n_beams
-        order = torch.arange(len(sentences), device=sentences.device)
-        if len(order) < self.n_sentences or not torch.equal(sentences, order):
+        order = torch.arange(sentences.size(0), device=sentences.device)
+        if order.size(0) < self.n_sentences or not torch.equal(sentences, order):
             self._move(sentences, (sentences != order).nonzero()[:, 0])
 
     def _move(self, sentences: Tensor, moved: Tensor) -> None:
         """Keep ``sentences`` (n',), copying those at the indices ``moved``, whose place changes."""
-        n = self.n_sentences = len(sentences)
-        for tensors in (self.memory, self.places):
-            for i, tensor in enumerate(tensors):
-                tensor[moved] = tensor[sentences[moved]]
-                tensors[i] = tensor[:n]
+        n = self.n_sentences = sentences.size(0)
+        origins = sentences[moved]
+        self.memory[:, :, moved] = self.memory[:, :, origins]
+        self.places[:, :, moved, :, : self.n_places] = self.places[:, :, origins, :, : self.n_places]
+        self.memory, self.places = self.memory[:, :, :n], self.places[:, :, :n]
         if self.src_mask is not None:
             self.src_mask = self.src_mask[sentences]
 
-    def begin_step(self) -> None:
-        """Make places for the next position, which every beam sees its own of."""
+    def begin_step(self) -> "Step":
+        """Make places for the next position, of which every beam sees its own."""
         n, k, start = self.n_sentences, self.n_beams, self.n_places
         self.n_places += k
-        if self.n_places > self.places[0].size(1):
-            self.places = [_grown(places[:, :start], 2 * self.n_places) for places in self.places]
+        if self.n_places > self.places.size(4):
+            grown = self.places.new_empty(*self.places.shape[:4], 2 * self.n_places, self.places.size(5))
+            grown[:, :, :, :, :start] = self.places[:, :, :, :, :start]
+            self.places = grown
+        mask = None
         if self.visible is not None:
             own = self.visible.new_full((k, k), float("-inf")).fill_diagonal_(0.0)
             self.visible = torch.cat([self.visible, own.expand(n, k, k)], dim=2)
+            mask = self.visible[:, None]
+        return Step(
+            n,
+            k,
+            self.length,
+            [tensor.unbind() for tensor in self.memory.unbind()],
+            self.src_mask,
+            self.places.narrow(4, start, k).unbind(),
+            [tensor.unbind() for tensor in self.places.narrow(4, 0, self.n_places).unbind()],
+            mask,
+        )
 
 
-def _grown(places: Tensor, capacity: int) -> Tensor:
-    grown = places.new_empty(len(places), capacity, *places.shape[2:])
-    grown[:, : places.size(1)] = places
-    return grown
+class Step(NamedTuple):
+    """What the layers need to decode one position. Views of the cache are made once for all layers.
+
+    Attributes:
+        n_sentences: n.
+        n_beams: K.
+        position: its number.
+        memory: for each layer the memory's keys and values, (n, H, S, Dh) each.
+        src_mask: (n, 1, 1, S), or None.
+        new: for each layer (2, n, H, K, Dh), where the keys and values of this position belong.
+        prefixes: for each layer the keys and values of the prefixes, this position included, (n, H, n_places, Dh) each.
+        visible: (n, 1, K, n_places), or None.
+    """
+
+    n_sentences: int
+    n_beams: int
+    position: int
+    memory: Sequence[Sequence[Tensor]]
+    src_mask: Tensor | None
+    new: Sequence[Tensor]
+    prefixes: Sequence[Sequence[Tensor]]
+    visible: Tensor | None
 
 
 class InferenceModel:
@@ -125,13 +155,12 @@ class InferenceModel:
     def start(self, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> Cache:
         """Encode source ids (B, S), given their mask, and start ``n_copies`` sentences of each, with one beam."""
         memory = self.encode(src, src_mask)
-        keys_and_values = [layer.cross_attention.project_memory(memory) for layer in self._decoder_layers]
+        projected = torch.stack([layer.cross_attention.project_memory(memory) for layer in self._decoder_layers])
         if n_copies > 1:
-            keys_and_values = [tensor.repeat_interleave(n_copies, dim=0) for tensor in keys_and_values]
+            projected = projected.repeat_interleave(n_copies, dim=2)
             src_mask = src_mask.repeat_interleave(n_copies, dim=0)
-        shape = (len(src_mask), _FIRST_PLACES, *keys_and_values[0].shape[2:])
-        places = [memory.new_empty(shape) for _ in self._decoder_layers]
-        return Cache(keys_and_values, places, _additive(src_mask), len(src_mask))
+        places = projected.new_empty(*projected.shape[:4], _FIRST_PLACES, projected.size(5))
+        return Cache(projected, places, _additive(src_mask), len(src_mask))
 
     def step(self, tokens: Tensor, cache: Cache) -> Tensor:
         """Decode one more position.
@@ -143,10 +172,10 @@ class InferenceModel:
         Returns:
             (N, V), the logits of the next id: what the model's ``forward`` and ``project`` give for this position.
         """
-        cache.begin_step()
+        step = cache.begin_step()
         x = self.model.embed_tgt(tokens[:, None], cache.length)[:, 0]  # (N, D)
         for number, layer in enumerate(self._decoder_layers):
-            x = layer.step(x, cache, number)
+            x = layer.step(x, step, number)
         cache.length += 1
         return self._project(self._decoder_norm(x))
 
@@ -158,14 +187,14 @@ def _additive(mask: Tensor) -> Tensor | None:
     return torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))[:, None, None, :]
 
 
-def _norm(norm: nn.Module) -> Linear:
+def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     """Return a normalization without the overhead of calling a module."""
     if isinstance(norm, nn.LayerNorm):
-        return partial(
-            F.layer_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, bias=norm.bias, eps=norm.eps
-        )
+        shape, weight, bias, eps = list(norm.normalized_shape), norm.weight.detach(), norm.bias.detach(), norm.eps
+        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if isinstance(norm, nn.RMSNorm):
-        return partial(F.rms_norm, normalized_shape=norm.normalized_shape, weight=norm.weight, eps=norm.eps)
+        shape, weight, eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
+        return lambda x: torch.rms_norm(x, shape, weight, eps)
     return norm
 
 
@@ -196,17 +225,16 @@ class _Attention:
     """:meth:`MultiHeadAttention.attend` for rows. The tap of ``attention`` sees the weights here too."""
 
     def __init__(self, attention: MultiHeadAttention, precision: SearchPrecision) -> None:
-        self._attention = attention
+        self._attention, self._d_model, self._rotary = attention, attention.d_model, attention.rotary
         self._heads = (attention.n_heads, attention.d_model // attention.n_heads)  # (H, Dh)
         self._out_proj = pack_linear(attention.out_proj, precision)
 
-    def _attend(self, q: Tensor, kv: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with queries (n, T, H, Dh) to keys and values (n, S, 2, H, Dh) and return rows (n·T, D)."""
-        q, k, v = q.transpose(1, 2), kv[:, :, 0].transpose(1, 2), kv[:, :, 1].transpose(1, 2)
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Attend with queries (n, H, T, Dh) to keys and values (n, H, S, Dh) and return rows (n·T, D)."""
         if self._attention.observer is not None:
             self._attention.observer(self._weights(q, k, mask))
-        heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (n, H, T, Dh)
-        return self._out_proj(heads.transpose(1, 2).reshape(-1, self._attention.d_model))
+        heads = F.scaled_dot_product_attention(q, k, v, mask)  # (n, H, T, Dh)
+        return self._out_proj(heads.transpose(1, 2).reshape(-1, self._d_model))
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         """Return what the tap records."""
@@ -222,38 +250,35 @@ class _SelfAttention(_Attention):
 
     def __call__(self, x: Tensor, n: int, mask: Tensor | None) -> Tensor:
         """Let the rows (n·S, D) of each sentence attend to each other."""
-        qkv = self._qkv_proj(x).view(n, -1, 3, *self._heads)
-        if self._attention.rotary:
-            qkv = _rotated(qkv)
-        return self._attend(qkv[:, :, 0], qkv[:, :, 1:], mask)
+        q, k, v = self._project(x, n).unbind()
+        if self._rotary:
+            q, k = rotate(q), rotate(k)
+        return self._attend(q, k, v, mask)
+
+    def _project(self, x: Tensor, n: int) -> Tensor:
+        """Turn rows (n·T, D) into queries, keys and values (3, n, H, T, Dh)."""
+        return self._qkv_proj(x).view(n, -1, 3, *self._heads).permute(2, 0, 3, 1, 4)
 
 
 class _PrefixAttention(_SelfAttention):
     """Attention of the beams to their prefixes and themselves."""
 
-    def step(self, x: Tensor, cache: Cache, number: int) -> Tensor:
-        """Let rows (N, D) attend in layer ``number`` of ``cache``, which their keys and values are added to."""
-        n, k = cache.n_sentences, cache.n_beams
-        qkv = self._qkv_proj(x).view(n, k, 3, *self._heads)
-        if self._attention.rotary:
-            qkv = _rotated(qkv.view(n * k, 1, 3, *self._heads), cache.length).view_as(qkv)
-        places = cache.places[number][:, : cache.n_places]  # (n, n_places, 2, H, Dh)
-        places[:, -k:] = qkv[:, :, 1:]
-        return self._attend(qkv[:, :, 0], places, None if cache.visible is None else cache.visible[:, None])
+    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
+        """Let rows (N, D) attend in layer ``number``, whose cache their keys and values are added to."""
+        qkv = self._project(x, step.n_sentences)  # (3, n, H, K, Dh)
+        if self._rotary:
+            qkv = torch.cat([rotate(qkv[:2, ..., None, :], step.position)[..., 0, :], qkv[2:]])
+        step.new[number].copy_(qkv.narrow(0, 1, 2))
+        k, v = step.prefixes[number]
+        return self._attend(qkv.select(0, 0), k, v, step.visible)
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         """Return (N, H, 1, t), the weights of each beam on its own prefix."""
-        weights = super()._weights(q, k, mask).transpose(1, 2)  # (n, K, H, n_places)
+        weights = super()._weights(q, k, mask)  # (n, H, K, n_places)
         if mask is None:
-            return weights.transpose(1, 2)
-        own = (mask == 0).transpose(1, 2).expand_as(weights)
-        return weights[own].view(-1, weights.size(2), 1, int(own[0, 0, 0].sum()))
-
-
-def _rotated(qkv: Tensor, start: int = 0) -> Tensor:
-    """Rotate the queries and keys in (n, T, 3, H, Dh), at positions from ``start`` on."""
-    rotated = rotate(qkv[:, :, :2].movedim(1, 3), start).movedim(3, 1)  # (n, 2, H, T, Dh) and back
-    return torch.cat([rotated, qkv[:, :, 2:]], dim=2)
+            return weights
+        own = (mask == 0).transpose(1, 2).expand(-1, -1, weights.size(1), -1)  # (n, K, H, n_places)
+        return weights.transpose(1, 2)[own].view(-1, weights.size(1), 1, int(own[0, 0, 0].sum()))
 
 
 class _CrossAttention(_Attention):
@@ -266,13 +291,14 @@ class _CrossAttention(_Attention):
         self._kv_proj = pack(weight[d:], bias[d:], precision)
 
     def project_memory(self, memory: Tensor) -> Tensor:
-        """Turn the memory (n, S, D) into keys and values (n, S, 2, H, Dh)."""
-        return self._kv_proj(memory.flatten(0, 1)).view(*memory.shape[:2], 2, *self._heads)
+        """Turn the memory (n, S, D) into keys and values (2, n, H, S, Dh)."""
+        return self._kv_proj(memory.flatten(0, 1)).view(*memory.shape[:2], 2, *self._heads).permute(2, 0, 3, 1, 4)
 
-    def step(self, x: Tensor, cache: Cache, number: int) -> Tensor:
+    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
         """Let rows (N, D) attend to the memory in layer ``number``: a sentence's beams are its queries."""
-        q = self._q_proj(x).view(cache.n_sentences, cache.n_beams, *self._heads)
-        return self._attend(q, cache.memory[number], cache.src_mask)
+        q = self._q_proj(x).view(step.n_sentences, step.n_beams, *self._heads).transpose(1, 2)
+        k, v = step.memory[number]
+        return self._attend(q, k, v, step.src_mask)
 
 
 class _EncoderLayer:
@@ -297,8 +323,8 @@ class _DecoderLayer:
         self._feed_forward = _FeedForward(layer.feed_forward, precision)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
 
-    def step(self, x: Tensor, cache: Cache, number: int) -> Tensor:
-        """Map rows (N, D), adding their keys and values to layer ``number`` of ``cache``."""
-        x = self._residuals[0](x, self._self_attention.step, cache, number)
-        x = self._residuals[1](x, self.cross_attention.step, cache, number)
+    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
+        """Map rows (N, D) in layer ``number``, whose cache their keys and values are added to."""
+        x = self._residuals[0](x, self._self_attention.step, step, number)
+        x = self._residuals[1](x, self.cross_attention.step, step, number)
         return self._residuals[2](x, self._feed_forward)

@@ -11,7 +11,8 @@ from mtformer.config import SearchPrecision
 
 Linear = Callable[[Tensor], Tensor]  # maps (N, in) to (N, out)
 
-_MANY_OPERATIONS = 1 << 19  # a call of oneDNN takes 10 µs longer than one of MKL, and larger products repay that
+_MANY_OPERATIONS = 1 << 19  # a call of oneDNN takes 10 µs longer than one of MKL, which larger products make up for
+_ROUNDING_BITS = 3
 
 
 def pack(weight: Tensor, bias: Tensor | None, precision: SearchPrecision) -> Linear:
@@ -22,6 +23,7 @@ def pack(weight: Tensor, bias: Tensor | None, precision: SearchPrecision) -> Lin
         bias: b, (out,).
         precision: of the product. ``bf16`` rounds x and W; ``int8`` quantizes each row of both.
     """
+    weight, bias = weight.detach(), None if bias is None else bias.detach()
     if precision == "int8":
         return _Int8Linear(weight, bias)
     if weight.device.type == "cpu" and _has_onednn():
@@ -43,41 +45,54 @@ def _has_onednn() -> bool:
 
 
 class _PlainLinear:
-    """``F.linear``."""
+    """``F.linear`` without its detours."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
+        self._weight, self._bias = weight.t(), bias
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self._weight, self._bias)
+        return torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
 
 
-class _BFloat16Linear:
-    """``F.linear`` in bfloat16."""
+class _BFloat16Linear(_PlainLinear):
+    """The same in bfloat16."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight.bfloat16(), None if bias is None else bias.bfloat16()
+        super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x.bfloat16(), self._weight, self._bias).float()
+        return super().__call__(x.bfloat16()).float()
 
 
 class _OneDNNLinear:
     """oneDNN's product with a weight in its own layout, through the operators that torch.compile uses as well."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
-        self._dtype, self._weight, self._bias = dtype, weight, bias
-        # Without gradients, even if the model is being trained: the layout is opaque to autograd.
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().to(dtype).contiguous(), None)
-        self._packed_bias = None if bias is None else bias.detach().to(dtype)
+        self._dtype = dtype
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype).contiguous(), None)
+        self._bias = None if bias is None else bias.to(dtype)
+        self._small = _PlainLinear(weight, bias)
+        self._small_rows = _MANY_OPERATIONS // weight.numel() if dtype == torch.float32 else 0
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._dtype == torch.float32:
-            if len(x) * self._weight.numel() < _MANY_OPERATIONS:
-                return F.linear(x, self._weight, self._bias)
-            return torch.ops.mkldnn._linear_pointwise(x, self._packed, self._packed_bias, "none", [], "")
-        product = torch.ops.mkldnn._linear_pointwise(x.to(self._dtype), self._packed, self._packed_bias, "none", [], "")
-        return product.float()
+        n_rows = x.size(0)
+        if n_rows <= self._small_rows:
+            return self._small(x)
+        n_more = rounded(n_rows) - n_rows
+        if n_more:
+            x = F.pad(x, (0, 0, 0, n_more))
+        product = torch.ops.mkldnn._linear_pointwise(x.to(self._dtype), self._packed, self._bias, "none", [], "")
+        return product[:n_rows].float()
+
+
+def rounded(n_rows: int) -> int:
+    """Round up to a number of 3 significant bits.
+
+    oneDNN generates a kernel for each number of rows, which takes as long as several products and 0.6 MB. A search that
+    drops sentences as they end would have hundreds of them.
+    """
+    step = 1 << max(0, (n_rows - 1).bit_length() - _ROUNDING_BITS)
+    return -(-n_rows // step) * step
 
 
 class _Int8Linear:
@@ -87,10 +102,9 @@ class _Int8Linear:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        weight = weight.detach()
         self._scale = weight.abs().amax(dim=1).clamp_(min=1e-12) / 127  # (out,)
         self._weight = (weight / self._scale[:, None]).round_().to(torch.int8).t()  # (in, out)
-        self._bias = None if bias is None else bias.detach()
+        self._bias = bias
 
     def __call__(self, x: Tensor) -> Tensor:
         scale = x.abs().amax(dim=1, keepdim=True).clamp_(min=1e-12) / 127  # (N, 1)

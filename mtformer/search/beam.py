@@ -13,6 +13,7 @@ from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
 from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
+from mtformer.search.topk import likeliest
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
 
@@ -111,15 +112,17 @@ class Likeliest:
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose the greedy continuation, then the best others."""
-        k, v = log_probs.shape[1:]
+        n, k, vocab_size = log_probs.shape
         sentences = beams.prefixes.sentences
         has_greedy = self._has_greedy[sentences, None]  # (n, 1)
-        totals = (beams.log_probs[:, :, None] + log_probs).flatten(1)  # (n, K·V)
-        greedy_total, greedy = totals[:, :v].max(dim=1, keepdim=True)  # (n, 1)
-        totals.scatter_(1, greedy, greedy_total.masked_fill(has_greedy, float("inf")))
-        best, places = totals.topk(2 * k)
-        best[:, :1] = torch.where(has_greedy, greedy_total, best[:, :1])
-        candidates = Candidates(best, places // v, places % v, log_probs.flatten(1).gather(1, places))
+        best, tokens = likeliest(log_probs.flatten(0, 1), min(2 * k, vocab_size))  # of each beam
+        totals = (beams.log_probs.view(-1, 1) + best).view(n, -1)  # (n, K·2K)
+        greedy_total = totals[:, :1].clone()
+        totals[:, :1].masked_fill_(has_greedy, float("inf"))
+        log_prob, places = totals.topk(2 * k)
+        log_prob[:, :1] = torch.where(has_greedy, greedy_total, log_prob[:, :1])
+        tokens, token_log_probs = (values.view(n, -1).gather(1, places) for values in (tokens, best))
+        candidates = Candidates(log_prob, places // best.size(1), tokens, token_log_probs)
         is_eos = candidates.tokens == EOS_ID
         self._has_greedy[sentences] &= ~is_eos[:, 0]
         return candidates, is_eos.byte().argsort(dim=1, stable=True)[:, :k]

@@ -10,6 +10,7 @@ from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
+from mtformer.search.topk import likeliest
 from mtformer.text.tokenizer import BOS_ID, EOS_ID
 
 _N_OBSERVED = 10  # candidates of a step, of which the search takes the first
@@ -40,7 +41,7 @@ def greedy_search(
     while len(sentences):
         processed, own = next_log_probs(decoder, Prefixes(ids, sentences), processors)
         log_probs = processed[:, 0]  # (n, V)
-        best, tokens = log_probs.max(dim=-1, keepdim=True)  # (n, 1)
+        best, tokens = likeliest(log_probs, 1)  # (n, 1)
         chosen = best if own is processed else own[:, 0].gather(1, tokens)  # (n, 1)
         if observer is not None:
             observer(_step(Prefixes(ids, sentences), token_log_probs, log_probs))
