@@ -28,7 +28,7 @@ from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.header import Header
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import load_weights, require_shapes, weights
+from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
 from mtformer.text.tokenizer import Tokenizer
 
 FORMAT = "mtformer-bundle-2"
@@ -195,7 +195,7 @@ def _require_tensors(file: Any, header: Header) -> None:
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
             raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), SkipInitialization():
             model = architecture.build()
         require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
     except ValidationError as error:

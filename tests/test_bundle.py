@@ -5,6 +5,8 @@ import pickle
 import runpy
 import shutil
 import struct
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -478,3 +480,13 @@ def test_a_pickle_is_refused_and_not_executed(write: Callable[[Trap, Path], obje
     assert not sign.exists()
     pickle.loads(pickle.dumps(Trap(sign)))
     assert sign.exists()  # the trap does work
+
+
+def test_translating_does_not_import_torchs_compiler() -> None:
+    code = """
+import sys
+from mtformer import Translator
+Translator.load(sys.argv[1], "cpu").translate(["a"])
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code, str(FIXTURES / "bundle-2.safetensors")], check=True)

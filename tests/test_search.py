@@ -18,6 +18,7 @@ from mtformer.search.beam import beam_search
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.greedy import greedy_search
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
+from mtformer.search.topk import likeliest
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -418,3 +419,30 @@ def test_greedy_search_ends_where_every_token_has_probability_0() -> None:
     for table in tables:
         with pytest.raises(MtformerError, match="the search found no translation"):
             greedy(TableDecoder(GARDEN_PATH, table), [1, 1])
+
+
+@pytest.mark.parametrize("vocab_size", [7, 127, 128, 1_000, 1_024, 1_063])
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_the_likeliest_tokens_are_those_of_a_full_sort(vocab_size: int, k: int) -> None:
+    log_probs = torch.randn(40, vocab_size, generator=torch.Generator().manual_seed(vocab_size)).log_softmax(dim=-1)
+    log_probs[::3, : vocab_size // 2] = -math.inf
+    log_probs[1::3, -1] = 1.0  # among the tokens that fill no block
+    best, tokens = likeliest(log_probs, k)
+    expected = log_probs.sort(dim=1, descending=True)
+    assert torch.equal(best, expected.values[:, :k])
+    assert torch.equal(log_probs.gather(1, tokens), best)
+    assert all(len(set(row)) == k for row in tokens.tolist())
+
+
+def test_batches_are_small_where_the_vocabulary_is_large() -> None:
+    seen = list[int]()
+    model = make_model(1)
+    engine = TorchEngine(model)
+    options = SearchOptions(batch_tokens=24, beam_size=4)
+    engine.translate(requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch)))
+    sizes = ModelConfig.model_validate({"d_model": 16, "n_heads": 2, "d_ff": 32, "tie_embeddings": False})
+    wide = Transformer(sizes, src_vocab_size=12, tgt_vocab_size=1_536, joint=False, max_length=16)
+    TorchEngine(wide.eval()).translate(
+        requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch))
+    )
+    assert seen == [8, 8, 4, 4, 4, 4]  # 4 beams of 1,536 logits count as 6 tokens

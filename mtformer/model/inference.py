@@ -193,8 +193,8 @@ def _norm(norm: nn.Module) -> Callable[[Tensor], Tensor]:
         shape, weight, bias, eps = list(norm.normalized_shape), norm.weight.detach(), norm.bias.detach(), norm.eps
         return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
     if isinstance(norm, nn.RMSNorm):
-        shape, weight, eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
-        return lambda x: torch.rms_norm(x, shape, weight, eps)
+        rms_shape, rms_weight, rms_eps = list(norm.normalized_shape), norm.weight.detach(), norm.eps
+        return lambda x: torch.rms_norm(x, rms_shape, rms_weight, rms_eps)
     return norm
 
 

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 
 def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
     """Return (n_positions, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same angle."""
+    table = torch.empty(n_positions, d_model)
+    if table.is_meta:  # without values; computing their shapes would import torch's compiler
+        return table
     position = torch.arange(n_positions, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
     rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10_000.0) / d_model))  # (D / 2)
-    table = torch.empty(n_positions, d_model)
     table[:, 0::2] = torch.sin(position * rate)
     table[:, 1::2] = torch.cos(position * rate)
     return table

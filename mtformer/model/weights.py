@@ -1,9 +1,11 @@
 """Build a model; copy its weights out and in; compare their shapes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from mtformer.config import Config
 from mtformer.model.transformer import Transformer
@@ -19,6 +21,22 @@ def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
         joint=tokenizer.joint,
         max_length=config.data.max_length,
     )
+
+
+class SkipInitialization(TorchFunctionMode):
+    """Builds modules without drawing their weights, for models on the meta device.
+
+    There, drawing numbers would import torch's compiler, which takes as long as importing torch.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call ``func``, unless it initializes a tensor."""
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:

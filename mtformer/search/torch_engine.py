@@ -29,6 +29,7 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _SCORING_TOKENS = 4096  # the token budget of a batch
 _BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
+_LOGITS_PER_TOKEN = 1024  # a sentence counts as at least one token for so many of its logits, which are K·V
 
 
 class TorchEngine:
@@ -71,12 +72,15 @@ class TorchEngine:
             observer: called with each step of the search in each batch.
         """
         lengths = [len(request.src) for request in requests]
+        vocab_size = self.model.output.out_features
         widths = [self._width(request, options) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in requests]
         for width in sorted(set(widths)):
+            least = min(_BEAMS_IN_BUDGET, width) * vocab_size // _LOGITS_PER_TOKEN
+            sizes = [max(length, least) for length in lengths]
             budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, width)
-            for batch in fill_batches([i for i in order if widths[i] == width], lengths, budget):
+            for batch in fill_batches([i for i in order if widths[i] == width], sizes, budget):
                 results = self._search([requests[i] for i in batch], options, observer)
                 for place, hypotheses in zip(batch, results, strict=True):
                     found[place] = hypotheses
