@@ -173,6 +173,18 @@ def test_a_pair_longer_than_the_model_is_aligned_in_parts(translator: Translator
     assert alignment.weights.shape == tuple(5 * size for size in alone.weights.shape)
 
 
+def test_changed_texts_are_aligned_as_they_are_written(translator: Translator) -> None:
+    src, tgt = "the red house sees my old friend.", "das rote Haus sieht mein alter Freund."
+    [usual] = translator.align([src], [tgt])
+    [capitals, two] = translator.align(
+        [src.upper(), f"  {src} 🎉  {src.upper()}"], [tgt.upper(), f"{tgt} 🎉 {tgt.upper()}"]
+    )
+    assert capitals.word_links() == usual.word_links()
+    assert capitals.src_spans == usual.src_spans
+    texts = [two.src[start:end] for start, end in two.src_spans]
+    assert "".join(texts) == "".join(src.split()) + "".join(src.upper().split())
+
+
 def test_threads_that_align_and_translate_do_not_disturb_each_other(translator: Translator) -> None:
     sources, targets = zip(*sentence_pairs(20, seed=5), strict=True)
     expected = [alignment.pharaoh() for alignment in translator.align(sources, targets)]

@@ -29,7 +29,7 @@ def write(path: Path, lines: Iterable[str]) -> Path:
 
 
 def test_what_the_search_found_gets_the_searchs_figures(translator: Translator) -> None:
-    sources = [*SOURCES, f"{SOURCES[0]} {SOURCES[1].capitalize()}", f"{ENGLISH[0]} 🎉", ""]
+    sources = [*SOURCES, f"{SOURCES[0]} {SOURCES[1].capitalize()}", f"{ENGLISH[0]} 🎉", SOURCES[2].upper(), ""]
     found = [
         (src, t) for src, translations in zip(sources, translator.translate(sources), strict=True) for t in translations
     ]

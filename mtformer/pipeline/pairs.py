@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 
 from mtformer.pipeline.alignment import Alignment
 from mtformer.pipeline.preparation import Preparation, make_plan
-from mtformer.pipeline.sentences import split_sentences
+from mtformer.pipeline.standard import standard_preparations
 from mtformer.search.engine import Engine
 from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.spans import Span
@@ -38,8 +39,9 @@ class Pair:
 class Pairing:
     """Takes texts and translations apart as the translator takes texts apart.
 
-    The text is prepared for the model. If it has several sentences and its translation has as many, they are paired;
-    otherwise the text stays whole. Parts that are too long are cut, the translation at about the same places.
+    The text is prepared for the model. If that changes it, its translation is prepared too: ALL CAPS and emoji at the
+    end are undone in both. Several sentences are paired if the translation has as many. Otherwise both stay
+    as they are. Parts that are too long are cut, the translation at about the same places.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Pairing:
         Args:
             tokenizer: of both languages.
             preparations: of texts.
-            tgt_lang: the language of translations, whose sentences are split.
+            tgt_lang: the language of translations.
             max_length: the most tokens of a part, EOS included. A translation may be half as long again.
         """
         self._tokenizer = tokenizer
@@ -75,12 +77,23 @@ class Pairing:
         return pair
 
     def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
-        """Return the texts that the model reads and their translations."""
-        leaves = list(make_plan(src, self._preparations).leaves())
-        if len(leaves) < 2:
-            return leaves or [src], [tgt]
-        targets = split_sentences(tgt, self._tgt_lang)
-        return (leaves, targets) if len(targets) == len(leaves) else ([src], [tgt])
+        """Return the texts that the model reads, and what it writes for them."""
+        sources = list(make_plan(src, self._preparations).leaves())
+        if sources == [src] or not sources:
+            return [src], [tgt]
+        *others, casing = self._tgt_preparations
+        targets = list(make_plan(tgt, others).leaves())
+        if len(sources) != len(targets):
+            return [src], [tgt]
+        recased = (next(make_plan(target, [casing]).leaves()) for target in targets)
+        pairs = zip(sources, targets, recased, strict=True)
+        return sources, [target if source in src else usual for source, target, usual in pairs]
+
+    @cached_property
+    def _tgt_preparations(self) -> Sequence[Preparation]:
+        """What would happen to the translation if it was translated back."""
+        tokenizer = Tokenizer(self._tokenizer.tgt_model or self._tokenizer.src_model, self._tokenizer.src_model)
+        return standard_preparations(tokenizer, self._tgt_lang, self._tgt_lang)
 
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
