@@ -19,6 +19,8 @@ _MOST_PHRASE_WORDS = 8
 _REPEATS = 3  # of a phrase in a row
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
 _LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
+_LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
+_LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
 _LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
 _DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _FEWEST_COPIED_WORDS = 4
@@ -74,6 +76,18 @@ class Guard:
             found.append("another script")
         return tuple(found)
 
+    def repaired(self, source: str, translation: str, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Repair a translation without the model; return it, and what has been done, nothing if nothing can be."""
+        if _EMPTY in problems:
+            return on_one_line(source), ("not translated",)
+        repairs: tuple[str, ...] = ()
+        if _LOOP in problems:
+            loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
+            translation, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", translation)), ("repetition removed",)
+        if corrected := with_right_numbers(source, translation):
+            translation, repairs = corrected, (*repairs, "numbers corrected")
+        return translation, repairs
+
     def _is_prose(self, text: str) -> bool:
         """Tell whether a text has more words than names."""
         if not self._src_is_spaced:
@@ -90,12 +104,13 @@ class Guard:
 
 def _has_loop(text: str, is_spaced: bool) -> bool:
     """Tell whether a phrase occurs three times in a row, or a part of a word four times."""
-    units: Sequence[str] = _WORD.findall(text.casefold()) if is_spaced else text
+    words = _WORD.findall(text.casefold())
+    units: Sequence[str] = words if is_spaced else "".join(words)
     if _n_repeated_pairs(units):
         for size in range(1, _MOST_PHRASE_WORDS + 1):
             run = 0
             for one, other in zip(units, units[size:], strict=False):
-                run = run + 1 if one == other and one.isalnum() else 0
+                run = run + 1 if one == other else 0
                 if run >= (_REPEATS - 1) * size:
                     return True
     return is_spaced and any(map(_loops, text.split()))
@@ -161,8 +176,8 @@ def guarded(
 ) -> list[list[Translation]]:
     """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
 
-    Problems that are left become notes of all translations of the text. Wrong numbers of the best are corrected, and a
-    text whose translation stays empty is copied.
+    What is left of the problems becomes notes of all translations of the text, and what can be repaired in the best one
+    without the model is repaired.
 
     Args:
         guard: finds the problems.
@@ -184,12 +199,10 @@ def guarded(
             if len(left) < len(problems[place]):
                 results[place], problems[place] = translations, left
             best = results[place][0]
-            if corrected := with_right_numbers(texts[place], best.text):
-                problems[place] = ("numbers corrected", *guard.problems(texts[place], corrected))
-                results[place][0] = replace(best, text=corrected)
-            if _EMPTY in problems[place]:
-                results[place] = [replace(results[place][0], text=on_one_line(texts[place]))]
-                problems[place] = ("not translated",)
+            repaired, repairs = guard.repaired(texts[place], best.text, problems[place])
+            if repairs:
+                results[place] = [replace(best, text=repaired), *results[place][1:]]
+                problems[place] = tuple(dict.fromkeys((*repairs, *guard.problems(texts[place], repaired))))
             notes = tuple(FLAG + problem for problem in problems[place])
             results[place] = [replace(one, notes=(*one.notes, *notes)) for one in results[place]]
     return results

@@ -150,9 +150,29 @@ def test_numbers_are_corrected_if_as_many_are_wrong_as_lost(
     assert with_right_numbers(source, translation) == expected
 
 
+@pytest.mark.parametrize(
+    ("tgt_lang", "loop", "expected"),
+    [
+        ("de", "Zwei Hunde, Hunde Hunde spielen", "Zwei Hunde spielen"),
+        ("de", "auf der Bank auf der Bank auf der Bank.", "auf der Bank."),
+        ("de", "ein GOWWWWWWWW", "ein GOW"),
+        ("zh", "那只山羊 山羊山羊。", "那只山羊。"),
+        ("zh", "在雪里玩，在雪里玩，在雪里玩，", "在雪里玩，"),
+    ],
+)
+def test_a_loop_that_a_second_attempt_cannot_avoid_is_cut(
+    tokenizer: Tokenizer, tgt_lang: str, loop: str, expected: str
+) -> None:
+    guard = Guard(tokenizer, "en", tgt_lang)
+    assert "repeats itself" in guard.problems(SOURCE, loop)
+    assert guard.repaired(SOURCE, loop, ("repeats itself",)) == (expected, ("repetition removed",))
+    assert "repeats itself" not in guard.problems(SOURCE, expected)
+
+
 def test_a_text_whose_translation_stays_empty_is_copied_with_a_note() -> None:
     found, [options] = attempt("", first=" ")
-    assert [(best.text, best.notes) for best in found] == [(SOURCE, ("check: not translated",))]
+    assert [translation.text for translation in found] == [SOURCE, "other"]
+    assert found[0].notes == ("check: not translated",)
     assert options.min_length == 5
 
 
