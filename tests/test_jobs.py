@@ -319,6 +319,8 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
         (["--resume"], "--resume needs --output"),
         (["a", "--shard", "1/2"], "--shard needs --input"),
         (["--document", "--n-best", "2", "--input", "test.en"], "--document and --n-best"),
+        (["a", "--nproc", "2"], "several processes need --input and --output"),
+        (["--input", "test.en", "--output", "out", "--nproc", "2", "--shard", "1/2"], "--shard does not work with"),
     ):
         result = trained.mtformer("translate", *arguments)
         assert (result.status, message in result.stderr) == (2, True), result.stderr
