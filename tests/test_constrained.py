@@ -56,9 +56,14 @@ def contains(ids: Sequence[int], texts: Sequence[str]) -> bool:
 
 
 def search(
-    decoder: RandomDecoder, required: Sequence[Sequence[str]], limits: Sequence[int], k: int, *processors: Processor
+    decoder: RandomDecoder,
+    required: Sequence[Sequence[str]],
+    limits: Sequence[int],
+    k: int,
+    *processors: Processor,
+    alpha: float = 0.6,
 ) -> list[list[Hypothesis]]:
-    options = SearchOptions(beam_size=k, n_best=k)
+    options = SearchOptions(beam_size=k, n_best=k, length_penalty=alpha)
     found = [constraint(*texts) for texts in required]
     return constrained_search(decoder, found, [0] * len(limits), limits, options, [*rules(limits), *processors])
 

@@ -7,7 +7,7 @@ at once, and reads it token by token, unless its other continuations are likelie
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -17,15 +17,15 @@ from mtformer.config import SearchOptions
 from mtformer.search.beam import Beams, beam_search
 from mtformer.search.constraints import Constraint
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.text.tokenizer import EOS_ID, PAD_ID
 
 
-def constrained_width(beam_size: int, n_phrases: int) -> int:
-    """Return how many beams a search needs for a sentence whose translation must contain ``n_phrases``."""
-    return beam_size + max(beam_size, n_phrases) if n_phrases else beam_size
+def constrained_width(beam_size: int, constraint: Constraint) -> int:
+    """Return how many beams a sentence has: K, and at least one for each phrase, rounded up to a multiple of K."""
+    return beam_size * (1 + -(-constraint.n_phrases // beam_size))
 
 
 def constrained_search(
@@ -57,29 +57,41 @@ def constrained_search(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    selection = ConstrainedSelection(constraints, prefix_lengths, limits, options.beam_size)
+    selection = ConstrainedSelection(constraints, prefix_lengths, limits, options)
     return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
 
 
+class _Forced(NamedTuple):
+    """A token that a beam can open or continue a phrase with, its log probability, and the state after it."""
+
+    beam: int
+    token: int
+    log_prob: float
+    state: int
+
+
 class _Continuation(NamedTuple):
-    """A candidate of a sentence.
+    """A candidate of a sentence; sorting puts the best first.
 
     Attributes:
-        log_prob: of the whole prefix.
+        cost: the negative log probability of the whole prefix.
+        is_free: whether it neither opens nor continues a phrase.
         beam: the beam that it continues.
         token: the token that it appends.
         token_log_prob: the log probability of that token.
-        state: that of the constraint after the token; None for the one that :meth:`Constraint.advance` gives.
+        state: that of the constraint after the token; -1 for the one that :meth:`Constraint.advance` gives.
     """
 
-    log_prob: float
+    cost: float
+    is_free: bool
     beam: int
     token: int
     token_log_prob: float
-    state: int | None = None
+    state: int = -1
 
 
-_NONE = _Continuation(float("-inf"), 0, PAD_ID, float("-inf"))
+_INFINITE = float("inf")
+_NONE = _Continuation(_INFINITE, True, 0, PAD_ID, -_INFINITE)
 
 
 @dataclass
@@ -90,53 +102,71 @@ class _Sentence:
         constraint: what its translations must contain.
         prefix_length: how many tokens they start with that are given.
         limit: their maximum length, EOS not counted.
+        options: how to search.
         states: those of the constraint, of each beam.
         keys: for each beam a hash of its tokens.
+        scores: those of the ``n_best`` best finished hypotheses.
     """
 
     constraint: Constraint
     prefix_length: int
     limit: int
-    states: list[int]
-    keys: list[int]
+    options: SearchOptions
+    states: list[int] = field(default_factory=lambda: [0])
+    keys: list[int] = field(default_factory=lambda: [0])
+    scores: list[float] = field(default_factory=list)
 
     def continuations(
-        self, totals: list[float], values: list[list[float]], tokens: list[list[int]], forced: list[_Continuation]
+        self,
+        totals: list[float],
+        values: list[list[float]],
+        tokens: list[list[int]],
+        eos: list[float],
+        forced: list[_Forced],
     ) -> tuple[list[_Continuation], list[_Continuation]]:
         """Return the candidates of one step, best first, and those that end.
 
         Args:
             totals: the log probabilities of K beams.
-            values: (K, C) the log probabilities of the likeliest next tokens of each.
+            values: (K, C) the log probabilities of the likeliest next tokens of each, in descending order.
             tokens: (K, C) these tokens.
-            forced: candidates that open or continue a phrase.
+            eos: (K,) the log probabilities of EOS.
+            forced: what else may follow.
         """
-        candidates = [c._replace(log_prob=totals[c.beam] + c.token_log_prob) for c in forced]
-        ended = []
-        for beam, state in enumerate(self.states):
+        found = [_Continuation(-totals[f.beam] - f.log_prob, False, *f) for f in forced if f.log_prob > -_INFINITE]
+        for beam in range(len(self.states)):
+            total = totals[beam]
             for value, token in zip(values[beam], tokens[beam], strict=True):
-                continuation = _Continuation(totals[beam] + value, beam, token, value)
+                if value == -_INFINITE:
+                    break
                 if token != EOS_ID:
-                    candidates.append(continuation)
-                elif self.constraint.is_met(state):
-                    ended.append(continuation)
-        possible = [c for c in candidates if c.log_prob > _NONE.log_prob]
-        return sorted(possible, key=lambda c: (-c.log_prob, c.state is None, c.beam, c.token)), ended
+                    found.append(_Continuation(-total - value, True, beam, token, value))
+        ended = [
+            _Continuation(-totals[beam] - eos[beam], True, beam, EOS_ID, eos[beam])
+            for beam, state in enumerate(self.states)
+            if self.constraint.is_met(state)
+        ]
+        return sorted(found), ended
 
-    def choose(self, candidates: list[_Continuation], k: int, width: int, n_left: int) -> list[_Continuation]:
-        """Choose the next beams, at most ``width``, and continue with them.
+    def finish(self, ended: list[_Continuation], length: int) -> None:
+        """Note the scores of hypotheses of ``length`` tokens, EOS included."""
+        scores = [-c.cost / length_penalty(length, self.options.length_penalty) for c in ended]
+        self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_best]
 
-        The first ``k`` are chosen, and besides an equal share for each number of phrases. Those are left out that could
-        not contain all phrases within ``n_left`` more tokens, and those that have the same tokens as one before.
+    def choose(self, candidates: list[_Continuation], length: int) -> list[_Continuation]:
+        """Choose the next beams and continue with them.
+
+        The best K are chosen, and besides the best in each bank, which is one number of missing phrases. Those are left
+        out that have the same tokens as one before, and those from which no hypothesis can be reached.
 
         Args:
             candidates: best first; at equal probability, those that open or continue a phrase first.
-            k: how many to choose whatever they contain.
-            width: how many to choose.
-            n_left: how many tokens may follow.
+            length: theirs, in tokens.
         """
-        share, more = divmod(width - k, self.constraint.n_phrases)
-        places = {n_missing: share + (more if n_missing == 0 else 0) for n_missing in range(self.constraint.n_phrases)}
+        n_free, n_phrases = self.options.beam_size, self.constraint.n_phrases
+        width = constrained_width(n_free, self.constraint)
+        share, more = divmod(width - n_free, n_phrases)
+        places = [share + more, *[share] * (n_phrases - 1), 0]  # of each bank; all phrases are missing in the last
         chosen: list[tuple[_Continuation, int, int]] = []
         spare: list[tuple[_Continuation, int, int]] = []
         seen: set[tuple[int, int]] = set()  # keys and states
@@ -145,18 +175,18 @@ class _Sentence:
             if len(chosen) == width:
                 break
             key, state = hash((self.keys[candidate.beam], candidate.token)), candidate.state
-            if state is None:
+            if candidate.is_free:
                 if key in taken:
                     continue
                 state = self.constraint.advance(self.states[candidate.beam], candidate.token)
-            if (key, state) in seen or self.constraint.n_needed(state) > n_left:
+            if (key, state) in seen or not self._is_promising(candidate.cost, state, length):
                 continue
             seen.add((key, state))
             n_missing = self.constraint.n_missing(state)
-            if places.get(n_missing):
+            if places[n_missing]:
                 places[n_missing] -= 1
-            elif k:
-                k -= 1
+            elif n_free:
+                n_free -= 1
             else:
                 spare.append((candidate, state, key))
                 continue
@@ -165,6 +195,19 @@ class _Sentence:
         chosen += spare[: width - len(chosen)]
         self.states, self.keys = [state for _, state, _ in chosen], [key for *_, key in chosen]
         return [candidate for candidate, *_ in chosen]
+
+    def _is_promising(self, cost: float, state: int, length: int) -> bool:
+        """Tell whether all phrases fit in the limit, and can do so with a score that is among the best.
+
+        It is the score of the hypothesis that ends with the last phrase, if nothing more had to be paid. A longer one
+        might have a better score, in theory, since the length penalty favours it.
+        """
+        length += self.constraint.n_needed(state)
+        if length > self.limit:
+            return False
+        if len(self.scores) < self.options.n_best:
+            return True
+        return -cost / length_penalty(length + 1, self.options.length_penalty) > self.scores[-1]
 
 
 class ConstrainedSelection:
@@ -175,14 +218,18 @@ class ConstrainedSelection:
     """
 
     def __init__(
-        self, constraints: Sequence[Constraint], prefix_lengths: Sequence[int], limits: Sequence[int], beam_size: int
+        self,
+        constraints: Sequence[Constraint],
+        prefix_lengths: Sequence[int],
+        limits: Sequence[int],
+        options: SearchOptions,
     ) -> None:
         """Start with one beam for each of B sentences; see :func:`constrained_search`."""
-        self._k = beam_size
-        self.beam_size = max(constrained_width(beam_size, constraint.n_phrases) for constraint in constraints)
+        self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
+        self.beam_size = max(constrained_width(options.beam_size, constraint) for constraint in constraints)
         of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
-        self._sentences = [_Sentence(*values, states=[0], keys=[0]) for values in of_sentences]
-        self._forced: list[list[_Continuation]] = []  # of each sentence of the step, before the log probabilities
+        self._sentences = [_Sentence(*values, options) for values in of_sentences]
+        self._forced: list[list[_Forced]] = []  # of each sentence of the step
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Note the probabilities of what each beam can open or continue."""
@@ -198,25 +245,26 @@ class ConstrainedSelection:
         if places:
             found = log_probs[torch.tensor(places, device=log_probs.device).unbind(dim=1)].tolist()
             for (n, beam, token), state, log_prob in zip(places, states, found, strict=True):
-                self._forced[n].append(_Continuation(log_prob, beam, token, log_prob, state))
+                self._forced[n].append(_Forced(beam, token, log_prob, state))
         return log_probs
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
-        likeliest = log_probs.topk(min(self._k + 1, log_probs.size(2)))  # one of them may be EOS
+        likeliest = log_probs.topk(min(self._n_candidates, log_probs.size(2)))
         of_sentences = zip(
             self._of(beams.prefixes),
             beams.log_probs.tolist(),
             likeliest.values.tolist(),
             likeliest.indices.tolist(),
+            log_probs[:, :, EOS_ID].tolist(),
             self._forced,
             strict=True,
         )
-        rows = []
+        rows, length = [], beams.prefixes.length + 1
         for sentence, *found in of_sentences:
             candidates, ended = sentence.continuations(*found)
-            n_left = sentence.limit - beams.prefixes.length - 1
-            chosen = sentence.choose(candidates, self._k, self.beam_size, n_left)
+            sentence.finish(ended, length)
+            chosen = sentence.choose(candidates, length)
             rows.append(_padded(chosen, self.beam_size) + _padded(ended, self.beam_size))
         order = torch.arange(self.beam_size, device=log_probs.device).expand(len(rows), -1)
         return _as_tensors(rows, log_probs.device), order
@@ -233,5 +281,5 @@ def _padded(continuations: list[_Continuation], n: int) -> list[_Continuation]:
 def _as_tensors(rows: list[list[_Continuation]], device: torch.device) -> Candidates:
     """Turn candidates (n, C) into tensors."""
     ids = torch.tensor([[(c.beam, c.token) for c in row] for row in rows], device=device)  # (n, C, 2)
-    log_probs = torch.tensor([[(c.log_prob, c.token_log_prob) for c in row] for row in rows], device=device)
+    log_probs = torch.tensor([[(-c.cost, c.token_log_prob) for c in row] for row in rows], device=device)
     return Candidates(log_probs[..., 0], ids[..., 0], ids[..., 1], log_probs[..., 1])

@@ -39,6 +39,7 @@ class Phrase:
     Attributes:
         text: the phrase.
         spellings: its tokens.
+        initials: what it may begin with.
         most_tokens: the number of tokens of the longest spelling.
     """
 
@@ -56,7 +57,7 @@ class Phrase:
         self.most_tokens = max(map(len, (*spellings.first, spellings.spaced, spellings.unspaced)))
         self._is_word = is_word
         self._with_spaces = with_spaces
-        self._initials = {text[0], capitalized(text)[0]}
+        self.initials = {text[0], capitalized(text)[0]}
         self._steps: dict[tuple[Places, int, str], tuple[Places, int]] = {}
 
     def advance(self, places: Places, before: int, characters: str) -> tuple[Places, int]:
@@ -65,10 +66,13 @@ class Phrase:
         A phrase whose last character has been read stays among the places, until the next character shows that its
         last word ends there.
         """
+        if not places and self.initials.isdisjoint(characters):
+            return places, 0
         key = places, before, characters
-        if key not in self._steps:
-            self._steps[key] = self._advance(*key)
-        return self._steps[key]
+        found = self._steps.get(key)
+        if found is None:
+            found = self._steps[key] = self._advance(*key)
+        return found
 
     def _advance(self, places: Places, before: int, characters: str) -> tuple[Places, int]:
         n_found, end = 0, len(self.text)
@@ -76,7 +80,7 @@ class Phrase:
             is_word = self._is_word(character)
             if end in places and not (is_word and self._is_word(self.text[-1])):
                 n_found += 1
-            begins = character == self.text[0] or (before == _START and character in self._initials)
+            begins = character == self.text[0] or (before == _START and character in self.initials)
             alone = not (before == _WORD and is_word)
             further = [p + 1 for p in places if p < end and self.text[p] == character]
             places = (*further, 1) if begins and alone else tuple(further)
@@ -103,6 +107,7 @@ class Vocabulary:
         self._bytes = [byte_of(token) for token in tokens]
         self._texts = [token.replace("▁", " ") if i > EOS_ID else "" for i, token in enumerate(tokens)]
         self._is_word = is_word
+        self._before: dict[tuple[int, str], int] = {}
 
     def advance(self, rest: bytes, token: int) -> tuple[str, bytes]:
         """Return the characters that ``token`` completes after bytes that begin one, and the bytes now waiting."""
@@ -118,11 +123,12 @@ class Vocabulary:
 
     def before(self, before: int, characters: str) -> int:
         """Return what the next character has before it."""
-        if not characters:
-            return before
-        if before == _START and not characters.isspace():
-            before = _BREAK
-        return _next_before(before, characters[-1], self._is_word(characters[-1]))
+        key = before, characters
+        if key not in self._before:
+            for character in characters:
+                before = _next_before(before, character, self._is_word(character))
+            self._before[key] = before
+        return self._before[key]
 
 
 class _State(NamedTuple):
@@ -163,7 +169,11 @@ class Constraint:
         self._numbers: dict[_State, int] = {}
         self._steps: dict[tuple[int, int], int] = {}
         self._forced: dict[int, list[tuple[int, int]]] = {}
-        self._missing: list[list[int]] = []
+        self._missing: list[list[int]] = []  # of each state, and so the following
+        self._n_missing: list[int] = []
+        self._n_needed: list[int] = []
+        self._is_idle: list[bool] = []  # nothing has been begun, so that most tokens make no difference
+        self._initials = frozenset[str]().union(*(phrase.initials for phrase in self._phrases))
         self._number(_State(_START, b"", ((),) * len(phrases), tuple(count for _, count in phrases), None))
 
     @property
@@ -173,13 +183,11 @@ class Constraint:
 
     def n_missing(self, state: int) -> int:
         """How many phrases are neither there nor opened."""
-        return sum(self._missing[state])
+        return self._n_missing[state]
 
     def n_needed(self, state: int) -> int:
         """The number of tokens that are enough for what is missing or opened."""
-        opened = self._states[state].opened
-        missing = zip(self._missing[state], self._phrases, strict=True)
-        return sum(n * phrase.most_tokens for n, phrase in missing) + (len(opened[1]) if opened else 0)
+        return self._n_needed[state]
 
     def is_met(self, state: int) -> bool:
         """Whether a translation that ends here contains all phrases."""
@@ -188,9 +196,19 @@ class Constraint:
     def advance(self, state: int, token: int) -> int:
         """Return the state after a token that opens and continues nothing."""
         key = state, token
-        if key not in self._steps:
-            self._steps[key] = self._number(self._read(self._states[state], token, None))
-        return self._steps[key]
+        number = self._steps.get(key)
+        if number is None:
+            number = self._steps[key] = self._advance(state, token)
+        return number
+
+    def _advance(self, number: int, token: int) -> int:
+        state = self._states[number]
+        if self._is_idle[number]:
+            characters, rest = self._vocabulary.advance(b"", token)
+            if not rest and self._initials.isdisjoint(characters):
+                before = self._vocabulary.before(state.before, characters)
+                return number if before == state.before else self._number(state._replace(before=before))
+        return self._number(self._read(state, token, None))
 
     def forced(self, state: int) -> Sequence[tuple[int, int]]:
         """Return the tokens, with the states after them, that continue the opened phrase or open a missing one."""
@@ -229,7 +247,13 @@ class Constraint:
         if number is None:
             number = self._numbers[state] = len(self._states)
             self._states.append(state)
-            self._missing.append(self._still_missing(state))
+            missing = self._still_missing(state)
+            n_opened = len(state.opened[1]) if state.opened is not None else 0
+            n_needed = sum(n * phrase.most_tokens for n, phrase in zip(missing, self._phrases, strict=True))
+            self._missing.append(missing)
+            self._n_missing.append(sum(missing))
+            self._n_needed.append(n_needed + n_opened)
+            self._is_idle.append(not state.rest and state.opened is None and not any(state.places))
         return number
 
     def _still_missing(self, state: _State) -> list[int]:

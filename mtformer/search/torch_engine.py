@@ -73,7 +73,7 @@ class TorchEngine:
         """
         lengths = [len(request.src) for request in requests]
         vocab_size = self.model.output.out_features
-        widths = [self._width(request, options) for request in requests]
+        widths = [_n_rows(request, options) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in requests]
         for width in sorted(set(widths)):
@@ -87,12 +87,6 @@ class TorchEngine:
                 if on_batch is not None:
                     on_batch(batch)
         return found
-
-    def _width(self, request: Request, options: SearchOptions) -> int:
-        """Return how many beams a request needs; those with and without constraints are in different batches."""
-        if request.constraint is None:
-            return options.n_rows
-        return constrained_width(options.beam_size, request.constraint.n_phrases)
 
     @torch.inference_mode()
     def _search(
@@ -149,3 +143,8 @@ class TorchEngine:
             models = zip(self.models, self._alignment_heads, strict=True)
             found = [soft_alignments(model, sources, targets, heads) for model, heads in models]
         return [np.mean(weights, axis=0) for weights in zip(*found, strict=True)]
+
+
+def _n_rows(request: Request, options: SearchOptions) -> int:
+    """Return how many hypotheses the search works on; more for a request with a constraint than without."""
+    return options.n_rows if request.constraint is None else constrained_width(options.beam_size, request.constraint)
