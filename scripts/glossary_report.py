@@ -166,13 +166,13 @@ def glossaries(
     ]
     always: dict[str, Term] = {}
     for term in (term for terms in linked for term in terms):
-        other = dictionary.other(term)
-        if other is not None:
-            always.setdefault(term.src, Term(term.src, other))
-    other = [[always[term.src] for term in terms if term.src in always] for terms in linked]
+        tgt = dictionary.other(term)
+        if tgt is not None:
+            always.setdefault(term.src, Term(term.src, tgt))
+    others = [[always[term.src] for term in terms if term.src in always] for terms in linked]
     return {
         name: {normalize(src): terms for src, terms in zip(sources, kind, strict=True) if terms}
-        for name, kind in (("reference", linked), ("wrong", wrong), ("other", other))
+        for name, kind in (("reference", linked), ("wrong", wrong), ("other", others))
     }
 
 
