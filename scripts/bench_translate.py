@@ -10,6 +10,7 @@ translations have the mean length of the references, but no meaning.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -61,7 +62,7 @@ class System:
         python: the interpreter that it is installed for.
         driver: the script in scripts/peers that translates with it.
         convert: returns the command that makes its model from a bundle in a new folder; None if it takes bundles.
-        settings: of the driver.
+        needs: the package that mtformer needs to export to it.
         is_same: whether it computes the same function.
     """
 
@@ -69,7 +70,7 @@ class System:
     python: Path
     driver: str
     convert: Callable[[Path, Path], list[str]] | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+    needs: str = "torch"
     is_same: bool = True
 
 
@@ -83,16 +84,20 @@ def systems(work: Path) -> dict[str, System]:
     def convert(to: str) -> Callable[[Path, Path], list[str]]:
         return lambda bundle, folder: [sys.executable, str(PEERS / "convert.py"), to, str(bundle), str(folder)]
 
-    def peer(name: str, convert: Callable[[Path, Path], list[str]], *, is_same: bool = True) -> System:
-        python = (work / name / "bin" / "python").absolute()
-        return System(name, python, f"translate_{name}.py", convert, is_same=is_same)
+    def ours(name: str, *options: str) -> System:
+        make = export("ctranslate2", *options) if name != "torch" else None
+        return System(name, Path(sys.executable), "translate_mtformer.py", make, needs=name.split("-")[0])
 
-    here, driver = Path(sys.executable), "translate_mtformer.py"
+    def peer(name: str, make: Callable[[Path, Path], list[str]], **more: Any) -> System:
+        return System(name, (work / name / "bin" / "python").absolute(), f"translate_{name}.py", make, **more)
+
     found = [
-        System("torch", here, driver),
+        ours("torch"),
+        ours("ctranslate2"),
+        ours("ctranslate2-int8", "--quantization", "int8"),
         peer("joeynmt", convert("joeynmt")),
         peer("opennmt", convert("opennmt")),
-        peer("huggingface", export("huggingface")),
+        peer("huggingface", export("huggingface"), needs="transformers"),
         peer("marian", convert("marian"), is_same=False),
     ]
     return {system.name: system for system in found}
@@ -170,6 +175,9 @@ class Bench:
             work = os.path.relpath(system.python.parents[2])
             report(f"{system.name} is not installed: scripts/peers/install {work} {system.name} does that")
             return
+        if importlib.util.find_spec(system.needs) is None:
+            report(f"{system.name} needs {system.needs} beside mtformer: pip install {system.needs} does that")
+            return
         model = bundle
         if system.convert is not None:
             model = self.folder / system.name
@@ -201,13 +209,15 @@ class Bench:
         job, result = self.folder / f"{system.name}.job", self.folder / f"{system.name}.result"
         given = {
             "model": str(self.models[system]),
-            "settings": system.settings,
             "beam_size": beam_size,
             "result": str(result),
         }
         job.write_text(json.dumps(self.job | given), encoding="utf-8")
+        result.unlink(missing_ok=True)
         started = time.time()
         self._run([str(system.python), str(PEERS / system.driver), str(job)], system.name)
+        if not result.exists():
+            raise FailedError(f"wrote no result; see {result.with_suffix('.log')}")
         found = json.loads(result.read_text(encoding="utf-8"))
         return Turn(first_seconds=found.pop("first_at") - started, **found)
 
@@ -230,6 +240,8 @@ class Bench:
                 raise FailedError(f"took longer than {self.timeout:.0f} s; see {log}") from None
             except subprocess.CalledProcessError as error:
                 raise FailedError(f"failed with status {error.returncode}; see {log}") from None
+            except OSError as error:
+                raise FailedError(f"did not start: {error}") from None
 
 
 def table(turns: dict[System, list[Turn]], text: Text, bundle: Bundle) -> list[list[str]]:

@@ -95,6 +95,13 @@ def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
     assert cells[-2:] == ["100.00", "100.0 %"]
 
 
+def test_a_system_that_mtformer_cannot_export_to_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = BENCH["Bench"](tmp_path, {}, 60.0)
+    bench.add(BENCH["System"]("future", Path(sys.executable), "translate_future.py", needs="no_such_package"), BUNDLE)
+    assert "future needs no_such_package" in capsys.readouterr().err
+    assert (bench.models, bench.n_failed) == ({}, 0)
+
+
 def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.en").write_text("one\ntwo\n")
     (tmp_path / "small.de").write_text("eins\n")

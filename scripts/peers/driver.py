@@ -21,7 +21,6 @@ class Job:
 
     Attributes:
         model: the model, in the toolkit's own format.
-        settings: of the driver alone.
         sources: the lines.
         n_single: how many of them to translate one by one first.
         beam_size: 1 is greedy search.
@@ -33,7 +32,6 @@ class Job:
     """
 
     model: str
-    settings: dict[str, Any]
     sources: list[str]
     n_single: int
     beam_size: int

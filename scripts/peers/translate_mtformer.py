@@ -1,4 +1,4 @@
-"""Translate with mtformer for bench_translate.py; ``settings`` has the options of the engine."""
+"""Translate with mtformer for bench_translate.py: bundles with torch, models for CTranslate2 without it."""
 
 from driver import Job, Translate, run
 
@@ -7,9 +7,8 @@ from mtformer.translator import Translator
 
 def load(job: Job) -> Translate:
     """Return what translates lines."""
-    translator = Translator.load(
-        job.model, raw=True, beam_size=job.beam_size, length_penalty=job.length_penalty, **job.settings
-    )
+    options = {"beam_size": job.beam_size, "length_penalty": job.length_penalty}
+    translator = Translator.load(job.model, raw=True, **options)
     return lambda lines: [best.text for best, *_ in translator.translate(lines)]
 
 
