@@ -124,8 +124,10 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[Pla
         following = i + 1 + _first_containing(buckets[i + 1 :], bucket)
         moves_on = following < len(buckets) and buckets[following].sum() <= _MOST_GROWTH * bucket.sum()
         n_taken = len(waiting[i]) // n_rows * n_rows if moves_on else len(waiting[i])
-        for start in range(0, n_taken, n_rows):
-            batches.append(PlannedBatch(waiting[i][start : min(start + n_rows, n_taken)].tolist(), *bucket.tolist()))
+        batches += [
+            PlannedBatch(waiting[i][start : min(start + n_rows, n_taken)].tolist(), *bucket.tolist())
+            for start in range(0, n_taken, n_rows)
+        ]
         if moves_on:
             waiting[following] = np.concatenate([waiting[i][n_taken:], waiting[following]])
     return batches

@@ -7,8 +7,7 @@ from mtformer.translator import Translator
 
 def load(job: Job) -> Translate:
     """Return what translates lines."""
-    options = {"beam_size": job.beam_size, "length_penalty": job.length_penalty}
-    translator = Translator.load(job.model, raw=True, **options)
+    translator = Translator.load(job.model, raw=True, beam_size=job.beam_size, length_penalty=job.length_penalty)
     return lambda lines: [best.text for best, *_ in translator.translate(lines)]
 
 
