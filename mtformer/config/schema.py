@@ -389,8 +389,8 @@ class SearchConfig(Section):
     max_length_offset: int = Field(default=20, ge=1, le=10_000)
     """Tokens that a translation may have beyond `max_length_factor` times those of the source."""
     batch_tokens: int = Field(default=4096, ge=1, le=2**16)
-    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so does
-    a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
+    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so
+    does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
 
     def limit(self, n_tokens: int) -> int:
         """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
