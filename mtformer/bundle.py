@@ -26,19 +26,17 @@ from torch import Tensor
 
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
-from mtformer.header import Header
+from mtformer.header import BUNDLE_FORMAT, MAX_HEADER_BYTES, Header
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
+from mtformer.runs import is_exported
 from mtformer.text.tokenizer import Tokenizer
-
-FORMAT = "mtformer-bundle-2"
 
 _FORMAT_PREFIX = "mtformer-bundle-"
 _WEIGHT = "model."
 _TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _MAX_MESSAGE = 200  # characters
-_MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def save_bundle(path: Path, bundle: Bundle) -> None:
     for name, model in zip(_TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
         if model is not None:
             tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
-    metadata = {"format": FORMAT, "header": bundle.header.model_dump_json()}
+    metadata = {"format": BUNDLE_FORMAT, "header": bundle.header.model_dump_json()}
     metadata["digest"] = digest(metadata, tensors)
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
@@ -79,6 +77,8 @@ def load_bundle(path: str | Path) -> Bundle:
         UserError: the file is missing, cut off, not a bundle, or damaged.
     """
     path = Path(path)
+    if is_exported(path):
+        raise UserError(f"{path} is a model exported for CTranslate2; this takes the bundle that it was made from")
     if not path.is_file():
         raise UserError(f"there is no model at {path}")
     try:
@@ -143,7 +143,7 @@ def _require_small_header(path: Path) -> None:
     """Refuse a safetensors header so large that parsing it would be an attack."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-    if size > _MAX_HEADER_BYTES:
+    if size > MAX_HEADER_BYTES:
         raise OSError(f"its header claims {size:,} bytes")
 
 
@@ -153,8 +153,10 @@ def _read_header(metadata: Mapping[str, str]) -> Header:
         raise _InvalidError("this safetensors file is not a model bundle of mtformer")
     if found == _FORMAT_PREFIX + "1":
         raise _InvalidError("this bundle has format 1, of an unreleased version of mtformer: train the model again")
-    if found != FORMAT:
-        raise _InvalidError(f"this bundle has format {found!r}, this version of mtformer reads {FORMAT!r}: upgrade it")
+    if found != BUNDLE_FORMAT:
+        raise _InvalidError(
+            f"this bundle has format {found!r}, this version of mtformer reads {BUNDLE_FORMAT!r}: upgrade it"
+        )
     if "header" not in metadata:
         raise ValueError("it has no header")
     try:

@@ -1,8 +1,10 @@
 """What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -11,6 +13,9 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 if TYPE_CHECKING:
     from mtformer.model.transformer import Transformer
+
+BUNDLE_FORMAT = "mtformer-bundle-2"
+MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 
 _SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
 
@@ -164,6 +169,22 @@ class Header(_Part):
         """The step of training that the model is from; None if the bundle does not say."""
         return int(self.scores["step"]) if "step" in self.scores else None
 
+    @property
+    def alignment_group(self) -> tuple[AlignmentHead, ...]:
+        """The most of ``alignment_heads`` that are in one layer and align in the same step.
+
+        Where no heads were chosen, all of the last layer.
+        """
+        layer, n_heads = self.architecture.n_decoder_layers - 1, self.architecture.n_heads
+        heads = self.alignment_heads or [
+            AlignmentHead(layer=layer, head=head, reading=False) for head in range(n_heads)
+        ]
+        groups = [
+            tuple(one for one in heads if (one.layer, one.reading) == key)
+            for key in dict.fromkeys((h.layer, h.reading) for h in heads)
+        ]
+        return max(groups, key=len)
+
     @field_validator("special_ids")
     @classmethod
     def _are_ours(cls, given: dict[str, int]) -> dict[str, int]:
@@ -228,6 +249,37 @@ class Header(_Part):
                 config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
             ),
         )
+
+
+class Peeked(NamedTuple):
+    """What a bundle says about itself, without its weights.
+
+    Attributes:
+        header: the header.
+        digest: the digest of the contents, which nothing has compared with them.
+    """
+
+    header: Header
+    digest: str
+
+
+def peek(path: Path) -> Peeked | None:
+    """Read the header of a bundle without torch; None if :func:`mtformer.bundle.load_bundle` has to say what is wrong.
+
+    The header of a safetensors file is JSON, preceded by its length in eight bytes.
+    """
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > MAX_HEADER_BYTES:
+                return None
+            metadata = json.loads(file.read(size))["__metadata__"]
+        digest = metadata["digest"]
+        if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
+            return None
+        return Peeked(Header.model_validate_json(metadata["header"]), digest)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _without_folders(value: Any) -> Any:

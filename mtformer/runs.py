@@ -26,6 +26,7 @@ from mtformer.logs import finite
 log = logging.getLogger(__name__)
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
+EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
 LOWER_IS_BETTER = ("loss", "perplexity", "ter")
 
 C = TypeVar("C", bound=Config)
@@ -297,12 +298,17 @@ def out_of_patience(training: TrainingConfig, stale: int) -> str:
     return ""
 
 
+def is_exported(path: Path) -> bool:
+    """Tell whether ``path`` is the folder of a model exported for CTranslate2."""
+    return (path / EXPORT_SETTINGS).is_file() and (path / "model.bin").is_file()
+
+
 def find_model(given: Path | None) -> Path:
     """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
 
     Args:
         given: a bundle, a run's folder, or a folder of runs (the ``run.dir`` of their config), of which the newest with
-            a bundle is taken.
+            a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
 
     Raises:
         UserError: there is none; the message names the run that may be meant.
@@ -313,6 +319,8 @@ def find_model(given: Path | None) -> Path:
         bundle = RunFolder(path).bundle
         if bundle.is_file():
             return bundle
+        if is_exported(path):
+            return path
         if bundles := _bundles_in(path):
             log.info("model: %s", bundles[-1])
             return bundles[-1]

@@ -8,7 +8,7 @@ from itertools import accumulate, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtformer.config import SearchConfig
+from mtformer.engines import LoadedModel, load_model, on_torch
 from mtformer.errors import UserError
 from mtformer.guard import Guard, guarded
 from mtformer.pipeline import Alignment, Pair, Pairing, Preparation, Translation, align, make_plan
@@ -94,6 +94,7 @@ class Translator:
         path: str | Path | Sequence[str | Path],
         device: str = "auto",
         *,
+        engine: str | None = None,
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
         alignments: bool = False,
@@ -102,9 +103,13 @@ class Translator:
         """Load a trained model for translating.
 
         Args:
-            path: a bundle (``model.safetensors``) or the folder of a run; or several with one vocabulary, an ensemble,
-                which averages their probabilities and takes the first one's settings.
+            path: a bundle (``model.safetensors``), the folder of a run, or that of a model exported for CTranslate2; or
+                several bundles with one vocabulary, an ensemble, which averages their probabilities and takes the first
+                one's settings.
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+            engine: ``torch``; ``ctranslate2``, for which a bundle is converted once, into the user's cache; ``auto``,
+                which takes CTranslate2 where it is installed, there is no GPU, and it supports all options; or None
+                for torch. An exported model always takes CTranslate2.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
             alignments: whether translations come with their alignments.
@@ -112,20 +117,20 @@ class Translator:
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
         Raises:
-            UserError: there is no such bundle, device or option, the bundles of an ensemble do not belong together, or
-                the glossary cannot be used.
+            UserError: there is no such model, device, engine or option, the bundles of an ensemble do not belong
+                together, or the glossary cannot be used.
+            MtformerError: the cache cannot be written.
         """
-        from mtformer.bundle import load_ensemble  # torch comes with it
-
-        paths = [path] if isinstance(path, str | Path) else path
-        bundle, *others = load_ensemble([find_model(Path(one)) for one in paths])
-        translator = cls.from_bundle([bundle, *others], device, raw=raw, **options)
+        paths = [find_model(Path(one)) for one in ([path] if isinstance(path, str | Path) else path)]
+        needs_torch = None if terms is None else "terms"
+        model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
+        translator = cls.of(model, raw=raw)
         translator.alignments = alignments
         if terms is None:
             return translator
         glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
-        languages = {"src_lang": bundle.header.src_lang, "tgt_lang": bundle.header.tgt_lang}
-        return translator.with_terms(Terms(glossary, bundle.tokenizer, **languages))
+        languages = {"src_lang": model.header.src_lang, "tgt_lang": model.header.tgt_lang}
+        return translator.with_terms(Terms(glossary, model.tokenizer, **languages))
 
     @classmethod
     def from_bundle(
@@ -136,24 +141,23 @@ class Translator:
         raw: bool = False,
         **options: float | None,
     ) -> "Translator":
-        """Translate with a bundle that is loaded already, or with those of an ensemble; see :meth:`load`."""
-        from mtformer.hardware import pick_device
-        from mtformer.search.torch_engine import TorchEngine
-
+        """Translate with torch and a bundle that is loaded already, or those of an ensemble; see :meth:`load`."""
         bundles = bundle if isinstance(bundle, Sequence) else [bundle]
-        header, tokenizer = bundles[0].header, bundles[0].tokenizer
+        return cls.of(on_torch(bundles, device, **options), raw=raw)
+
+    @classmethod
+    def of(cls, model: LoadedModel, *, raw: bool = False) -> "Translator":
+        """Translate with a model and its search options; see :meth:`load`."""
+        tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
         return cls(
-            TorchEngine(
-                *(one.model.to(pick_device(device)) for one in bundles),
-                alignment_heads=[one.header.alignment_heads for one in bundles],
-            ),
+            model.engine,
             tokenizer,
-            SearchConfig(**header.search.model_dump()).updated(**options),
-            tgt_lang=header.tgt_lang,
-            max_length=min(one.header.architecture.max_length for one in bundles),
-            preparations=() if raw else standard_preparations(tokenizer, header.src_lang, header.tgt_lang),
+            model.options,
+            tgt_lang=tgt_lang,
+            max_length=model.max_length,
+            preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
             markup=not raw,
-            guard=None if raw else Guard(tokenizer, header.src_lang, header.tgt_lang),
+            guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
         )
 
     def with_options(self, **changes: float | None) -> "Translator":

@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
-from mtformer.data.batches import PlannedBatch, epoch_batches, fill_batches, make_batch
+from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.filling import fill_batches
 from mtformer.hardware import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.text.sources import ParallelText

@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mtformer.bundle import FORMAT
 from mtformer.config import load_config
+from mtformer.header import BUNDLE_FORMAT
 from mtformer.training.run import train
 from mtformer.translator import Translator
 
@@ -49,7 +49,7 @@ training:
 
 def main() -> None:
     """Train a model to know eight sentences by heart, and write its bundle and its translations."""
-    name = FORMAT.removeprefix("mtformer-")
+    name = BUNDLE_FORMAT.removeprefix("mtformer-")
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "pairs.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS), encoding="utf-8")

@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.data.batches import fill_batches, pad
+from mtformer.data.batches import pad
+from mtformer.data.filling import fill_batches
 from mtformer.errors import UserError
 from mtformer.model.tap import record_attention
 from mtformer.phrasebook import LANGUAGES, Saying, held_out

@@ -130,6 +130,15 @@ def ctrl_c_interrupts() -> Iterator[None]:
     signal.signal(signal.SIGINT, previous)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of the tests' own, for models that are converted for CTranslate2."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
 def training_settings(**given: object) -> ResolvedTraining:
     """Return settings of training with ``given`` ones among them."""
     settings = {

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from mtformer.data import batches as batching
-from mtformer.data.batches import PlannedBatch, epoch_batches, fill_batches, make_batch, pad
+from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch, pad
 from mtformer.data.corpus import Corpus
+from mtformer.data.filling import fill_batches
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 MAX_TOKENS = 1024

@@ -31,6 +31,7 @@ PACKAGES = (
     "bundle",
     "export",
     "search",
+    "engines",
     "pipeline",
     "guard",
     "page",

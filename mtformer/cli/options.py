@@ -32,12 +32,21 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
+class EngineChoice(StrEnum):
+    """What computes; ``auto`` takes CTranslate2 where it can."""
+
+    auto = "auto"
+    torch = "torch"
+    ctranslate2 = "ctranslate2"
+
+
 ModelOption = Annotated[
     Path | None,
     typer.Option(
         "--model",
         metavar="PATH",
-        help="A bundle, a run's folder, or a folder of runs, for the newest of them; else $MTFORMER_MODEL, else runs/.",
+        help="A bundle, an exported model, a run's folder, or a folder of runs, for the newest of them; else "
+        "$MTFORMER_MODEL, else runs/.",
         rich_help_panel=IN_OUT,
     ),
 ]
@@ -66,6 +75,13 @@ RawOption = Annotated[
     bool,
     typer.Option(
         "--raw", help="Only the model: no splitting into sentences, no casing, no checks.", rich_help_panel=SAFETY
+    ),
+]
+EngineOption = Annotated[
+    EngineChoice,
+    typer.Option(
+        help="What computes; auto takes CTranslate2 where it is installed, supports all options and finds no GPU.",
+        rich_help_panel=SEARCH,
     ),
 ]
 DataOption = Annotated[

@@ -14,6 +14,8 @@ from mtformer.cli.options import (
     SEARCH,
     Device,
     DeviceOption,
+    EngineChoice,
+    EngineOption,
     ModelsOption,
     RawOption,
 )
@@ -72,6 +74,7 @@ def translate(
         typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
     ] = None,
     device: DeviceOption = Device.auto,
+    engine: EngineOption = EngineChoice.auto,
     raw: RawOption = False,
     # Control
     terms: Annotated[
@@ -116,7 +119,14 @@ def translate(
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
         return Translator.load(
-            [bundle, *others], device, terms=glossary, raw=raw, alignments=alignments, n_best=n_best, **search
+            [bundle, *others],
+            device,
+            engine=engine,
+            terms=glossary,
+            raw=raw,
+            alignments=alignments,
+            n_best=n_best,
+            **search,
         )
 
     options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}

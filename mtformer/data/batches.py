@@ -216,19 +216,3 @@ def _first_containing(buckets: np.ndarray, lengths: np.ndarray) -> int:
     """Return the index of the first bucket with both sides at least as long as ``lengths``, or their number."""
     fits = (buckets >= lengths).all(axis=1)
     return int(fits.argmax()) if fits.any() else len(buckets)
-
-
-def fill_batches(order: Sequence[int], lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Cut ``order`` into batches so that rows times the longest of ``lengths`` stays within ``max_tokens``."""
-    batches: list[list[int]] = []
-    batch: list[int] = []
-    longest = 0
-    for index in order:
-        longest = max(longest, lengths[index])
-        if batch and (len(batch) + 1) * longest > max_tokens:
-            batches.append(batch)
-            batch, longest = [], lengths[index]
-        batch.append(index)
-    if batch:
-        batches.append(batch)
-    return batches

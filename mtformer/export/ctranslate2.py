@@ -16,16 +16,24 @@ from torch import Tensor, nn
 
 from mtformer.bundle import Bundle
 from mtformer.errors import UserError
+from mtformer.export.folder import VOCABULARY_MAP, write_settings, write_tokenizer
+from mtformer.header import AlignmentHead, Header
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
 
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
-_N_POSITIONS = 4_096  # CTranslate2 adds positions from a table, which ends somewhere
+_LEAST_POSITIONS = 4_096  # CTranslate2 adds positions from a table, which ends somewhere
 _USE = """\
 # {name}
 
 A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer's `{bundle}` for
-[CTranslate2](https://github.com/OpenNMT/CTranslate2), weights as {quantization}.
+[CTranslate2](https://github.com/OpenNMT/CTranslate2), weights as {quantization}. With mtformer:
+
+```
+mtformer translate "…" --model .
+```
+
+Without it:
 
     import ctranslate2, sentencepiece
 
@@ -36,8 +44,15 @@ A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer'
     [result] = translator.translate_batch([tokens], beam_size={beam_size})
     print(target.decode(result.hypotheses[0]))
 
-`mtformer.json` has the languages, the search settings and where the model comes from.
+The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
+hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
+
+`mtformer.json` has the languages, the search settings, where the model comes from, and a digest of each file.
 """
+_USE_MAP = """
+
+`vmap.txt` says which target tokens may translate which source tokens; `translate_batch(…, use_vmap=True)` is faster
+with it. A text with a token that has no line in it needs the whole vocabulary: `use_vmap=False`."""
 
 
 def parse_quantization(given: str) -> str:
@@ -51,7 +66,9 @@ def parse_quantization(given: str) -> str:
     return given
 
 
-def write_ctranslate2(folder: Path, bundle: Bundle, *, name: str, quantization: str) -> None:
+def write_ctranslate2(
+    folder: Path, bundle: Bundle, *, name: str, quantization: str, vocabulary_map: str | None = None
+) -> None:
     """Fill an empty ``folder`` with all that translating takes: model, vocabularies, tokenizers, settings and README.
 
     Args:
@@ -59,29 +76,41 @@ def write_ctranslate2(folder: Path, bundle: Bundle, *, name: str, quantization: 
         bundle: the model.
         name: the name of the bundle's file.
         quantization: the type of the stored weights.
+        vocabulary_map: the text of a vocabulary map.
     """
     spec = to_spec(bundle)
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
-    header, tokenizer = bundle.header, bundle.tokenizer
-    tokenizers = {"tokenizer.model": tokenizer.src_model}
-    if tokenizer.tgt_model is not None:
-        tokenizers = {"tokenizer.src.model": tokenizer.src_model, "tokenizer.tgt.model": tokenizer.tgt_model}
-    for file, model in tokenizers.items():
-        (folder / file).write_bytes(model)
-    (folder / "mtformer.json").write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    header = bundle.header
+    src_tokenizer, tgt_tokenizer = write_tokenizer(folder, bundle.tokenizer)
+    if vocabulary_map is not None:
+        (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
     readme = _USE.format(
         name=f"{header.src_lang}-{header.tgt_lang}",
         bundle=name,
         src_lang=header.src_lang,
         tgt_lang=header.tgt_lang,
         quantization=quantization,
-        src_tokenizer=min(tokenizers),
-        tgt_tokenizer=max(tokenizers),
+        src_tokenizer=src_tokenizer,
+        tgt_tokenizer=tgt_tokenizer,
         beam_size=header.search.beam_size,
+        max_length=header.architecture.max_length,
+        use_map="" if vocabulary_map is None else _USE_MAP,
     )
     (folder / "README.md").write_text(readme, encoding="utf-8")
+    write_settings(
+        folder, header, digest=bundle.digest, quantization=quantization, n_positions=_n_positions(bundle.header)
+    )
+
+
+def _n_positions(header: Header) -> int | None:
+    """Return the positions that the longest source and the longest translation of it need; None for rotary ones."""
+    search, architecture = header.search, header.architecture
+    if architecture.positions == "rotary":
+        return None
+    longest = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
+    return max(_LEAST_POSITIONS, architecture.max_length, longest + 1)
 
 
 def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
@@ -97,12 +126,15 @@ def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
     }
     if architecture.positions == "rotary":
         options["rotary_dim"] = architecture.d_model // architecture.n_heads
+    aligning = bundle.header.alignment_group
     encoder = transformer_spec.TransformerEncoderSpec(architecture.n_encoder_layers, **options)
-    decoder = transformer_spec.TransformerDecoderSpec(architecture.n_decoder_layers, **options)
+    decoder = transformer_spec.TransformerDecoderSpec(
+        architecture.n_decoder_layers, alignment_layer=aligning[0].layer, alignment_heads=len(aligning), **options
+    )
     _set_encoder(encoder, model)
-    _set_decoder(decoder, model)
+    _set_decoder(decoder, model, aligning)
     for stack, positions in ((encoder, model.src_positions), (decoder, model.tgt_positions)):
-        _set_positions(stack, positions, architecture.d_model, rotary=architecture.positions == "rotary")
+        _set_positions(stack, positions, architecture.d_model, _n_positions(bundle.header))
     spec = transformer_spec.TransformerSpec(encoder, decoder)
     if architecture.norm_type == "rmsnorm":
         spec.config.layer_norm_epsilon = 1e-6
@@ -120,24 +152,25 @@ def _set_encoder(spec: Any, model: Transformer) -> None:
     _set_final_norm(spec, model.encoder_norm)
 
 
-def _set_decoder(spec: Any, model: Transformer) -> None:
+def _set_decoder(spec: Any, model: Transformer, aligning: Sequence[AlignmentHead]) -> None:
     spec.embeddings.weight = _array(model.tgt_embedding.weight)
     spec.projection.weight = _array(model.output.weight)
-    for layer_spec, layer in zip(spec.layer, model.decoder_layers, strict=True):
+    for number, (layer_spec, layer) in enumerate(zip(spec.layer, model.decoder_layers, strict=True)):
         _set_self_attention(layer_spec.self_attention, layer.self_attention)
-        _set_cross_attention(layer_spec.attention, layer.cross_attention)
+        first = [one.head for one in aligning if one.layer == number]
+        _set_cross_attention(layer_spec.attention, layer.cross_attention, first)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward)
         _set_residuals([layer_spec.self_attention, layer_spec.attention, layer_spec.ffn], layer.residuals)
     _set_final_norm(spec, model.decoder_norm)
 
 
-def _set_positions(spec: Any, positions: nn.Module, d_model: int, *, rotary: bool) -> None:
+def _set_positions(spec: Any, positions: nn.Module, d_model: int, n_positions: int | None) -> None:
     """Store a table of encodings; where there is none, CTranslate2 would compute sinusoids."""
-    if rotary:
+    if n_positions is None:
         vars(spec).pop("position_encodings", None)
         return
-    table = positions(0, _N_POSITIONS)
-    no_table = np.zeros((_N_POSITIONS, d_model), dtype=np.float32)
+    table = positions(0, n_positions)
+    no_table = np.zeros((n_positions, d_model), dtype=np.float32)
     spec.position_encodings.encodings = _array(table) if isinstance(table, Tensor) else no_table
 
 
@@ -146,12 +179,16 @@ def _set_self_attention(spec: Any, attention: Any) -> None:
     _set_linear(spec.linear[1], attention.out_proj.weight, attention.out_proj.bias)
 
 
-def _set_cross_attention(spec: Any, attention: Any) -> None:
-    d = attention.d_model
-    weight, bias = attention.qkv_proj.weight, attention.qkv_proj.bias
+def _set_cross_attention(spec: Any, attention: Any, first: Sequence[int]) -> None:
+    """Store the heads ``first`` before the others: CTranslate2 aligns by the first heads of a layer."""
+    d, n_heads = attention.d_model, attention.n_heads
+    heads = [*first, *(head for head in range(n_heads) if head not in first)]
+    order = torch.arange(d).view(n_heads, -1)[heads].flatten()  # of the heads' dimensions
+    weight = attention.qkv_proj.weight.view(3, d, d)[:, order].flatten(0, 1)
+    bias = attention.qkv_proj.bias.view(3, d)[:, order].flatten()
     _set_linear(spec.linear[0], weight[:d], bias[:d])  # W^Q
     _set_linear(spec.linear[1], weight[d:], bias[d:])  # W^K and W^V
-    _set_linear(spec.linear[2], attention.out_proj.weight, attention.out_proj.bias)
+    _set_linear(spec.linear[2], attention.out_proj.weight[:, order], attention.out_proj.bias)
 
 
 def _set_feed_forward(spec: Any, network: Any) -> None:

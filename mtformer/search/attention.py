@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mtformer.data.batches import fill_batches, pad
+from mtformer.data.batches import pad
+from mtformer.data.filling import fill_batches
 from mtformer.header import AlignmentHead
 from mtformer.model.layers import DecoderLayer
 from mtformer.model.tap import record_attention

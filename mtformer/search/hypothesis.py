@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+PREDICTS_NAN = "the model predicts NaN instead of probabilities: its weights are damaged; use another"
 NO_HYPOTHESIS = "the search found no translation: the model gives every possible one probability 0"
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
+from mtformer.search.hypothesis import PREDICTS_NAN
 
 
 @dataclass(frozen=True)
@@ -124,4 +125,4 @@ def next_log_probs(decoder: Decoder, prefixes: Prefixes, processors: Sequence[Pr
 def refuse_nan(log_probs: Tensor) -> None:
     """Raise MtformerError if log probabilities (…, V) that a softmax has normalized are NaN anywhere."""
     if log_probs[..., 0].isnan().any():  # one NaN makes the sum NaN that all V of them are divided by
-        raise MtformerError("the model predicts NaN instead of probabilities: its weights are damaged; use another")
+        raise MtformerError(PREDICTS_NAN)

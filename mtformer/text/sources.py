@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
 from mtformer.errors import UserError
 from mtformer.text.lines import is_utf8, read_lines
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class SentencePair(NamedTuple):
@@ -115,6 +116,8 @@ def _from_text_files(source: TextFiles) -> Iterator[SentencePair]:
 
 
 def _unequal_message(source: TextFiles) -> str:
+    import numpy as np
+
     src_lengths = np.array([len(line) for line in read_lines(source.src)], dtype=np.float64)
     tgt_lengths = np.array([len(line) for line in read_lines(source.tgt)], dtype=np.float64)
     message = (
@@ -126,12 +129,14 @@ def _unequal_message(source: TextFiles) -> str:
     return f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}"
 
 
-def _shift_point(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> int:
+def _shift_point(src_lengths: "np.ndarray", tgt_lengths: "np.ndarray") -> int:
     """Guess from line lengths the line (from 1) after which the longer text has its surplus lines.
 
     Lines that translate each other have a similar ratio of lengths. For each line k, compare the lines before k as they
     are and those after it shifted by the surplus; return the k that fits best.
     """
+    import numpy as np
+
     longer, shorter = sorted((np.log1p(src_lengths), np.log1p(tgt_lengths)), key=len, reverse=True)
     surplus, n = len(longer) - len(shorter), len(shorter)
     longer, shorter = longer - np.median(longer), shorter - np.median(shorter)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, set_random_generator_seed
 
 from mtformer.config import TokenizerConfig
@@ -142,6 +141,10 @@ class Tokenizer:
     def tgt_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
         return _spans(self._tgt, text, ids)
+
+    def tgt_ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the ids of target tokens; the inverse of :meth:`tgt_tokens`."""
+        return self._tgt.piece_to_id(list(tokens))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
@@ -281,6 +284,8 @@ class _Texts:
         self.error: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
+        import numpy as np  # only for training
+
         try:
             n = sum(1 for _ in self._pairs) * len(self._sides)
             random = np.random.default_rng(self._seed)

@@ -1,0 +1,144 @@
+"""Which engine runs a model: torch, or CTranslate2 for an exported model and for a bundle that it can take."""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtformer.config import SearchConfig, SearchOptions
+from mtformer.errors import MtformerError, UserError
+from mtformer.export.cache import converted
+from mtformer.export.folder import ExportedModel, read_folder
+from mtformer.header import Header, peek
+from mtformer.runs import is_exported
+from mtformer.search import Engine
+from mtformer.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from mtformer.bundle import Bundle
+
+ENGINES = ("auto", "torch", "ctranslate2")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that can be searched.
+
+    Attributes:
+        engine: what computes it.
+        tokenizer: the one that it was trained with.
+        header: what it says about itself.
+        digest: that of the bundle's contents.
+        options: the search options that it asks for, with those of the caller.
+        max_length: the most tokens, EOS included, that it takes at once.
+    """
+
+    engine: Engine
+    tokenizer: Tokenizer
+    header: Header
+    digest: str
+    options: SearchOptions
+    max_length: int
+
+
+def load_model(
+    paths: Sequence[Path], engine: str | None, device: str, *, needs_torch: str | None = None, **changes: float | None
+) -> LoadedModel:
+    """Load a bundle, the folder of an exported model, or the bundles of an ensemble.
+
+    CTranslate2 runs a bundle by converting it once, into the user's cache.
+
+    Args:
+        paths: the bundle or folder; or the bundles.
+        engine: ``torch``; ``ctranslate2``; ``auto``, which takes CTranslate2 where it is installed, there is no GPU,
+            and it supports all options; or None for torch. An exported model always takes CTranslate2.
+        device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+        needs_torch: what, besides the search options, only torch can do; None for nothing.
+        changes: search options that replace the model's own; None leaves an option as it is.
+
+    Raises:
+        UserError: the model, the engine or an option cannot be used.
+        MtformerError: the cache cannot be written.
+    """
+    if engine is not None and engine not in ENGINES:
+        raise UserError(f"engine {engine}: it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
+    path = paths[0]
+    if len(paths) > 1:
+        needs_torch = "ensembles"
+    if needs_torch is not None and (is_exported(path) or engine == "ctranslate2"):
+        raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
+    if is_exported(path):
+        if engine == "torch":
+            raise UserError(
+                f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from"
+            )
+        _require_ctranslate2(f"{path} is a model for CTranslate2, which")
+        return _on_ctranslate2(read_folder(path), device, **changes)
+    if engine == "ctranslate2":
+        _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
+        return _on_ctranslate2(converted(path, "float32"), device, **changes)
+    if engine == "auto" and needs_torch is None and _suits_ctranslate2(path, device, **changes):
+        try:
+            return _on_ctranslate2(converted(path, "float32"), "cpu", **changes)
+        except MtformerError as error:
+            if isinstance(error, UserError):
+                raise
+
+    from mtformer.bundle import load_ensemble
+
+    return on_torch(load_ensemble(paths), device, **changes)
+
+
+def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | None) -> LoadedModel:
+    """Run a bundle that is loaded already, or those of an ensemble; see :func:`load_model`."""
+    from mtformer.hardware import pick_device
+    from mtformer.search.torch_engine import TorchEngine
+
+    first = bundles[0]
+    engine = TorchEngine(
+        *(one.model.to(pick_device(device)) for one in bundles),
+        alignment_heads=[one.header.alignment_heads for one in bundles],
+    )
+    max_length = min(one.header.architecture.max_length for one in bundles)
+    options = _options(first.header, **changes)
+    return LoadedModel(engine, first.tokenizer, first.header, first.digest, options, max_length)
+
+
+def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | None) -> LoadedModel:
+    from mtformer.search.ctranslate2_engine import CTranslate2Engine, pick_device, require_supported
+
+    options = _options(model.header, **changes)
+    require_supported(options)
+    engine = CTranslate2Engine(
+        model.path,
+        model.tokenizer,
+        device=pick_device(device),
+        n_positions=model.n_positions,
+        aligns_reading=model.header.alignment_group[0].reading,
+    )
+    max_length = model.header.architecture.max_length
+    return LoadedModel(engine, model.tokenizer, model.header, model.digest, options, max_length)
+
+
+def _suits_ctranslate2(path: Path, device: str, **changes: float | None) -> bool:
+    """Tell whether ``auto`` takes CTranslate2 for a bundle; what is wrong with the bundle, torch's engine says."""
+    peeked = peek(path)
+    if peeked is None or device not in ("auto", "cpu") or not _has_ctranslate2():
+        return False
+    from mtformer.search.ctranslate2_engine import pick_device, unsupported
+
+    return not unsupported(_options(peeked.header, **changes)) and (device == "cpu" or pick_device("auto") == "cpu")
+
+
+def _options(header: Header, **changes: float | None) -> SearchOptions:
+    return SearchConfig(**header.search.model_dump()).updated(**changes)
+
+
+def _has_ctranslate2() -> bool:
+    return importlib.util.find_spec("ctranslate2") is not None
+
+
+def _require_ctranslate2(subject: str) -> None:
+    if not _has_ctranslate2():
+        raise UserError(f"{subject} is not installed; pip install 'mtformer[ctranslate2]'")

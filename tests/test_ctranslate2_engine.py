@@ -1,0 +1,320 @@
+"""CTranslate2 translates and scores as torch does, from exported models and from bundles, without importing torch."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import Project, sentence_pairs
+
+from mtformer import Translator
+from mtformer.bundle import Bundle, load_bundle, save_bundle
+from mtformer.config import SearchOptions
+from mtformer.errors import MtformerError, UserError
+from mtformer.export.cache import converted
+from mtformer.export.ctranslate2 import write_ctranslate2
+from mtformer.header import AlignmentHead
+from mtformer.search import Engine, Request, ranked
+from mtformer.search.ctranslate2_engine import CTranslate2Engine
+from mtformer.search.torch_engine import TorchEngine
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+SENTENCES = [src for src, _ in sentence_pairs(40, seed=9)]
+FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Bundle:
+    return load_bundle(trained.folder / "runs/config/model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def folder(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trained model, exported."""
+    folder = tmp_path_factory.mktemp("exported")
+    write_ctranslate2(folder, bundle, name="model.safetensors", quantization="float32")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def engines(bundle: Bundle, folder: Path) -> tuple[Engine, Engine]:
+    return TorchEngine(bundle.model), CTranslate2Engine(folder, bundle.tokenizer)
+
+
+def exported(bundle: Bundle, folder: Path) -> CTranslate2Engine:
+    folder.mkdir()
+    write_ctranslate2(folder, bundle, name="model.safetensors", quantization="float32")
+    return CTranslate2Engine(folder, bundle.tokenizer)
+
+
+def requests_of(bundle: Bundle, *, limit: int = 70) -> list[Request]:
+    return [Request(src, limit) for src in bundle.tokenizer.encode_src(SENTENCES)]
+
+
+def assert_same(engines: tuple[Engine, Engine], requests: list[Request], **options: Any) -> None:
+    """Compare both engines' hypotheses, ranked."""
+    chosen = SearchOptions.model_validate(options)
+    ours, theirs = (engine.translate(requests, chosen) for engine in engines)
+    for expected, found in zip(ours, theirs, strict=True):
+        expected, found = ranked(expected, chosen.length_penalty), ranked(found, chosen.length_penalty)
+        assert [one.ids for one in found] == [one.ids for one in expected]
+        for one, other in zip(found, expected, strict=True):
+            assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4},
+        {"beam_size": 4, "length_penalty": 0.0},
+        {"beam_size": 5, "length_penalty": 2.0},
+        {"beam_size": 1, "batch_tokens": 16},
+        {"beam_size": 1, "min_length": 12},
+        {"beam_size": 1, "no_repeat_ngram_size": 1},
+    ],
+    ids=str,
+)
+def test_translations_are_those_of_torch(
+    engines: tuple[Engine, Engine], bundle: Bundle, options: dict[str, Any]
+) -> None:
+    assert_same(engines, requests_of(bundle), **options)
+
+
+def test_the_best_two_of_eight_beams_are_those_of_torch(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
+    requests = requests_of(bundle)
+    options = SearchOptions(beam_size=8, n_best=2)
+    ours, theirs = (engine.translate(requests, options) for engine in engines)
+    same = [ranked(one, 0.6)[0].ids == ranked(other, 0.6)[0].ids for one, other in zip(ours, theirs, strict=True)]
+    assert all(same)
+    assert all(len(found) == 2 and found[0].ids != found[1].ids for found in theirs)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_translations_begin_with_the_prefixes(engines: tuple[Engine, Engine], bundle: Bundle, beam_size: int) -> None:
+    prefixes = [ids[:-1] for ids in bundle.tokenizer.encode_tgt(["", "mein", "das rote Haus", "ein kleiner"])]
+    requests = [replace(one, prefix=prefixes[i % 4]) for i, one in enumerate(requests_of(bundle))]
+    assert_same(engines, requests, beam_size=beam_size)
+
+
+def with_limits(bundle: Bundle) -> list[Request]:
+    """Sentences whose translations are cut off, one of them by the end of its prefix."""
+    requests = [replace(one, limit=i % 9) for i, one in enumerate(requests_of(bundle))]
+    return [*requests, Request(requests[0].src, 2, requests[0].src[:3])]
+
+
+def test_each_sentence_keeps_to_its_own_limit(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
+    assert_same(engines, with_limits(bundle), beam_size=1)
+
+
+def test_each_sentence_keeps_to_its_own_limit_in_beam_search(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
+    """What the limit cuts off depends on finished hypotheses that only torch's search collects."""
+    requests, options = with_limits(bundle), SearchOptions(beam_size=3, n_best=3)
+    found = engines[1].translate(requests, options)
+    for request, hypotheses in zip(requests, found, strict=True):
+        assert all(len(one.ids) <= max(request.limit, len(request.prefix)) for one in hypotheses)
+        assert all(len(one.token_log_probs) == len(one.ids) + 1 for one in hypotheses)
+    assert [[one.ids for one in engines[1].translate([request], options)[0]] for request in requests] == [
+        [one.ids for one in hypotheses] for hypotheses in found
+    ]
+
+
+def test_scores_are_those_of_torch(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
+    sources = bundle.tokenizer.encode_src(SENTENCES)
+    targets = [ids[:-1] for ids in bundle.tokenizer.encode_tgt([tgt for _, tgt in sentence_pairs(40, seed=10)])]
+    targets[0] = []
+    ours, theirs = (engine.score(sources, targets) for engine in engines)
+    for expected, found in zip(ours, theirs, strict=True):
+        assert found == pytest.approx(expected, abs=1e-3)
+    assert engines[1].score([], []) == []
+    assert engines[1].translate([], SearchOptions()) == []
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_special_tokens_are_never_chosen(tmp_path: Path, beam_size: int) -> None:
+    """Even a model that predicts nothing else: its logits for them are the highest."""
+    bundle = load_bundle(FIXTURE)
+    with torch.no_grad():
+        weight = bundle.model.output.weight
+        for special in (PAD_ID, UNK_ID, BOS_ID):
+            weight[special] = 3 * weight[EOS_ID]
+    engines = TorchEngine(bundle.model), exported(bundle, tmp_path / "exported")
+    requests = [Request([*range(10, 10 + n), EOS_ID], 6) for n in range(1, 8)]
+    [found] = [engine.translate(requests, SearchOptions(beam_size=beam_size)) for engine in engines[1:]]
+    assert all({PAD_ID, UNK_ID, BOS_ID}.isdisjoint(one.ids) for hypotheses in found for one in hypotheses)
+
+
+@pytest.mark.parametrize("reading", [False, True])
+@pytest.mark.parametrize("head", [0, 1])
+def test_alignments_are_those_of_torch(bundle: Bundle, tmp_path: Path, head: int, reading: bool) -> None:
+    chosen = (AlignmentHead(layer=0, head=head, reading=reading),)
+    bundle = replace(bundle, header=bundle.header.model_copy(update={"alignment_heads": chosen}))
+    save_bundle(tmp_path / "model.safetensors", bundle)
+    engines = [Translator.load(tmp_path / "model.safetensors", engine=name).engine for name in ("torch", "ctranslate2")]
+    sources = bundle.tokenizer.encode_src(SENTENCES)
+    targets = [ids[:-1] for ids in bundle.tokenizer.encode_tgt([tgt for _, tgt in sentence_pairs(40, seed=10)])]
+    targets[3] = []
+    for expected, found in zip(*(engine.align(sources, targets) for engine in engines), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_a_model_that_predicts_nan_is_an_error(tmp_path: Path) -> None:
+    bundle = load_bundle(FIXTURE)
+    with torch.no_grad():
+        next(bundle.model.decoder_norm.parameters()).fill_(float("nan"))
+    engine = exported(bundle, tmp_path / "exported")
+    for call in (
+        lambda: engine.score([[10, EOS_ID]], [[11]]),
+        lambda: engine.translate([Request([10, EOS_ID], 4)], SearchOptions(beam_size=1)),
+    ):
+        with pytest.raises(MtformerError, match="predicts NaN"):
+            call()
+
+
+def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, folder: Path) -> None:
+    engine = CTranslate2Engine(folder, bundle.tokenizer, n_positions=64)
+    with pytest.raises(UserError, match="71 tokens, but the exported model has 64 positions"):
+        engine.translate([Request([10, EOS_ID], 70)], SearchOptions())
+
+
+def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Project) -> None:
+    with pytest.raises(UserError, match="--engine ctranslate2 has no beam_groups = 2"):
+        Translator.load(folder, beam_groups=2)
+    model = trained.folder / "runs/config"
+    with pytest.raises(UserError, match="has no sample = True, seed = 7"):
+        Translator.load(model, engine="ctranslate2", sample=True, seed=7)
+    assert isinstance(Translator.load(model, engine="auto", sample=True).engine, TorchEngine)
+    assert isinstance(Translator.load(model, "cpu", engine="auto").engine, CTranslate2Engine)
+    assert isinstance(Translator.load(model).engine, TorchEngine)
+
+
+def test_an_exported_model_translates_as_its_bundle(trained: Project, folder: Path) -> None:
+    def rows(*model: str | Path) -> list[tuple[str, float]]:
+        arguments = ("--format", "tsv", "--beam-size", "3", "--model", *model)
+        result = trained.mtformer("translate", *arguments, stdin="\n".join(SENTENCES))
+        assert result.status == 0, result.stderr
+        cells = [line.split("\t") for line in result.stdout.splitlines()]
+        return [(text, float(score)) for _, _, score, text in cells]
+
+    expected = rows("runs", "--engine", "torch")
+    for found in (rows(folder), rows("runs", "--engine", "ctranslate2")):
+        assert [text for text, _ in found] == [text for text, _ in expected]
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=2e-4)
+
+
+def test_translating_does_not_import_torch(trained: Project, folder: Path) -> None:
+    """Neither an exported model nor a bundle that has been converted before."""
+    model = trained.folder / "runs/config/model.safetensors"
+    converted(model, "float32")
+    code = """
+import atexit, sys
+from mtformer.cli import main
+heavy = {"torch", "datasets", "sacrebleu", "pandas", "transformers", "matplotlib"}
+atexit.register(lambda: print(heavy & set(sys.modules)))
+sys.argv = ["mtformer", "translate", "the red house sees my old friend.", "--device", "cpu", "--model", PATH]
+main()
+"""
+    for path in (folder, model):
+        command = [sys.executable, "-c", code.replace("PATH", repr(str(path)))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.stdout == "das rote Haus sieht mein alter Freund.\nset()\n", done.stderr
+
+
+def test_a_bundle_is_converted_once_and_again_when_the_cache_is_damaged(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    caplog.set_level("INFO", logger="mtformer")
+    model = trained.folder / "runs/config/model.safetensors"
+
+    def n_conversions() -> int:
+        converted(model, "float32")
+        return sum("converting" in record.message for record in caplog.records)
+
+    assert [n_conversions(), n_conversions()] == [1, 1]
+    [folder] = (path for path in (tmp_path / "mtformer/ctranslate2").iterdir() if path.is_dir())
+    assert folder.name == f"{load_bundle(model).digest}-float32-1"
+    weights = bytearray((folder / "model.bin").read_bytes())
+    weights[len(weights) // 2] ^= 1
+    (folder / "model.bin").write_bytes(weights)
+    assert [n_conversions(), n_conversions()] == [2, 2]
+    shutil.rmtree(folder)
+    (folder.with_name("other")).mkdir()
+    assert [n_conversions(), n_conversions()] == [3, 3]
+    converted(model, "int8")
+    assert n_conversions() == 4
+
+
+def test_a_cache_that_cannot_be_written_is_named_and_auto_does_without(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    result = trained.mtformer("translate", SENTENCES[0], "--model", "runs", "--engine", "ctranslate2")
+    assert (result.status, result.stdout) == (1, "")
+    assert "cannot write the cache" in result.stderr
+    assert "$XDG_CACHE_HOME" in result.stderr
+    result = trained.mtformer("translate", SENTENCES[0], "--model", "runs")
+    assert result.status == 0
+    assert "cache" not in result.stderr
+
+
+def test_a_damaged_exported_model_is_an_error(trained: Project, folder: Path, tmp_path: Path) -> None:
+    def message(name: str, text: str | None) -> str:
+        damaged = tmp_path / name.replace(".", "-") / str(len(text or ""))
+        shutil.copytree(folder, damaged)
+        if text is None:
+            (damaged / name).unlink()
+        else:
+            (damaged / name).write_text(text, encoding="utf-8")
+        result = trained.mtformer("translate", SENTENCES[0], "--model", damaged)
+        assert (result.status, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+        return result.stderr
+
+    settings = json.loads((folder / "mtformer.json").read_text(encoding="utf-8"))
+    assert "tokenizer.model is not the file that was written; export the bundle again" in message("tokenizer.model", "")
+    assert "shared_vocabulary.json" in message("shared_vocabulary.json", None)
+    assert "there is no model at" in message("model.bin", None)
+    assert "mtformer.json is damaged" in message("mtformer.json", json.dumps(settings | {"src_lang": 1}))
+    assert "this exported model is damaged" in message("mtformer.json", "[]")
+    newer = json.dumps(settings | {"format": "mtformer-ctranslate2-9"})
+    assert "has format mtformer-ctranslate2-9, this version of mtformer reads" in message("mtformer.json", newer)
+
+
+def test_what_takes_a_bundle_says_so_when_it_gets_an_exported_model(trained: Project, folder: Path) -> None:
+    for command in (("explain", SENTENCES[0], "--model", folder), ("export", folder, "--to", "ctranslate2")):
+        output = ("--output", "new") if command[0] == "export" else ()
+        result = trained.mtformer(*command, *output)
+        assert result.status == 2
+        assert "is a model exported for CTranslate2; this takes the bundle that it was made from" in result.stderr
+    result = trained.mtformer("translate", SENTENCES[0], "--model", folder, "--engine", "torch")
+    assert (result.status, "--engine torch takes the bundle" in result.stderr) == (2, True)
+
+
+def test_a_missing_package_is_named_and_auto_does_without(
+    trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.engines._has_ctranslate2", lambda: False)
+    for arguments in (("--model", "runs", "--engine", "ctranslate2"), ("--model", folder)):
+        result = trained.mtformer("translate", SENTENCES[0], *arguments)
+        assert result.status == 2
+        assert "ctranslate2, which is not installed; pip install 'mtformer[ctranslate2]'" in result.stderr.lower()
+    assert trained.mtformer("translate", SENTENCES[0], "--model", "runs").status == 0
+
+
+def test_a_damaged_bundle_is_an_error_of_the_bundle(trained: Project, tmp_path: Path) -> None:
+    model = tmp_path / "model.safetensors"
+    save_bundle(model, load_bundle(FIXTURE))
+    data = bytearray(model.read_bytes())
+    data[-100] ^= 1
+    model.write_bytes(data)
+    for engine in ("auto", "ctranslate2", "torch"):
+        result = trained.mtformer("translate", SENTENCES[0], "--model", model, "--engine", engine)
+        assert result.status == 2
+        assert "this bundle is damaged" in result.stderr
