@@ -9,7 +9,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -330,6 +330,11 @@ def find_model(given: Path | None) -> Path:
         raise UserError("there is no trained model under runs/: train one, or name one with --model")
     source = "" if given else " (from $MTFORMER_MODEL)"
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
+
+
+def find_models(given: Sequence[Path] | None) -> list[Path]:
+    """Return the bundles of an ensemble, or the one to use where none is given; see :func:`find_model`."""
+    return [find_model(path) for path in given] if given else [find_model(None)]
 
 
 def _bundles_in(folder: Path) -> list[Path]:

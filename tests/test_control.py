@@ -337,6 +337,17 @@ def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_pat
     assert all(low < mean < high for low, mean, high in zip(*scores, strict=True))
     assert (other.status, other.stdout) == (2, "")
     assert f"{FIXTURES / 'bundle-2.safetensors'} and {first} have different tokenizers" in other.stderr
+    pairs = "".join(
+        f"{src}\t{line.split(chr(9))[3]}\n"
+        for src, line in zip(lines.splitlines(), both.stdout.splitlines(), strict=True)
+    )
+    scored = trained.mtformer("score", "--model", first, "--model", second, stdin=pairs)
+    [translations] = zip(
+        *Translator.load([first, second], "cpu", beam_size=2).translate(lines.splitlines()), strict=True
+    )
+    assert [float(line) for line in scored.stdout.splitlines()] == pytest.approx(
+        [one.log_prob for one in translations], abs=1e-3
+    )
     overwriting = trained.mtformer(*command, first, "--model", second, "--output", second, stdin=lines)
     assert overwriting.status == 2 and str(second) in overwriting.stderr
     with pytest.raises(UserError, match="explain needs one model, not an ensemble"):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import Device, DeviceOption, ModelOption, RawOption
+from mtformer.cli.options import Device, DeviceOption, ModelsOption, RawOption
 from mtformer.jobs.options import Format
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: ModelOption = None,
+    model: ModelsOption = None,
     src: Annotated[Path | None, typer.Option(metavar="FILE", help="Sources, one a line.")] = None,
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, one a line.")] = None,
     input: Annotated[
@@ -45,14 +45,16 @@ def score(
 
     Prints the log probability of each.
     """
+    from mtformer.files import require_distinct
     from mtformer.jobs.scoring import Scoring, run
-    from mtformer.runs import find_model
+    from mtformer.runs import find_models
 
-    bundle = find_model(model)
+    bundle, *others = find_models(model)
+    require_distinct(output, others)
 
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load(bundle, device, raw=raw)
+        return Translator.load([bundle, *others], device, raw=raw)
 
     run(Scoring(src, tgt, input, output, format, normalize, min_score, rerank), bundle, load)

@@ -104,14 +104,14 @@ def translate(
     from mtformer.jobs.job import Job, run
     from mtformer.jobs.shards import Shard
     from mtformer.jobs.source import Source
-    from mtformer.runs import find_model
+    from mtformer.runs import find_models
 
     _check_text(text, input)
     if document and alignments and format is Format.text:
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
     share = Shard.parse(shard) if shard is not None else None
     source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
-    bundle, *others = [find_model(one) for one in model] if model else [find_model(None)]
+    bundle, *others = find_models(model)
     require_distinct(output or Path("-"), others)
     glossary = _read_terms(terms, source, output) if terms is not None else None
 

@@ -70,7 +70,7 @@ def _with_coverage(
 ) -> list[list[Hypothesis]]:
     """Add to each penalty what the score must lose for the coverage penalty of Wu et al. 2016, equation 14.
 
-    Attention is the mean over all heads of cross-attention; the source's EOS need not be covered.
+    Attention is what :meth:`Engine.align` gives; the source's EOS need not be covered.
     """
     sources = [request.src for request, hypotheses in zip(requests, found, strict=True) for _ in hypotheses]
     weights = iter(engine.align(sources, [hypothesis.ids for hypotheses in found for hypothesis in hypotheses]))
