@@ -207,10 +207,10 @@ def test_commands_flag_lines_unless_told_not_to(trained: Project) -> None:
     notes = [json.loads(line)["translations"][0]["notes"] for line in result.stdout.splitlines()]
     assert notes[0] == []
     assert "check: numbers lost: 5678" in notes[1]
-    assert result.stderr.startswith("check the translation of line 2: numbers lost (1)")
+    assert "check the translation of line 2: numbers lost (1)" in result.stderr
     raw = trained.mtformer(*command, "--raw", stdin=text)
     assert [json.loads(line)["translations"][0]["notes"] for line in raw.stdout.splitlines()] == [[], []]
-    assert raw.stderr == ""
+    assert "check" not in raw.stderr
     [[right], [wrong]] = Translator.load(model, "cpu").translate(text.split("\n"))
     assert (list(right.notes), list(wrong.notes)) == (notes[0], notes[1])
     assert Translator.load(model, "cpu", raw=True).translate(["the 5678 house"])[0][0].notes == ()
