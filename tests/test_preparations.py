@@ -212,9 +212,7 @@ def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project)
     text = "THE RED HOUSE SEES A SMALL DOG. 😀\n12\n…\nПривет"
     prepared = trained.mtformer("translate", "--model", model, stdin=text)
     assert prepared.stdout.splitlines() == ["DAS ROTE HAUS SIEHT EIN KLEINER HUND. 😀", "12", "…", "Привет"]
-    assert (
-        prepared.stderr == "check the translation of line 4: not translated (1); --format json has the notes of each\n"
-    )
+    assert "check the translation of line 4: not translated (1)" in prepared.stderr
     raw = trained.mtformer("translate", "--model", model, "--raw", stdin=text)
     assert len(raw.stdout.splitlines()) == 4
     assert "12" not in raw.stdout.splitlines()
