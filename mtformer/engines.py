@@ -43,7 +43,12 @@ class LoadedModel:
 
 
 def load_model(
-    paths: Sequence[Path], engine: str | None, device: str, *, needs_torch: str | None = None, **changes: float | None
+    paths: Sequence[Path],
+    engine: str | None,
+    device: str,
+    *,
+    needs_torch: str | None = None,
+    **changes: float | str | None,
 ) -> LoadedModel:
     """Load a bundle, the folder of an exported model, or the bundles of an ensemble.
 
@@ -90,7 +95,7 @@ def load_model(
     return on_torch(load_ensemble(paths), device, **changes)
 
 
-def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | None) -> LoadedModel:
+def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | None) -> LoadedModel:
     """Run a bundle that is loaded already, or those of an ensemble; see :func:`load_model`."""
     from mtformer.hardware import pick_device
     from mtformer.search.torch_engine import TorchEngine
@@ -105,7 +110,7 @@ def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | None) 
     return LoadedModel(engine, first.tokenizer, first.header, first.digest, options, max_length)
 
 
-def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | None) -> LoadedModel:
+def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
     from mtformer.search.ctranslate2_engine import CTranslate2Engine, pick_device, require_supported
 
     options = _options(model.header, **changes)
@@ -121,7 +126,7 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | None) 
     return LoadedModel(engine, model.tokenizer, model.header, model.digest, options, max_length)
 
 
-def _suits_ctranslate2(path: Path, device: str, **changes: float | None) -> bool:
+def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
     """Tell whether ``auto`` takes CTranslate2 for a bundle; what is wrong with the bundle, torch's engine says."""
     peeked = peek(path)
     if peeked is None or device not in ("auto", "cpu") or not _has_ctranslate2():
@@ -131,7 +136,7 @@ def _suits_ctranslate2(path: Path, device: str, **changes: float | None) -> bool
     return not unsupported(_options(peeked.header, **changes)) and (device == "cpu" or pick_device("auto") == "cpu")
 
 
-def _options(header: Header, **changes: float | None) -> SearchOptions:
+def _options(header: Header, **changes: float | str | None) -> SearchOptions:
     return SearchConfig(**header.search.model_dump()).updated(**changes)
 
 

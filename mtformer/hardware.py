@@ -42,11 +42,30 @@ def pick_precision(
         return choice
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    capabilities = torch.cpu.get_capabilities()
-    if not (capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")):
+    if not _has_bf16_instructions():
         return "fp32"
     seconds = measure()
     return min(seconds, key=seconds.__getitem__, default="bf16")
+
+
+def require_precision(precision: Literal["fp32", "bf16", "int8"], device: torch.device) -> None:
+    """Refuse precisions that ``device`` cannot translate in, or only more slowly than in ``fp32``.
+
+    Raises:
+        UserError: it is one of those.
+    """
+    if precision == "int8" and device.type != "cpu":
+        raise UserError(f"precision int8 runs on a CPU only, not on {device.type}: use bf16, or the device cpu")
+    if precision == "bf16" and device.type == "cpu" and not _has_bf16_instructions():
+        raise UserError("precision bf16: this processor has no bfloat16 instructions, so it would be slower; use int8")
+    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise UserError("precision bf16: this GPU does not support it; use fp32")
+
+
+def _has_bf16_instructions() -> bool:
+    """Return whether the CPU multiplies bfloat16 numbers itself."""
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def autocast(device: torch.device, precision: str) -> torch.autocast:

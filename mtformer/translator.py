@@ -98,7 +98,7 @@ class Translator:
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
         alignments: bool = False,
-        **options: float | None,
+        **options: float | str | None,
     ) -> "Translator":
         """Load a trained model for translating.
 
@@ -139,7 +139,7 @@ class Translator:
         device: str = "auto",
         *,
         raw: bool = False,
-        **options: float | None,
+        **options: float | str | None,
     ) -> "Translator":
         """Translate with torch and a bundle that is loaded already, or those of an ensemble; see :meth:`load`."""
         bundles = bundle if isinstance(bundle, Sequence) else [bundle]
@@ -160,7 +160,7 @@ class Translator:
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
         )
 
-    def with_options(self, **changes: float | None) -> "Translator":
+    def with_options(self, **changes: float | str | None) -> "Translator":
         """Return a translator that searches with other options and shares the model.
 
         Args:

@@ -9,12 +9,18 @@ import typer
 
 from mtformer.cli.options import CONTROL, SEARCH, BeamOption, LengthPenaltyOption
 
-SearchSettings = dict[str, float | None]
+SearchSettings = dict[str, float | str | None]
 
 
 def _options(
     beam_size: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="fp32|bf16|int8", help="The type of the numbers that are multiplied.", rich_help_panel=SEARCH
+        ),
+    ] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random by their probability.", rich_help_panel=SEARCH)
     ] = False,

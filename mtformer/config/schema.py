@@ -396,7 +396,7 @@ class SearchConfig(Section):
         """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
         return int(self.max_length_factor * n_tokens) + self.max_length_offset
 
-    def updated(self, **changes: float | None) -> "SearchOptions":
+    def updated(self, **changes: float | str | None) -> "SearchOptions":
         """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 
         Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
@@ -422,6 +422,9 @@ class SearchConfig(Section):
 class SearchOptions(SearchConfig):
     """How to search in one call: the settings of the config, and what only a call may ask for."""
 
+    precision: SearchPrecision = "fp32"
+    """The type of numbers that are multiplied. `bf16`: half the size; it needs a GPU or processor with instructions for
+    it. `int8`: a quarter, quantized on the fly; on a CPU only. Scores of given translations are computed in `fp32`."""
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
     """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
     beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)

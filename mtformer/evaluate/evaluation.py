@@ -30,7 +30,7 @@ from mtformer.translator import Translator
 def evaluate_model(
     path: Path,
     *,
-    search: Mapping[str, float | None] | None = None,
+    search: Mapping[str, float | str | None] | None = None,
     comet: str | None = None,
     output: Path | None = None,
     save: Path | None = None,
@@ -92,7 +92,7 @@ def evaluate_model(
 def prepare(
     path: Path,
     outputs: Sequence[Path | None],
-    search: Mapping[str, float | None] | None,
+    search: Mapping[str, float | str | None] | None,
     device: str,
     **texts: Unpack[TextOptions],
 ) -> tuple[Bundle, list[EvalSet], Translator]:

@@ -224,7 +224,7 @@ def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
 def stress_model(
     path: Path,
     *,
-    search: Mapping[str, float | None] | None = None,
+    search: Mapping[str, float | str | None] | None = None,
     save: Path | None = None,
     device: str = "auto",
     **texts: Unpack[TextOptions],

@@ -80,7 +80,7 @@ def compare_paths(
     paths: Sequence[Path],
     *,
     pair: LanguagePair | None = None,
-    search: Mapping[str, float | None] | None = None,
+    search: Mapping[str, float | str | None] | None = None,
     n_resamples: int,
     n_trials: int,
     seed: int,

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mtformer.config import SearchOptions
+from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad
 from mtformer.data.filling import fill_batches
+from mtformer.hardware import require_precision
 from mtformer.header import AlignmentHead
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
@@ -53,7 +54,7 @@ class TorchEngine:
         chosen = alignment_heads or [()] * len(models)
         self._alignment_heads = [heads or all_heads(model) for model, heads in zip(models, chosen, strict=True)]
         self._device = next(models[0].parameters()).device
-        self._inference = [InferenceModel(model) for model in models]
+        self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
         self._recording = Lock()  # attention has one observer at a time
 
     def translate(
@@ -71,6 +72,10 @@ class TorchEngine:
             options: how to search.
             on_batch: called with places in ``requests``.
             observer: called with each step of the search in each batch.
+
+        Raises:
+            UserError: this device cannot compute in ``options.precision``.
+            MtformerError: the model predicts NaN.
         """
         lengths = [len(request.src) for request in requests]
         vocab_size = self.model.output.out_features
@@ -89,6 +94,13 @@ class TorchEngine:
                     on_batch(batch)
         return found
 
+    def _inference(self, precision: SearchPrecision) -> list[InferenceModel]:
+        """Return the models prepared for a precision, which is done once."""
+        if precision not in self._prepared:
+            require_precision(precision, self._device)
+            self._prepared[precision] = [InferenceModel(model, precision) for model in self.models]
+        return self._prepared[precision]
+
     @torch.inference_mode()
     def _search(
         self, requests: Sequence[Request], options: SearchOptions, observer: SearchObserver | None
@@ -96,7 +108,9 @@ class TorchEngine:
         """Translate one batch."""
         n_copies = options.n_best if options.sample else options.beam_groups
         src = pad([request.src for request in requests]).to(self._device)  # (B, S)
-        decoders = [TransformerDecoder(model, src, src != PAD_ID, n_copies) for model in self._inference]
+        decoders = [
+            TransformerDecoder(model, src, src != PAD_ID, n_copies) for model in self._inference(options.precision)
+        ]
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
         processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]

@@ -30,7 +30,7 @@ def explain_model(
     focus: Focus = ALL_KINDS,
     output: Path | None = None,
     device: str = "auto",
-    **options: float | None,
+    **options: float | str | None,
 ) -> Explanation:
     """Explain how a model translates ``text``, and write the page of it.
 
