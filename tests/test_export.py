@@ -18,6 +18,7 @@ from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
+from mtformer.export.vocabulary_map import _ibm_model_1, _Pairs, make_vocabulary_map
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import PAD_ID, Tokenizer, train_tokenizer
@@ -165,6 +166,61 @@ def test_bad_arguments_of_export_are_explained(trained: Project, arguments: tupl
     assert result.status == 2
     assert message in result.stderr
     assert not (trained.folder / "new").exists()
+
+
+def test_a_vocabulary_map_allows_translations_frequent_tokens_and_characters() -> None:
+    tokenizer = load_bundle(FIXTURE).tokenizer
+    pairs = [SentencePair("a b", "x y"), SentencePair("a c", "x z"), SentencePair("", "y")] * 50
+    text = make_vocabulary_map(pairs, tokenizer)
+    lines = dict(line.split("\t") for line in text.splitlines())
+    allowed = {src: set(tgt.split(" ")) for src, tgt in lines.items()}
+    assert {"</s>", "<0x41>", "<0xFF>"} <= allowed[""]
+    seen = {token for pair in pairs for ids in tokenizer.encode_src([pair.src]) for token in tokenizer.src_tokens(ids)}
+    assert set(lines) - {""} == seen
+    for pair in pairs:
+        of_source = [allowed[token] for token in tokenizer.src_tokens(tokenizer.encode_src([pair.src])[0])]
+        wanted = tokenizer.tgt_tokens(tokenizer.encode_tgt([pair.tgt])[0])
+        assert not pair.src or set(wanted) <= set.union(allowed[""], *of_source)
+    assert all(src in tgt | allowed[""] for src, tgt in allowed.items() if src)  # a name is its own translation
+
+
+def test_ibm_model_1_finds_the_translations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that always occur together with one word of the other language, among others that vary."""
+    random = np.random.default_rng(1)
+    sources = [random.choice(20, size=5, replace=False) + 10 for _ in range(300)]
+    src = [[*words.tolist(), 3] for words in sources]
+    tgt = [(words + 100).tolist() for words in sources]
+    lengths = [np.array([len(ids) for ids in side]) for side in (src, tgt)]
+    flat = [np.array([i for ids in side for i in ids]) for side in (src, tgt)]
+    table = _ibm_model_1(_Pairs(*flat, *lengths), 200)
+    for word in range(10, 30):
+        of_word = table.src == word
+        assert table.tgt[of_word][table.probabilities[of_word].argmax()] == word + 100
+
+
+def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, folder = trained.folder / "runs/config/model.safetensors", tmp_path / "exported"
+    monkeypatch.setattr("mtformer.export.vocabulary_map._N_FREQUENT", 0)
+    command = ("export", model, "--to", "ctranslate2", "--output", folder, "--vocabulary-map", "train.en", "train.de")
+    result = trained.mtformer(*command)
+    assert result.status == 0, result.stderr
+    map_ = {line.split("\t")[0] for line in (folder / "vmap.txt").read_text(encoding="utf-8").splitlines()}
+    texts = [src for src, _ in sentence_pairs(20, seed=9)]
+    texts.append("the ÿ dog")  # bytes that the text does not have
+    assert not map_.issuperset(
+        (loaded := load_bundle(model)).tokenizer.src_tokens(loaded.tokenizer.encode_src(texts)[-1])
+    )
+    for beam_size in (1, 4):
+        ours, theirs = (
+            Translator.load(path, raw=True, beam_size=beam_size).translate(texts) for path in (model, folder)
+        )
+        assert [best.text for best, *_ in theirs] == [best.text for best, *_ in ours]
+    result = trained.mtformer(*command[:-1], "test.de")
+    assert (result.status, "exists: name a new folder" in result.stderr) == (2, True)
+    result = trained.mtformer(*(tmp_path / "new" if one == folder else one for one in command[:-1]), "test.de")
+    assert (result.status, "not parallel" in result.stderr, (tmp_path / "new").exists()) == (2, True, False)
 
 
 def test_a_package_that_is_missing_is_named(trained: Project, monkeypatch: pytest.MonkeyPatch) -> None:

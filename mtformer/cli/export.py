@@ -33,6 +33,14 @@ def export(
         str | None,
         typer.Option(metavar="TYPE", help="ctranslate2: how weights are stored, such as int8. Default: float32."),
     ] = None,
+    vocabulary_map: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            metavar="SRC TGT",
+            help="ctranslate2: learn from parallel text, such as the training data, which target tokens may translate "
+            "a source token; large vocabularies become faster.",
+        ),
+    ] = None,
 ) -> None:
     """Write a model for another program.
 
@@ -50,15 +58,20 @@ def export(
         )
     if to is Target.huggingface and quantization is not None:
         raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
+    if to is Target.huggingface and vocabulary_map is not None:
+        raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
 
     from mtformer.bundle import load_bundle
 
     write: Callable[[Path], None]
     if to is Target.ctranslate2:
         from mtformer.export.ctranslate2 import parse_quantization, write_ctranslate2
+        from mtformer.export.vocabulary_map import learn_vocabulary_map
 
         stored = parse_quantization(quantization or "float32")
-        write = partial(write_ctranslate2, bundle=load_bundle(path), name=path.name, quantization=stored)
+        loaded = load_bundle(path)
+        learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, loaded.tokenizer)
+        write = partial(write_ctranslate2, bundle=loaded, name=path.name, quantization=stored, vocabulary_map=learned)
     else:
         from mtformer.export.huggingface import require_exportable, write_huggingface
 

@@ -76,7 +76,7 @@ def write_ctranslate2(
         bundle: the model.
         name: the name of the bundle's file.
         quantization: the type of the stored weights.
-        vocabulary_map: the text of a vocabulary map.
+        vocabulary_map: the text of a vocabulary map; see :mod:`mtformer.export.vocabulary_map`.
     """
     spec = to_spec(bundle)
     spec.validate()

@@ -26,7 +26,7 @@ from mtformer.text.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 _PATIENCE = 1.5  # a sentence ends when this many times the beam size of hypotheses are finished (docs/delivery.md)
 _BATCH_TOKENS = 2_048  # larger batches leave the processor's cache
-_MAPPED_SENTENCES = 16  # a batch takes the target tokens that any of its sentences may need
+_MAPPED_SENTENCES = 32  # a batch takes the target tokens that any of its sentences may need
 _SCORING_CELLS = 2**23  # of a batch's log probabilities: tokens times vocabulary, 32 MiB
 _IMPOSSIBLE = -1e9  # CTranslate2's scores of hypotheses that do not start with the prefix are below
 _SUPPORTED = frozenset(
