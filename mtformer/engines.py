@@ -1,7 +1,7 @@
 """Which engine runs a model: torch, or CTranslate2 for an exported model and for a bundle that it can take."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,10 +82,10 @@ def load_model(
         return _on_ctranslate2(read_folder(path), device, **changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
-        return _on_ctranslate2(converted(path, "float32"), device, **changes)
+        return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
     if engine == "auto" and needs_torch is None and _suits_ctranslate2(path, device, **changes):
         try:
-            return _on_ctranslate2(converted(path, "float32"), "cpu", **changes)
+            return _on_ctranslate2(converted(path, _quantization(changes)), "cpu", **changes)
         except MtformerError as error:
             if isinstance(error, UserError):
                 raise
@@ -121,6 +121,7 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
         device=pick_device(device),
         n_positions=model.n_positions,
         aligns_reading=model.header.alignment_group[0].reading,
+        precision=options.precision,
     )
     max_length = model.header.architecture.max_length
     return LoadedModel(engine, model.tokenizer, model.header, model.digest, options, max_length)
@@ -138,6 +139,11 @@ def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -
 
 def _options(header: Header, **changes: float | str | None) -> SearchOptions:
     return SearchConfig(**header.search.model_dump()).updated(**changes)
+
+
+def _quantization(changes: Mapping[str, float | str | None]) -> str:
+    """Return the type of the weights that are kept in the cache."""
+    return "int8" if changes.get("precision") == "int8" else "float32"
 
 
 def _has_ctranslate2() -> bool:

@@ -308,6 +308,20 @@ def test_a_missing_package_is_named_and_auto_does_without(
     assert trained.mtformer("translate", SENTENCES[0], "--model", "runs").status == 0
 
 
+def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, folder: Path, cache: Path) -> None:
+    model = trained.folder / "runs/config"
+    expected = [best.text for best, *_ in Translator.load(model, raw=True).translate(SENTENCES)]
+    for path in (model, folder):
+        translator = Translator.load(path, "cpu", engine="ctranslate2", raw=True, precision="int8")
+        found = [best.text for best, *_ in translator.translate(SENTENCES)]
+        assert sum(one == other for one, other in zip(found, expected, strict=True)) > 30
+    assert list((cache / "mtformer/ctranslate2").glob("*-int8-1/model.bin"))
+    with pytest.raises(UserError, match="has no precision = bf16; use --engine torch"):
+        Translator.load(folder, precision="bf16")
+    with pytest.raises(UserError, match="was loaded with precision = int8"):
+        translator.with_options(precision="fp32").translate(SENTENCES[:1])
+
+
 def test_a_damaged_bundle_is_an_error_of_the_bundle(trained: Project, tmp_path: Path) -> None:
     model = tmp_path / "model.safetensors"
     save_bundle(model, load_bundle(FIXTURE))

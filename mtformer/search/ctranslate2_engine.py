@@ -71,6 +71,7 @@ class CTranslate2Engine:
         device: str = "cpu",
         n_positions: int | None = None,
         aligns_reading: bool = False,
+        precision: str = "fp32",
     ) -> None:
         """Load the model of an exported folder.
 
@@ -81,15 +82,21 @@ class CTranslate2Engine:
             n_positions: the length of the model's tables of positions; None if it has none.
             aligns_reading: whether the heads that align do so in the step that reads a token; see
                 :class:`mtformer.header.AlignmentHead`.
+            precision: ``int8`` quantizes weights that are stored otherwise; ``fp32`` computes as they are stored.
 
         Raises:
             UserError: CTranslate2 cannot load it.
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
+        self._precision = precision
         self._n_workers = _n_threads() if device == "cpu" else 1
         try:
             self._model = ctranslate2.Translator(
-                str(folder), device=device, inter_threads=self._n_workers, intra_threads=1
+                str(folder),
+                device=device,
+                compute_type="int8" if precision == "int8" else "default",
+                inter_threads=self._n_workers,
+                intra_threads=1,
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder}: {error}") from error
@@ -111,6 +118,8 @@ class CTranslate2Engine:
             MtformerError: the model predicts NaN.
         """
         require_supported(options)
+        if options.precision != self._precision:
+            raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
         if any(request.constraint is not None for request in requests):
             raise UserError("CTranslate2 has no constraints: use --engine torch")
         self._require_positions(requests)
@@ -355,7 +364,9 @@ def unsupported(options: SearchOptions) -> list[str]:
     return [
         f"{name} = {value}"
         for name, value in options
-        if name not in _SUPPORTED and value != type(options).model_fields[name].default
+        if name not in _SUPPORTED
+        and (name, value) != ("precision", "int8")
+        and value != type(options).model_fields[name].default
     ]
 
 
