@@ -116,12 +116,12 @@ class Likeliest:
         sentences = beams.prefixes.sentences
         has_greedy = self._has_greedy[sentences, None]  # (n, 1)
         best, tokens = likeliest(log_probs.flatten(0, 1), min(2 * k, vocab_size))  # of each beam
-        totals = (beams.log_probs.view(-1, 1) + best).view(n, -1)  # (n, K·2K)
+        totals = (beams.log_probs.view(-1, 1) + best).view(n, k * best.size(1))  # (n, K·2K)
         greedy_total = totals[:, :1].clone()
         totals[:, :1].masked_fill_(has_greedy, float("inf"))
         log_prob, places = totals.topk(2 * k)
         log_prob[:, :1] = torch.where(has_greedy, greedy_total, log_prob[:, :1])
-        tokens, token_log_probs = (values.view(n, -1).gather(1, places) for values in (tokens, best))
+        tokens, token_log_probs = (values.view_as(totals).gather(1, places) for values in (tokens, best))
         candidates = Candidates(log_prob, places // best.size(1), tokens, token_log_probs)
         is_eos = candidates.tokens == EOS_ID
         self._has_greedy[sentences] &= ~is_eos[:, 0]
