@@ -27,7 +27,7 @@ _VocabSize = Annotated[int, Field(ge=260, le=2**20)]  # every byte is a token
 class _Part(BaseModel):
     """Keys that a later version adds are ignored; types are exact."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants", defer_build=True)
 
 
 class Architecture(_Part):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mtformer.engines import LoadedModel, load_model, on_torch
 from mtformer.errors import UserError
 from mtformer.guard import Guard, guarded
-from mtformer.pipeline import Alignment, Pair, Pairing, Preparation, Translation, align, make_plan
+from mtformer.pipeline import Preparation, Translation, make_plan
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mtformer.bundle import Bundle
     from mtformer.explain.record import Explainer
     from mtformer.explain.trace import Trace
+    from mtformer.pipeline.alignment import Alignment
+    from mtformer.pipeline.pairs import Pair
 
 log = logging.getLogger(__name__)
 
@@ -234,7 +236,7 @@ class Translator:
             yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
-    def align(self, sources: Sequence[str], translations: Sequence[str]) -> list[Alignment]:
+    def align(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Alignment]":
         """Find which words of each source the words of its translation come from.
 
         The translations may be anyone's. A pair that is too long for the model is cut into parts.
@@ -247,6 +249,8 @@ class Translator:
             UserError: there are not as many translations as sources, or the engine has no attention to align by.
             MtformerError: the model predicts NaN.
         """
+        from mtformer.pipeline.pairs import align
+
         texts = _pairs_of(sources, translations)
         return align(self.engine, texts, self._paired(texts))
 
@@ -342,7 +346,9 @@ class Translator:
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
 
-    def _paired(self, texts: Sequence[tuple[str, str]]) -> list[Pair]:
+    def _paired(self, texts: Sequence[tuple[str, str]]) -> "list[Pair]":
+        from mtformer.pipeline.pairs import Pairing
+
         pairing = Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
         return [pairing(src, tgt) for src, tgt in texts]
 

@@ -22,7 +22,7 @@ from mtformer.errors import UserError
 from mtformer.header import AlignmentHead
 from mtformer.phrasebook import Saying, held_out
 from mtformer.phrasebook.alignments import concepts
-from mtformer.pipeline import Alignment
+from mtformer.pipeline.alignment import Alignment
 from mtformer.runs import find_model
 from mtformer.search.alignment_heads import choose_heads
 from mtformer.search.attention import all_heads, cross_attention, of_head

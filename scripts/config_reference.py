@@ -3,6 +3,9 @@
 usage: python scripts/config_reference.py > docs/config.md
 """
 
+import ast
+import inspect
+import itertools
 import math
 import types
 import typing
@@ -57,9 +60,25 @@ def print_section(title: str, section: type[Section]) -> None:
     print(f"## {title}\n\n{one_line(section.__doc__)}\n")
     print("| key | value | default | meaning |")
     print("|---|---|---|---|")
+    meanings = meanings_of(section)
     for name, field in section.model_fields.items():
-        print(f"| `{name}` | {value_of(field)} | {default_of(field)} | {one_line(field.description)} |")
+        print(f"| `{name}` | {value_of(field)} | {default_of(field)} | {one_line(meanings[name])} |")
     print()
+
+
+def meanings_of(section: type[Section]) -> dict[str, str]:
+    """Return the docstring that follows each field; pydantic would read them at each start of the program."""
+    [definition] = ast.parse(inspect.getsource(section)).body
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(docstring.value.value)
+        for field, docstring in itertools.pairwise(definition.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(docstring, ast.Expr)
+        and isinstance(docstring.value, ast.Constant)
+        and isinstance(docstring.value.value, str)
+    }
 
 
 def value_of(field: FieldInfo) -> str:

@@ -21,7 +21,7 @@ from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.phrasebook import held_out
 from mtformer.phrasebook.alignments import concepts
-from mtformer.pipeline import Alignment
+from mtformer.pipeline.alignment import Alignment
 from mtformer.search.alignment_heads import choose_heads
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.cutting import cut, cut_alike

@@ -208,14 +208,14 @@ def test_an_exported_model_translates_as_its_bundle(trained: Project, folder: Pa
         assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=2e-4)
 
 
-def test_translating_does_not_import_torch(trained: Project, folder: Path) -> None:
+def test_translating_imports_neither_torch_nor_numpy(trained: Project, folder: Path) -> None:
     """Neither an exported model nor a bundle that has been converted before."""
     model = trained.folder / "runs/config/model.safetensors"
     converted(model, "float32")
     code = """
 import atexit, sys
 from mtformer.cli import main
-heavy = {"torch", "datasets", "sacrebleu", "pandas", "transformers", "matplotlib"}
+heavy = {"torch", "numpy", "datasets", "sacrebleu", "pandas", "transformers", "matplotlib"}
 atexit.register(lambda: print(heavy & set(sys.modules)))
 sys.argv = ["mtformer", "translate", "the red house sees my old friend.", "--device", "cpu", "--model", PATH]
 main()

@@ -1,6 +1,7 @@
 """Markup and placeholders come through a translation, whatever the model makes of the words."""
 
 import random
+import re
 from copy import copy
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from conftest import Project
 from snippets import is_well_formed, marks_of, snippets
 
 from mtformer.pipeline import Translation
-from mtformer.pipeline.markup import Links, take_out
+from mtformer.pipeline.markup import Links, scanner, take_out
 from mtformer.pipeline.markup.scanner import scan
 from mtformer.text.spans import word_spans
 from mtformer.translator import Translator
@@ -144,6 +145,18 @@ def test_plain_text_has_no_marks(text: str) -> None:
 def test_marks_are_found_whole(text: str, mark: str) -> None:
     [found] = scan(text)
     assert text[found.start : found.end] == mark
+
+
+def test_a_line_without_a_hint_of_a_mark_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What saves the search for each kind of mark must not change what is found."""
+    rng = random.Random(1)
+    plain = [chr(code) for code in range(32, 0x11000) if not scanner._HINT.search(chr(code))]
+    lines = [f"1{c}a{c} {c}" for c in plain] + ["".join(rng.choices("aw1.:/-+>|#* ", k=8)) for _ in range(10_000)]
+    unhinted = [line for line in lines if not scanner._HINT.search(line) and not scanner._HINT_AT_START.match(line)]
+    unhinted += [f"a{line}" for line in lines[: len(plain)]]
+    assert len(unhinted) > len(plain) > 50_000
+    monkeypatch.setattr(scanner, "_HINT", re.compile(""))
+    assert [line for line in unhinted if scan(line)] == []
 
 
 @pytest.mark.parametrize("opening", ["<", "[", "*", "{{", "`", "<a ", "a@", "%(", "<!--", "<pre>", "{a, plural,", "&"])

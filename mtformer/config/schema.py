@@ -108,7 +108,7 @@ PatienceOrAuto = Annotated[
 class Section(BaseModel):
     """The base of all sections: unknown keys are errors, and instances are immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a command needs a few sections only
 
 
 class TextFiles(Section):
@@ -542,7 +542,7 @@ class RunConfig(Section):
 class Change(BaseModel):
     """A setting, or another condition of the result, that was changed when a run was resumed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     step: int
     key: str
@@ -560,7 +560,7 @@ class Provenance(BaseModel):
         changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     versions: dict[str, str] = {}
     hardware: dict[str, str] = {}
@@ -572,13 +572,13 @@ class Config(Section):
     """A whole config."""
 
     data: DataConfig
-    tokenizer: TokenizerConfig = TokenizerConfig()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
-    search: SearchConfig = SearchConfig()
-    eval: EvalConfig = EvalConfig()
-    run: RunConfig = RunConfig()
-    provenance: Provenance = Provenance()
+    tokenizer: TokenizerConfig = Field(default_factory=TokenizerConfig)
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+    search: SearchConfig = Field(default_factory=SearchConfig)
+    eval: EvalConfig = Field(default_factory=EvalConfig)
+    run: RunConfig = Field(default_factory=RunConfig)
+    provenance: Provenance = Field(default_factory=Provenance)
     """What the result depends on besides the settings; written by `train`, ignored when given."""
 
     @model_validator(mode="after")

@@ -1,19 +1,15 @@
-"""What happens to a text before the model sees it, and to its translation afterwards."""
+"""What happens to a text before the model sees it, and to its translation afterwards.
 
-from mtformer.pipeline.alignment import Alignment, Link
-from mtformer.pipeline.pairs import Pair, Pairing, align
+What is exported here does not import numpy, which takes longer than a sentence; ``alignment`` and ``pairs`` do.
+"""
+
 from mtformer.pipeline.preparation import Plan, Preparation, Prepared, make_plan
 from mtformer.pipeline.translation import Translation
 
 __all__ = [
-    "Alignment",
-    "Link",
-    "Pair",
-    "Pairing",
     "Plan",
     "Preparation",
     "Prepared",
     "Translation",
-    "align",
     "make_plan",
 ]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from mtformer.pipeline.preparation import Prepared
 from mtformer.text.languages import base_language
@@ -24,13 +25,10 @@ class Casing:
     """
 
     def __init__(self, tokenizer: Tokenizer, src_lang: str) -> None:
-        """Learn from the vocabulary whether sentences start with a capital: whether words are in it in both forms."""
+        """Take the tokenizer that the model was trained with, and the language of the texts."""
+        self._tokenizer = tokenizer
         self._n_tokens = tokenizer.n_src_tokens
         self._language = base_language(src_lang)
-        vocabulary = set(tokenizer.src_vocabulary())
-        words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
-        n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
-        self._starts_with_capital = n_twins > _TWINS * len(words)
 
     def __call__(self, text: str) -> Prepared | None:
         """Prepare texts in ALL CAPS or Title Case, unless that takes more tokens."""
@@ -62,6 +60,14 @@ class Casing:
         usual = _WORD.sub(lambda word: self._usual(word[0]), text)
         first = _FIRST_LETTER.search(usual) if self._starts_with_capital else None
         return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
+
+    @cached_property
+    def _starts_with_capital(self) -> bool:
+        """Whether sentences start with a capital, so that the vocabulary has words in both forms."""
+        vocabulary = set(self._tokenizer.src_vocabulary())
+        words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
+        n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
+        return n_twins > _TWINS * len(words)
 
     def _usual(self, word: str) -> str:
         """Return a word in the casing that takes the fewest tokens."""

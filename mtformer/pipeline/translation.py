@@ -3,9 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mtformer.pipeline.alignment import Alignment
 from mtformer.text.glossary import Term
+
+if TYPE_CHECKING:
+    from mtformer.pipeline.alignment import Alignment
 
 FLAG = "check: "  # starts the notes of translations that may be wrong; there may be many, so that jobs sum them up
 
@@ -32,7 +35,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = ()
     terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
-    alignment: Alignment | None = None
+    alignment: "Alignment | None" = None
 
     @property
     def confidence(self) -> float:

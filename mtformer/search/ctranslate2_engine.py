@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ctranslate2
-import numpy as np
-from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.data.filling import fill_batches
@@ -23,6 +21,10 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.search.engine import Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.text.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _PATIENCE = 1.5  # a sentence ends when this many times the beam size of hypotheses are finished (docs/delivery.md)
 _BATCH_TOKENS = 2_048  # larger batches leave the processor's cache
@@ -159,11 +161,13 @@ class CTranslate2Engine:
                     raise MtformerError(PREDICTS_NAN)
         return scores
 
-    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[NDArray[np.float32]]":
         """Align by the heads of one layer that were exported for it; see :class:`mtformer.search.Engine`.
 
         CTranslate2 gives attention while it decodes, here with the whole target as the prefix.
         """
+        import numpy as np  # only for this
+
         found = [np.empty((len(tgt), len(src)), np.float32) for src, tgt in zip(sources, targets, strict=True)]
         lengths = [len(src) + len(tgt) for src, tgt in zip(sources, targets, strict=True)]
         order = sorted((i for i, tgt in enumerate(targets) if len(tgt)), key=lambda i: -lengths[i])

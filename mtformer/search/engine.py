@@ -1,15 +1,16 @@
-"""What translates and scores sequences of tokens. Nothing here imports torch."""
+"""What translates and scores sequences of tokens. Nothing here imports torch or numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Constraint
 from mtformer.search.hypothesis import Hypothesis
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Engine(Protocol):
         """
         ...
 
-    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[NDArray[np.float32]]":
         """Return for each pair (T, S), how much each token of the target attends to each of the source, EOS included.
 
         Rows sum to 1.

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, Request
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
@@ -77,7 +75,7 @@ def _with_coverage(
 
     def penalized(hypothesis: Hypothesis) -> Hypothesis:
         covered = next(weights)[:, :-1].sum(axis=0).clip(_LEAST_COVERAGE, 1.0)  # (S - 1,)
-        cost = -options.coverage_penalty * float(np.log(covered).sum())
+        cost = -options.coverage_penalty * sum(map(math.log, covered.tolist()))
         scale = length_penalty(len(hypothesis.token_log_probs), options.length_penalty)
         return hypothesis._replace(penalty=hypothesis.penalty + cost * scale)
 

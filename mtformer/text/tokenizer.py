@@ -112,11 +112,15 @@ class Tokenizer:
 
     def src_characters(self) -> frozenset[str]:
         """Return the characters that the source vocabulary has tokens for; others are spelled as bytes."""
-        return _characters(self._src)
+        return self._src_characters
 
     def tgt_characters(self) -> frozenset[str]:
         """Return the characters that the target vocabulary has tokens for; others are spelled as bytes."""
-        return _characters(self._tgt)
+        return self._src_characters if self.joint else _characters(self._tgt)
+
+    @cached_property
+    def _src_characters(self) -> frozenset[str]:
+        return _characters(self._src)
 
     def n_src_tokens(self, text: str) -> int:
         """Return how many tokens a source text has, without EOS."""
@@ -124,15 +128,15 @@ class Tokenizer:
 
     def src_vocabulary(self) -> list[str]:
         """Return all source tokens, in order of their ids."""
-        return [self._src.id_to_piece(i) for i in range(self.src_vocab_size)]
+        return self.src_tokens(range(self.src_vocab_size))
 
     def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""
-        return [self._src.id_to_piece(i) for i in ids]
+        return self._src.id_to_piece(list(ids))
 
     def tgt_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that target ids stand for."""
-        return [self._tgt.id_to_piece(i) for i in ids]
+        return self._tgt.id_to_piece(list(ids))
 
     def src_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Return where the tokens ``ids`` of the source text ``text``, without EOS, stand in it."""
@@ -160,7 +164,7 @@ def _decode(model: SentencePieceProcessor, ids: Sequence[int]) -> str:
 
 
 def _characters(model: SentencePieceProcessor) -> frozenset[str]:
-    tokens = map(model.id_to_piece, range(model.vocab_size()))
+    tokens = model.id_to_piece(list(range(model.vocab_size())))
     return frozenset(token.replace("▁", " ") for token in tokens if len(token) == 1)
 
 

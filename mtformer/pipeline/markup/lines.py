@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from mtformer.pipeline.alignment import Alignment
 from mtformer.pipeline.markup.marked import Links, take_out
 from mtformer.pipeline.translation import Translation
 
-Align = Callable[[Sequence[str], Sequence[str]], Sequence[Alignment]]
+if TYPE_CHECKING:
+    from mtformer.pipeline.alignment import Alignment
+
+Align = Callable[[Sequence[str], Sequence[str]], "Sequence[Alignment]"]
 
 
 class MarkedLines:

@@ -54,6 +54,8 @@ def take_out(text: str) -> MarkedText | None:
     are translated separately; all other marks stand inside of a sentence, which is translated as a whole.
     """
     marks = scan(text)
+    if not marks and "&" not in text:
+        return None
     stretches = list(_stretches(text, marks))
     segments = [stretch for stretch in stretches if isinstance(stretch, Segment)]
     if not marks and not any(segment.escaped for segment in segments):

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 
 class Role(Enum):
@@ -89,19 +90,31 @@ _PATTERNS = {
     "emoji": rf"(?:{_EMOJI})+",
     "emphasis": r"\*{1,3}|_{1,3}|~~",
 }
-_MARK = re.compile(
-    "|".join(f"(?P<k_{kind}>{pattern})" for kind, pattern in _PATTERNS.items()), re.DOTALL | re.IGNORECASE
+# Without one of these a line has no mark: most lines need not be searched for one pattern after the other.
+_HINT = re.compile(
+    r"[<`\[{%$@#&\\*_~\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]|:[/a-z]|www\.",
+    re.IGNORECASE,
 )
+_HINT_AT_START = re.compile(r"\s*[-+>|\d]")
 _LINE_START = re.compile(r"\s*(?:(?:#{1,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 
 
+@cache
+def _mark() -> re.Pattern[str]:
+    """Return the pattern of all marks, which takes longer to compile than most texts to translate."""
+    patterns = (f"(?P<k_{kind}>{pattern})" for kind, pattern in _PATTERNS.items())
+    return re.compile("|".join(patterns), re.DOTALL | re.IGNORECASE)
+
+
 def scan(text: str) -> list[Mark]:
     """Return the marks of one line, in order and without overlaps."""
+    if not _HINT.search(text) and not _HINT_AT_START.match(text):
+        return []
     marks = list(_line_marks(text))
     closing: list[tuple[int, int]] = []  # the second halves of links that have begun
     position = marks[-1].end if marks and marks[-1].start == 0 else 0
-    while match := _MARK.search(text, position):
+    while match := _mark().search(text, position):
         while closing and closing[-1][0] < match.end():  # a link's end comes before what follows
             start, end = closing.pop()
             if start >= position:
