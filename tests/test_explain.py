@@ -229,8 +229,7 @@ def replay(trace: Trace, beam_size: int, n_best: int, limit: int) -> list[Hypoth
         )
         assert all(nodes[node.parent or 0] in beams for node in candidates)
         assert all(node.total == pytest.approx(nodes[node.parent or 0].total + node.log_prob) for node in candidates)
-        others = [node for node in candidates if not node.greedy]
-        assert [node.total for node in others] == sorted((node.total for node in others), reverse=True)
+        assert [node.total for node in candidates] == sorted((node.total for node in candidates), reverse=True)
         finished = [node for node in candidates if node.token.id == EOS_ID]
         assert all(node.fate == "finished" for node in finished)
         found += [hypothesis_of(trace, node) for node in finished]

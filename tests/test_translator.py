@@ -341,7 +341,9 @@ def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(tra
         assert_same(translations, translator.translate([src])[0])
 
 
-def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(trained: Project) -> None:
+def test_beam_search_on_a_trained_model_is_far_more_often_better_than_worse_than_greedy_search(
+    trained: Project,
+) -> None:
     bundle = load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
     words = " ".join(src for src, _ in sentence_pairs(40, seed=5)).split()
     random = np.random.default_rng(5)
@@ -352,8 +354,9 @@ def test_beam_search_on_a_trained_model_is_never_worse_than_greedy_search(traine
         translator = Translator.from_bundle(bundle, "cpu", raw=True, beam_size=beam_size)
         scores[beam_size] = [best.score for [best] in translator.translate(texts)]
     pairs = list(zip(scores[4], scores[1], strict=True))
-    assert [i for i, (beam, greedy) in enumerate(pairs) if beam < greedy - 1e-4] == []
-    assert sum(beam > greedy + 1e-4 for beam, greedy in pairs) > 100
+    better, worse = (sum(sign * (beam - greedy) > 1e-4 for beam, greedy in pairs) for sign in (1, -1))
+    assert better > 100
+    assert worse < better / 10  # where the greedy prefix was dropped for others that proved worse later
 
 
 def test_a_single_string_is_refused(trained: Project) -> None:

@@ -23,9 +23,9 @@ def describe_search(trace: Trace, options: SearchOptions, columns: int) -> Itera
         yield from wrap("Greedy search: each step takes the likeliest token and drops all others.", columns)
     else:
         text = (
-            f"Beam search: each step considers the {2 * k} likeliest continuations of its {k} beams and keeps {k}, the "
-            "greedy one always among them. The best translation runs down; other beams branch off. Each line has its "
-            "first step, and the log probability of the whole prefix at its end."
+            f"Beam search: each step considers the {2 * k} likeliest continuations of its {k} beams and keeps {k}. "
+            "The best translation runs down; other beams branch off. Each line has its first step, and the log "
+            "probability of the whole prefix at its end."
         )
         yield from wrap(text, columns)
         yield from _tree(trace, columns)

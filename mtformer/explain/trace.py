@@ -86,7 +86,6 @@ class Node:
         fate: ``expanded`` became a beam and was continued; ``finished`` ended in EOS; ``pruned`` was dropped;
             ``stopped`` was a beam when the search ended, which it did because no beam could win any more.
         score: of a finished translation.
-        greedy: whether its prefix is the one that greedy search would choose, which beam search always keeps.
     """
 
     id: int
@@ -98,7 +97,6 @@ class Node:
     rank: int
     fate: Literal["expanded", "finished", "pruned", "stopped"]
     score: float | None = None
-    greedy: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import torch
-
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Finished, Node, Tree
 from mtformer.search import Hypothesis, length_penalty
@@ -23,7 +21,7 @@ class TreeRecorder:
         """
         self._tokenizer, self._alpha = tokenizer, alpha
         [bos] = target_tokens(tokenizer, [BOS_ID])
-        self._nodes = [Node(0, None, 0, bos, 0.0, 0.0, 1, "stopped", greedy=True)]
+        self._nodes = [Node(0, None, 0, bos, 0.0, 0.0, 1, "stopped")]
         self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
 
     def __call__(self, step: SearchStep) -> None:
@@ -33,12 +31,11 @@ class TreeRecorder:
                 self._nodes[beam] = replace(self._nodes[beam], fate="expanded")
         self._beams += [None] * (step.prefixes.ids.size(1) - len(self._beams))
         totals = step.candidates.log_probs[0].tolist()
-        ranks = torch.tensor(totals).argsort(descending=True, stable=True).argsort().tolist()
         places: list[int | None] = [None] * len(totals)
         for place, total in enumerate(totals):
             if total > float("-inf"):
                 places[place] = len(self._nodes)
-                self._nodes.append(self._node(step, place, ranks[place] + 1))
+                self._nodes.append(self._node(step, place))
         self._beams = []
         for place in step.chosen[0].tolist():
             node = places[place]
@@ -56,7 +53,7 @@ class TreeRecorder:
         )
         return Tree(tree.nodes, tuple(self._finished(tree, node, rank, ids) for rank, node in enumerate(finished, 1)))
 
-    def _node(self, step: SearchStep, place: int, rank: int) -> Node:
+    def _node(self, step: SearchStep, place: int) -> Node:
         candidates = step.candidates
         beam, token = int(candidates.beams[0, place]), int(candidates.tokens[0, place])
         log_prob = float(candidates.token_log_probs[0, place])
@@ -69,9 +66,8 @@ class TreeRecorder:
             token=target_tokens(self._tokenizer, [token])[0],
             log_prob=log_prob,
             total=float(candidates.log_probs[0, place]),
-            rank=rank,
+            rank=place + 1,
             fate="pruned",
-            greedy=place == 0 and self._nodes[parent].greedy,
         )
         if not step.finished[0, place]:
             return node

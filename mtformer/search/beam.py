@@ -48,7 +48,7 @@ def beam_search(
     alpha = options.length_penalty
     finished = _Finished(len(limits), options, decoder.device)
     longest = torch.tensor([length_penalty(limit + 1, alpha) for limit in limits], device=decoder.device)  # (B,)
-    selection = selection or Likeliest(len(limits), options.beam_size, decoder.device)
+    selection = selection or Likeliest(options.beam_size)
     beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
         log_probs, own = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
@@ -99,33 +99,20 @@ class Selection(Protocol):
 
 
 class Likeliest:
-    """The usual selection: the 2K likeliest continuations, of which the first K that do not end in EOS go on.
+    """The usual selection: the 2K likeliest continuations, of which the first K that do not end in EOS go on."""
 
-    The greedy prefix always counts as the likeliest, so that the best score is never below that of greedy search,
-    which plain beam search does not guarantee: it may drop the greedy prefix for others that prove worse later.
-    """
-
-    def __init__(self, n_sentences: int, beam_size: int, device: torch.device) -> None:
-        """Start with the greedy prefix as the first beam of each of B sentences."""
+    def __init__(self, beam_size: int) -> None:
         self.beam_size = beam_size
-        self._has_greedy = torch.ones(n_sentences, dtype=torch.bool, device=device)  # whether the first beam still is
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
-        """Choose the greedy continuation, then the best others."""
+        """Choose the best; of equal ones, any."""
         n, k, vocab_size = log_probs.shape
-        sentences = beams.prefixes.sentences
-        has_greedy = self._has_greedy[sentences, None]  # (n, 1)
         best, tokens = likeliest(log_probs.flatten(0, 1), min(2 * k, vocab_size))  # of each beam
         totals = (beams.log_probs.view(-1, 1) + best).view(n, k * best.size(1))  # (n, K·2K)
-        greedy_total = totals[:, :1].clone()
-        totals[:, :1].masked_fill_(has_greedy, float("inf"))
-        log_prob, places = totals.topk(2 * k)
-        log_prob[:, :1] = torch.where(has_greedy, greedy_total, log_prob[:, :1])
+        total, places = totals.topk(2 * k)
         tokens, token_log_probs = (values.view_as(totals).gather(1, places) for values in (tokens, best))
-        candidates = Candidates(log_prob, places // best.size(1), tokens, token_log_probs)
-        is_eos = candidates.tokens == EOS_ID
-        self._has_greedy[sentences] &= ~is_eos[:, 0]
-        return candidates, is_eos.byte().argsort(dim=1, stable=True)[:, :k]
+        candidates = Candidates(total, places // best.size(1), tokens, token_log_probs)
+        return candidates, (tokens == EOS_ID).byte().argsort(dim=1, stable=True)[:, :k]
 
 
 class _Finished:

@@ -64,7 +64,7 @@ class Diverse:
         """
         self.beam_size = group_size
         self._n_sentences, self._n_groups, self._strength = n_sentences, n_groups, strength
-        self._likeliest = Likeliest(n_sentences * n_groups, group_size, device)
+        self._likeliest = Likeliest(group_size)
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose for one group after the other."""
