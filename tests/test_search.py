@@ -143,14 +143,6 @@ def make_model(seed: int, **config: Any) -> Transformer:
     return model.eval()
 
 
-def sources(*lengths: int) -> tuple[Tensor, Tensor]:
-    """Return random sources (B, S) of the given lengths, and their mask."""
-    generator = torch.Generator().manual_seed(7)
-    src = torch.randint(4, 12, (len(lengths), max(lengths)), generator=generator)
-    mask = torch.arange(src.size(1)) < torch.tensor(lengths)[:, None]
-    return src.masked_fill(~mask, PAD_ID), mask
-
-
 def assert_same_hypotheses(ours: list[Hypothesis], expected: list[Hypothesis]) -> None:
     assert [hypothesis.ids for hypothesis in ours] == [hypothesis.ids for hypothesis in expected]
     for hypothesis, other in zip(ours, expected, strict=True):
