@@ -81,6 +81,19 @@ def test_samples_depend_on_the_seed_and_the_line_alone() -> None:
     assert len({tuple(one.ids) for one in together[0]}) > 1
 
 
+def test_a_shorter_limit_only_cuts_samples() -> None:
+    engine = TorchEngine(make_model(3))
+    [long] = engine.translate([Request([7, 4, 5, 9, EOS], 12)], sampling(n_best=5))
+    [short] = engine.translate([Request([7, 4, 5, 9, EOS], 3)], sampling(n_best=5))
+    assert [one.ids for one in short] == [one.ids[:3] for one in long]
+    assert max(len(one.ids) for one in long) > 3
+
+
+def test_a_temperature_near_0_draws_the_likeliest_tokens() -> None:
+    probabilities = token_probabilities(torch.tensor([[-3.0, -0.1, -2.4]]), sampling(temperature=1e-39))
+    assert probabilities.tolist() == [[0.0, 1.0, 0.0]]
+
+
 def test_samples_leave_the_batch_as_they_end() -> None:
     decoder = TableDecoder({(): {EOS: 1.0}}, *[GARDEN_PATH] * 8)
     requests = [Request([4 + place, EOS], 9) for place in range(9)]

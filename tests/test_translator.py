@@ -151,7 +151,7 @@ def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> 
     [
         ({"n_best": 4, "beam_size": 3}, "n_best = 4 is more than beam_size = 3"),
         ({"beam_size": 0}, "beam_size = 0: "),
-        ({"n_best": 300}, "n_best = 300 is more than beam_size = 64"),
+        ({"n_best": 300}, "n_best = 300 is more than the 64 that a beam search finds at most"),
         ({"n_best": "many"}, "n_best = many: "),
         ({"length_penalty": math.nan}, "length_penalty = nan: "),
         ({"beam_sice": 3}, "beam_sice = 3: "),

@@ -490,7 +490,9 @@ def _contradictions(options: SearchOptions) -> Iterator[str]:
             if getattr(options, name) != type(options).model_fields[name].default:
                 yield f"{given[name]} needs sample, which draws tokens at random"
         for name in ("n_best", "mbr"):
-            if getattr(options, name) > options.beam_size:
+            if getattr(options, name) > _MAX_BEAM_SIZE:
+                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; sample finds more"
+            elif getattr(options, name) > options.beam_size:
                 yield f"{given[name]} is more than {given['beam_size']}"
         if options.beam_size % options.beam_groups:
             yield f"{given['beam_groups']} does not divide {given['beam_size']}"

@@ -109,10 +109,11 @@ class MultiHeadAttention(nn.Module):
         # On a CPU torch's fused attention has no dropout, and in bfloat16 it would take a fifth of a training step: its
         # backward pass is not vectorized.
         slow = q.device.type == "cpu" and (dropout_p > 0 or (q.dtype == torch.bfloat16 and torch.is_grad_enabled()))
-        if self.observer is not None or slow:
+        observer = self.observer  # which another thread may take away
+        if observer is not None or slow:
             weights = attention_weights(q, k, causal_mask(q.size(2), q.device) if causal else mask)
-            if self.observer is not None:
-                self.observer(weights)
+            if observer is not None:
+                observer(weights)
             heads = self.dropout(weights) @ v
         else:
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout_p, is_causal=causal)

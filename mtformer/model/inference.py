@@ -231,8 +231,9 @@ class _Attention:
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """Attend with queries (n, H, T, Dh) to keys and values (n, H, S, Dh) and return rows (n·T, D)."""
-        if self._attention.observer is not None:
-            self._attention.observer(self._weights(q, k, mask))
+        observer = self._attention.observer  # which another thread may take away
+        if observer is not None:
+            observer(self._weights(q, k, mask))
         heads = F.scaled_dot_product_attention(q, k, v, mask)  # (n, H, T, Dh)
         return self._out_proj(heads.transpose(1, 2).reshape(-1, self._d_model))
 

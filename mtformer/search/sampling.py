@@ -79,7 +79,8 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     ``epsilon`` (Hewitt et al. 2022, section 3.2) each remove tokens, of which the likeliest always stays. Tokens as
     likely as the last one that stays do, too.
     """
-    logits = log_probs if options.temperature == 1 else log_probs / options.temperature
+    likeliest = log_probs.max(dim=-1, keepdim=True).values  # is 0 below, lest a low temperature overflow
+    logits = log_probs if options.temperature == 1 else (log_probs - likeliest) / options.temperature
     probabilities = logits.softmax(dim=-1)
     if 0 < options.top_k < probabilities.size(-1):
         last = probabilities.topk(options.top_k).values[..., -1:]
@@ -122,11 +123,12 @@ def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _uniforms(requests: Sequence[Request], limits: Sequence[int], options: SearchOptions) -> Tensor:
-    """Return random numbers (N, L) between 0 and 1, one for each token of each sample."""
-    k = options.n_best
+    """Return random numbers (N, L) between 0 and 1, one for each token of each sample.
+
+    Those of a sample do not depend on how many samples there are, nor on how long they may be.
+    """
     uniforms = np.zeros((len(requests), max(limits, default=0) + 1), dtype=np.float32)
-    for start in range(0, len(requests), k):
-        generator = np.random.default_rng([options.seed, *requests[start].src])
-        n_tokens = limits[start] + 1
-        uniforms[start : start + k, :n_tokens] = generator.random((k, n_tokens), dtype=np.float32)
+    for row, (request, limit) in enumerate(zip(requests, limits, strict=True)):
+        generator = np.random.default_rng([options.seed, row % options.n_best, *request.src])
+        uniforms[row, : limit + 1] = generator.random(limit + 1, dtype=np.float32)
     return torch.from_numpy(uniforms)
