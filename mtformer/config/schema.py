@@ -491,7 +491,7 @@ def _contradictions(options: SearchOptions) -> Iterator[str]:
                 yield f"{given[name]} needs sample, which draws tokens at random"
         for name in ("n_best", "mbr"):
             if getattr(options, name) > _MAX_BEAM_SIZE:
-                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; sample finds more"
+                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; try sample"
             elif getattr(options, name) > options.beam_size:
                 yield f"{given[name]} is more than {given['beam_size']}"
         if options.beam_size % options.beam_groups:
