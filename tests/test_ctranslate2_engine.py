@@ -226,6 +226,19 @@ main()
         assert done.stdout == "das rote Haus sieht mein alter Freund.\nset()\n", done.stderr
 
 
+def test_a_program_that_keeps_its_translator_exits_normally(folder: Path) -> None:
+    """CTranslate2's threads hold callbacks of greedy search, which they cannot release once Python has shut down."""
+    code = """
+import sys
+from mtformer import Translator
+translator = Translator.load(sys.argv[1], "cpu", beam_size=1, raw=True)
+print(translator.translate(["the red house sees my old friend."])[0][0].text)
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_bundle_is_converted_once_and_again_when_the_cache_is_damaged(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ are then computed again by teacher forcing, over the whole vocabulary.
 
 import math
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -93,7 +94,7 @@ class CTranslate2Engine:
         self._precision = precision
         self._n_workers = _n_threads() if device == "cpu" else 1
         try:
-            self._model = ctranslate2.Translator(
+            model = ctranslate2.Translator(
                 str(folder),
                 device=device,
                 compute_type="int8" if precision == "int8" else "default",
@@ -102,8 +103,15 @@ class CTranslate2Engine:
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"CTranslate2 cannot load {folder}: {error}") from error
+        self._models = [model]
+        weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
         self._mapped = _mapped_tokens(folder / "vmap.txt")
         self._forbidden = frozenset(tokenizer.tgt_tokens([PAD_ID, UNK_ID, BOS_ID]))
+
+    @property
+    def _model(self) -> Any:
+        """The model; the list that it is in ends with the engine or with the program, whichever is first."""
+        return self._models[0]
 
     def translate(
         self,
