@@ -32,6 +32,8 @@ class LoadedModel:
         digest: that of the bundle's contents.
         options: the search options that it asks for, with those of the caller.
         max_length: the most tokens, EOS included, that it takes at once.
+        engine_name: ``torch`` or ``ctranslate2``.
+        precision: the type of its products, as the engine calls it: ``bf16``, or CTranslate2's ``int8_float32``.
     """
 
     engine: Engine
@@ -40,6 +42,8 @@ class LoadedModel:
     digest: str
     options: SearchOptions
     max_length: int
+    engine_name: str
+    precision: str
 
 
 def load_model(
@@ -107,7 +111,9 @@ def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | 
     )
     max_length = min(one.header.architecture.max_length for one in bundles)
     options = _options(first.header, **changes)
-    return LoadedModel(engine, first.tokenizer, first.header, first.digest, options, max_length)
+    return LoadedModel(
+        engine, first.tokenizer, first.header, first.digest, options, max_length, "torch", options.precision
+    )
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
@@ -124,7 +130,9 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
         precision=options.precision,
     )
     max_length = model.header.architecture.max_length
-    return LoadedModel(engine, model.tokenizer, model.header, model.digest, options, max_length)
+    return LoadedModel(
+        engine, model.tokenizer, model.header, model.digest, options, max_length, "ctranslate2", engine.compute_type
+    )
 
 
 def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:

@@ -20,17 +20,20 @@ def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None
 
     Args:
         output: the file to write, ``-`` for standard output; None for none. Devices can be both read and written.
-        inputs: the files to read, ``-`` for standard input; None where an option is not given.
+        inputs: the files and folders of files to read, ``-`` for standard input; None where an option is not given.
 
     Raises:
-        UserError: they are the same file.
+        UserError: they are the same file, or the output would be in a folder that is read.
     """
     if output is None:
         return
     name, output = ("standard output", _STDOUT) if str(output) == "-" else (str(output), output)
     for path in (_STDIN if str(path) == "-" else path for path in inputs if path is not None):
-        if path.is_file() and output.is_file() and path.samefile(output):
-            raise UserError(f"{name} is both input and output: name another file for the output")
+        if path.is_dir() and output.resolve().is_relative_to(path.resolve()):
+            raise UserError(f"{name} is in {path}, which is an input: name a file elsewhere for the output")
+        for file in path.iterdir() if path.is_dir() else [path]:
+            if file.is_file() and output.is_file() and file.samefile(output):
+                raise UserError(f"{name} is both input and output: name another file for the output")
 
 
 @contextlib.contextmanager

@@ -303,6 +303,12 @@ def is_exported(path: Path) -> bool:
     return (path / EXPORT_SETTINGS).is_file() and (path / "model.bin").is_file()
 
 
+def run_of(model: Path) -> RunFolder | None:
+    """Return the run that a bundle is in the folder of; None if it is in none, or is an exported model."""
+    run = RunFolder(model.parent)
+    return run if run.config.is_file() and not is_exported(model) else None
+
+
 def find_model(given: Path | None) -> Path:
     """Return the bundle to use: that of ``given``, else of ``$MTFORMER_MODEL``, else of ``runs/``.
 

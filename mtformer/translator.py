@@ -169,10 +169,11 @@ class Translator:
             changes: as in :meth:`load`.
 
         Raises:
-            UserError: an option does not exist, or its value is not allowed.
+            UserError: an option does not exist, its value is not allowed, or the engine cannot do it.
         """
         translator = copy(self)
         translator.options = self.options.updated(**changes)
+        self.engine.require_supported(translator.options)
         return translator if self.terms is None else translator.with_terms(self.terms)
 
     def with_terms(self, terms: Terms) -> "Translator":

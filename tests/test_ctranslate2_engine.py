@@ -179,6 +179,8 @@ def test_a_model_that_predicts_nan_is_an_error(tmp_path: Path) -> None:
 
 def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, folder: Path) -> None:
     engine = CTranslate2Engine(folder, bundle.tokenizer, n_positions=64)
+    with pytest.raises(UserError, match="65 tokens, but the exported model has 64 positions"):
+        engine.score([[EOS_ID]], [[5] * 64])
     with pytest.raises(UserError, match="71 tokens, but the exported model has 64 positions"):
         engine.translate([Request([10, EOS_ID], 70)], SearchOptions())
 
@@ -332,7 +334,75 @@ def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, 
     with pytest.raises(UserError, match="has no precision = bf16; use --engine torch"):
         Translator.load(folder, precision="bf16")
     with pytest.raises(UserError, match="was loaded with precision = int8"):
-        translator.with_options(precision="fp32").translate(SENTENCES[:1])
+        translator.with_options(precision="fp32")
+    with pytest.raises(UserError, match="has no sample = True; use --engine torch"):
+        translator.with_options(sample=True)
+
+
+def test_eval_says_which_engine_it_has_scored(copied: Project, cache: Path) -> None:
+    def evaluate(*options: str) -> dict[str, Any]:
+        result = copied.mtformer("eval", "--json", *options)
+        assert result.status == 0, result.stderr
+        return json.loads(result.stdout)
+
+    found = {engine: evaluate("--engine", engine) for engine in ("torch", "ctranslate2")}
+    assert [one["engine"] for one in found.values()] == ["torch", "ctranslate2"]
+    assert [one["precision"] for one in found.values()] == ["fp32", "float32"]
+    assert found["ctranslate2"]["loss"] == pytest.approx(found["torch"]["loss"], abs=2e-4)
+    assert evaluate("--engine", "ctranslate2", "--precision", "int8")["precision"].startswith("int8")
+    assert evaluate()["engine"] == "torch"  # by default; this evaluation has been recorded
+    lines = (copied.config.parent / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
+    recorded = [(row["engine"], row["options"]["precision"]) for row in map(json.loads, lines)]
+    assert recorded == [("torch", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8")]
+
+
+def test_an_exported_model_is_evaluated_on_test_sets_that_are_named(copied: Project, folder: Path) -> None:
+    beside = copied.config.parent / "exported"  # in the folder of the run, which it is not of
+    shutil.copytree(folder, beside)
+    result = copied.mtformer("eval", "--model", beside)
+    assert (result.status, "exported is not in the folder of a run" in result.stderr) == (2, True), result.stderr
+    named = ("--src", "test.en", "--ref", "test.de", "--json")
+    expected, found = (
+        json.loads(copied.mtformer("eval", *named, "--beam-size", "1", "--model", model).stdout)
+        for model in ("runs", beside)
+    )
+    assert (found["engine"], found["digest"]) == ("ctranslate2", expected["digest"])
+    assert found["scores"] == expected["scores"]
+    assert len((copied.config.parent / "evaluations.jsonl").read_text().splitlines()) == 1
+    result = copied.mtformer("eval", *named, "--engine", "torch", "--model", beside)
+    assert (result.status, "--engine torch takes the bundle" in result.stderr) == (2, True)
+
+
+def test_score_gives_the_same_with_both_engines(trained: Project, folder: Path) -> None:
+    def scores(*options: str | Path) -> list[float]:
+        result = trained.mtformer("score", "--src", "test.en", "--tgt", "test.de", *options)
+        assert result.status == 0, result.stderr
+        return [float(line) for line in result.stdout.splitlines()]
+
+    expected = scores("--model", "runs")
+    assert len(expected) == 20
+    for found in (scores("--model", "runs", "--engine", "ctranslate2"), scores("--model", folder)):
+        assert found == pytest.approx(expected, abs=2e-3)
+
+
+def test_nothing_is_written_into_the_folder_of_a_model(copied: Project, folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    (tmp_path / "link").hardlink_to(model / "README.md")
+    before = {file: file.read_bytes() for file in model.iterdir()}
+    for output, message in (
+        (model / "hyp.txt", f"is in {model}, which is an input"),
+        (model / "config.json", f"is in {model}, which is an input"),
+        (tmp_path / "link", "is both input and output"),
+    ):
+        for command in (
+            ("translate", "--input", "test.en"),
+            ("score", "--src", "test.en", "--tgt", "test.de"),
+            ("eval", "--src", "test.en", "--ref", "test.de"),
+        ):
+            result = copied.mtformer(*command, "--model", model, "--output", output)
+            assert (result.status, message in result.stderr) == (2, True), (command, result.stderr)
+    assert {file: file.read_bytes() for file in model.iterdir()} == before
 
 
 def test_a_damaged_bundle_is_an_error_of_the_bundle(trained: Project, tmp_path: Path) -> None:

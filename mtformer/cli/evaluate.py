@@ -11,6 +11,7 @@ from mtformer.cli.options import (
     Device,
     DeviceOption,
     ModelOption,
+    OptionalEngineOption,
     TestSetOption,
 )
 from mtformer.cli.output import print_result
@@ -59,6 +60,7 @@ def evaluate(
         ),
     ] = None,
     device: DeviceOption = Device.auto,
+    engine: OptionalEngineOption = None,
     *,
     search: SearchSettings,
 ) -> None:
@@ -84,11 +86,13 @@ def evaluate(
     texts: TextOptions = {"src": src, "ref": ref or [], "data": data or [], "testset": testset or []}
     result: Evaluation | ProtocolResult | StressResult
     if chosen is not None:
-        result = run_protocol(bundle, chosen, output=output, device=device, **texts)
+        result = run_protocol(bundle, chosen, output=output, device=device, engine=engine, **texts)
     elif stress:
-        result = stress_model(bundle, search=search, save=save, device=device, **texts)
+        result = stress_model(bundle, search=search, save=save, device=device, engine=engine, **texts)
     else:
-        result = evaluate_model(bundle, search=search, comet=comet, output=output, save=save, device=device, **texts)
+        result = evaluate_model(
+            bundle, search=search, comet=comet, output=output, save=save, device=device, engine=engine, **texts
+        )
     print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if json else result.to_text())
 
 

@@ -63,8 +63,8 @@ ModelsOption = Annotated[
     typer.Option(
         "--model",
         metavar="PATH",
-        help="A bundle, a run's folder, or a folder of runs, for the newest of them; else $MTFORMER_MODEL, else runs/. "
-        "Repeated: an ensemble.",
+        help="A bundle, an exported model, a run's folder, or a folder of runs, for the newest of them; else "
+        "$MTFORMER_MODEL, else runs/. Repeated: an ensemble.",
         rich_help_panel=IN_OUT,
     ),
 ]
@@ -81,6 +81,14 @@ EngineOption = Annotated[
     EngineChoice,
     typer.Option(
         help="What computes; auto takes CTranslate2 where it is installed, supports all options and finds no GPU.",
+        rich_help_panel=SEARCH,
+    ),
+]
+OptionalEngineOption = Annotated[
+    EngineChoice | None,
+    typer.Option(
+        "--engine",
+        help="What computes; by default torch for a bundle, so that results do not depend on what is installed.",
         rich_help_panel=SEARCH,
     ),
 ]

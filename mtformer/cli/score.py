@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import Device, DeviceOption, ModelsOption, RawOption
+from mtformer.cli.options import Device, DeviceOption, ModelsOption, OptionalEngineOption, RawOption
 from mtformer.jobs.options import Format
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def score(
         ),
     ] = False,
     device: DeviceOption = Device.auto,
+    engine: OptionalEngineOption = None,
     raw: RawOption = False,
 ) -> None:
     """Score given translations: how probable the model thinks they are.
@@ -55,6 +56,6 @@ def score(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load([bundle, *others], device, raw=raw)
+        return Translator.load([bundle, *others], device, engine=engine, raw=raw)
 
     run(Scoring(src, tgt, input, output, format, normalize, min_score, rerank), bundle, load)

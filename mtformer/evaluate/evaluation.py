@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.engines import LoadedModel, load_model
 from mtformer.errors import UserError
 from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.comet import comet_scores, require_comet
@@ -22,7 +22,7 @@ from mtformer.files import require_distinct
 from mtformer.hardware import pick_device
 from mtformer.pipeline import Translation
 from mtformer.progress import Progress
-from mtformer.runs import RunFolder
+from mtformer.runs import run_of
 from mtformer.text.lines import open_output
 from mtformer.translator import Translator
 
@@ -35,6 +35,7 @@ def evaluate_model(
     output: Path | None = None,
     save: Path | None = None,
     device: str = "auto",
+    engine: str | None = None,
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
@@ -42,22 +43,23 @@ def evaluate_model(
     The evaluation of a model in the folder of its run is recorded there, and compared with the best earlier one.
 
     Args:
-        path: the bundle.
+        path: the bundle, or the folder of an exported model.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
         comet: a model of COMET to score with too.
         output: write the translations there, one a line.
         save: write a JSON object for each sentence there.
         device: where to compute.
+        engine: what computes, as for :func:`mtformer.engines.load_model`.
         texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run.
 
     Raises:
-        UserError: the bundle or a test set cannot be used, or a file to write is one of the input files or the config
-            of the bundle's run.
+        UserError: the model, the engine or a test set cannot be used, or a file to write is one of the input files or
+            the config of the bundle's run.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
     if comet is not None:
         require_comet()
-    bundle, sets, translator = prepare(path, [output, save], search, device, **texts)
+    model, sets, translator = prepare(path, [output, save], search, device, engine, **texts)
     whole = joined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
@@ -70,21 +72,21 @@ def evaluate_model(
             from_comet = comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
         if rows is not None:
             rows.writelines(
-                json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(sets, translations, bundle, from_comet)
+                json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(sets, translations, model, from_comet)
             )
-        results, total = _results(translator, bundle, sets, hypotheses)
+        results, total = _results(translator, model, sets, hypotheses)
     if comet is not None and from_comet is not None:
         sizes = [len(one.sources) for one in sets]
         results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
         total = _with_comet(total, from_comet, comet)
-    header, named = bundle.header, whole.sacrebleu_arguments
+    header, named = model.header, whole.sacrebleu_arguments
     command = None
     if output and named:
         options = "--chrf-word-order", "2", "-w", "2"
         command = sacrebleu_command([output], named, header.tgt_lang, header.bleu_tokenize, *options)
-    evaluation = Evaluation(ScoredModel.of(path, bundle, translator), hypotheses, results, total, command)
-    run = RunFolder(path.parent)
-    if not run.config.is_file():
+    evaluation = Evaluation(ScoredModel.of(path, model), hypotheses, results, total, command)
+    run = run_of(path)
+    if run is None:
         return evaluation
     return replace(evaluation, earlier=compare_and_record(run, evaluation, whole, header))
 
@@ -94,18 +96,21 @@ def prepare(
     outputs: Sequence[Path | None],
     search: Mapping[str, float | str | None] | None,
     device: str,
+    engine: str | None,
     **texts: Unpack[TextOptions],
-) -> tuple[Bundle, list[EvalSet], Translator]:
+) -> tuple[LoadedModel, list[EvalSet], Translator]:
     """Load the model and the test sets, and refuse to write over what was read; see :func:`evaluate_model`."""
-    bundle = load_bundle(path)
-    sets = read_eval_sets(path, bundle.header, **texts)
+    model = load_model([path], engine, device, needs_torch=None, **(search or {}))
+    sets = read_eval_sets(path, model.header, **texts)
     written = [output for output in outputs if output is not None]
+    run = run_of(path)
+    files = [path, *(file for one in sets for file in one.files)]
+    files += [run.config, run.evaluations] if run else []
     for output in written:
-        run = RunFolder(path.parent)
-        require_distinct(output, [path, run.config, run.evaluations, *(file for one in sets for file in one.files)])
+        require_distinct(output, files)
     if len({output.resolve() for output in written}) < len(written):
         raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
-    return bundle, sets, Translator.from_bundle(bundle, device, raw=False, **(search or {}))
+    return model, sets, Translator.of(model)
 
 
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:
@@ -119,24 +124,24 @@ def _opened(path: Path | None) -> Any:
 
 
 def _results(
-    translator: Translator, bundle: Bundle, sets: Sequence[EvalSet], hypotheses: Sequence[str]
+    translator: Translator, model: LoadedModel, sets: Sequence[EvalSet], hypotheses: Sequence[str]
 ) -> tuple[list[SetResult], SetResult]:
     """Score each set, and all together."""
     whole = joined(sets)
     sizes = [len(one.sources) for one in sets]
     found = likelihoods(translator, whole.sources, whole.references[0], sizes)
     results = [
-        _result(bundle, one, part, likelihood)
+        _result(model, one, part, likelihood)
         for one, part, likelihood in zip(sets, _parts(hypotheses, sizes), found, strict=True)
     ]
     if len(results) == 1:
         return results, results[0]
     total = Likelihood(*map(sum, zip(*((one.log_prob, one.n_tokens, one.n_excluded) for one in found), strict=True)))
-    return results, _result(bundle, whole, hypotheses, total)
+    return results, _result(model, whole, hypotheses, total)
 
 
-def _result(bundle: Bundle, texts: EvalSet, hypotheses: Sequence[str], likelihood: Likelihood) -> SetResult:
-    header = bundle.header
+def _result(model: LoadedModel, texts: EvalSet, hypotheses: Sequence[str], likelihood: Likelihood) -> SetResult:
+    header = model.header
     tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
     scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
     analysis = analyse(
@@ -146,7 +151,7 @@ def _result(bundle: Bundle, texts: EvalSet, hypotheses: Sequence[str], likelihoo
         src_lang=header.src_lang,
         tgt_lang=header.tgt_lang,
         tokenize=tokenize,
-        tokenizer=bundle.tokenizer,
+        tokenizer=model.tokenizer,
     )
     return SetResult(texts.name, texts.fingerprint, len(texts.sources), scores, likelihood, analysis)
 
@@ -157,10 +162,10 @@ def _with_comet(result: SetResult, scores: Sequence[float], model: str) -> SetRe
 
 
 def _rows(
-    sets: Sequence[EvalSet], translations: Sequence[Translation], bundle: Bundle, from_comet: Sequence[float] | None
+    sets: Sequence[EvalSet], translations: Sequence[Translation], model: LoadedModel, from_comet: Sequence[float] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield what ``--save`` writes about each sentence."""
-    whole, header = joined(sets), bundle.header
+    whole, header = joined(sets), model.header
     hypotheses = [translation.text for translation in translations]
     scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
     places = ((one.name, line) for one in sets for line in range(1, len(one.sources) + 1))

@@ -173,23 +173,25 @@ def run_protocol(
     *,
     output: Path | None = None,
     device: str = "auto",
+    engine: str | None = None,
     **texts: Unpack[TextOptions],
 ) -> ProtocolResult:
     """Translate the test set of a protocol and score it the way that the protocol says.
 
     Args:
-        path: the bundle.
+        path: the bundle, or the folder of an exported model.
         protocol: how to do it; see :func:`find_protocol`.
         output: write the unprocessed translations there, one a line.
         device: where to compute.
+        engine: what computes, as for :func:`mtformer.engines.load_model`.
         texts: the protocol's test set, unprocessed, as for :func:`read_eval_sets`; without any, that of the run.
 
     Raises:
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    bundle, sets, translator = prepare(path, [output], protocol.search, device, **texts)
-    languages = base_language(bundle.header.src_lang), base_language(bundle.header.tgt_lang)
+    model, sets, translator = prepare(path, [output], protocol.search, device, engine, **texts)
+    languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
         wanted, found = "-".join(protocol.languages), "-".join(languages)
         raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {found}")
@@ -201,7 +203,7 @@ def run_protocol(
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
     processed = protocol.process(hypotheses, protocol.languages[1])
     score = bleu(processed, references, protocol.tokenize, lowercase=protocol.lowercase)
-    return ProtocolResult(protocol, ScoredModel.of(path, bundle, translator), score, len(hypotheses))
+    return ProtocolResult(protocol, ScoredModel.of(path, model), score, len(hypotheses))
 
 
 def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:

@@ -25,6 +25,7 @@ class _Record(BaseModel):
     Attributes:
         step: of the training that the model is from; 0 if it does not say.
         digest: of the model's bundle.
+        engine: what computed it; records of earlier versions do not say so, and are torch's.
         options: the search options.
         fingerprint: of the text.
         scores: by the name of the metric.
@@ -35,10 +36,16 @@ class _Record(BaseModel):
 
     step: int
     digest: str
+    engine: str = "torch"
     options: SearchOptions
     fingerprint: str
     scores: dict[str, float]
     hypotheses: list[str]
+
+    @property
+    def evaluated(self) -> tuple[str, str, SearchOptions]:
+        """What the translations depend on besides the text; the options include the precision."""
+        return self.digest, self.engine, self.options
 
 
 def compare_and_record(
@@ -46,8 +53,8 @@ def compare_and_record(
 ) -> EarlierEvaluation | None:
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
-    An evaluation of the same model with the same search is the same evaluation: it is neither compared nor added again.
-    Whatever fails costs a warning, not the evaluation, which may have taken hours.
+    An evaluation of the same model with the same engine and search is the same evaluation: it is neither compared nor
+    added again. Whatever fails costs a warning, not the evaluation, which may have taken hours.
 
     Returns:
         The best earlier one, or None if there is none.
@@ -56,6 +63,7 @@ def compare_and_record(
     ours = _Record(
         step=model.step or 0,
         digest=model.digest,
+        engine=model.engine,
         options=model.options,
         fingerprint=total.fingerprint,
         scores={score.name: round(score.value, 2) for score in total.scores},
@@ -64,7 +72,7 @@ def compare_and_record(
     journal = Journal(folder.evaluations)
     try:
         recorded = [record for row in journal.read() if (record := _parsed(row)) and _is_comparable(record, ours)]
-        others = [record for record in recorded if (record.digest, record.options) != (ours.digest, ours.options)]
+        others = [record for record in recorded if record.evaluated != ours.evaluated]
         if len(others) == len(recorded):
             journal.write(ours.model_dump(mode="json"))
     except MtformerError as error:

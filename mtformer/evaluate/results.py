@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtformer.bundle import Bundle
+from mtformer.engines import LoadedModel
 from mtformer.evaluate.analysis import Analysis, Bucket
 from mtformer.evaluate.likelihood import Likelihood
 from mtformer.evaluate.metrics import Score
 from mtformer.search import SearchOptions
-from mtformer.translator import Translator
 from mtformer.versions import versions
 
 
@@ -79,21 +78,25 @@ class ScoredModel:
     """A model as it was searched.
 
     Attributes:
-        path: the bundle.
+        path: the bundle, or the folder of an exported model.
         digest: of the bundle's contents.
         step: of the training that it is from; None if it does not say.
         options: how translations were searched for.
+        engine: what computed it: ``torch`` or ``ctranslate2``.
+        precision: the type of its products, as the engine calls it.
     """
 
     path: Path
     digest: str
     step: int | None
     options: SearchOptions
+    engine: str
+    precision: str
 
     @classmethod
-    def of(cls, path: Path, bundle: Bundle, translator: Translator) -> "ScoredModel":
-        """Describe the bundle at ``path``."""
-        return cls(path, bundle.digest, bundle.header.step, translator.options)
+    def of(cls, path: Path, model: LoadedModel) -> "ScoredModel":
+        """Describe the model at ``path``."""
+        return cls(path, model.digest, model.header.step, model.options, model.engine_name, model.precision)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows, with the versions of the software."""
@@ -101,6 +104,8 @@ class ScoredModel:
             "model": str(self.path),
             "digest": self.digest,
             "step": self.step,
+            "engine": self.engine,
+            "precision": self.precision,
             "beam_size": self.options.beam_size,
             "length_penalty": self.options.length_penalty,
             "search": self.options.model_dump(),

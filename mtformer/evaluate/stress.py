@@ -227,23 +227,25 @@ def stress_model(
     search: Mapping[str, float | str | None] | None = None,
     save: Path | None = None,
     device: str = "auto",
+    engine: str | None = None,
     **texts: Unpack[TextOptions],
 ) -> StressResult:
     """Translate a test set clean and perturbed in several ways, and score the translations.
 
     Args:
-        path: the bundle.
+        path: the bundle, or the folder of an exported model.
         search: search options that replace the bundle's own.
         save: write a JSON object for each perturbed sentence there.
         device: where to compute.
+        engine: what computes, as for :func:`mtformer.engines.load_model`.
         texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run. First references count.
 
     Raises:
-        UserError: the bundle or a test set cannot be used, or ``save`` is one of the input files.
+        UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    bundle, sets, translator = prepare(path, [save], search, device, **texts)
-    test_set, header = joined(sets), bundle.header
+    model, sets, translator = prepare(path, [save], search, device, engine, **texts)
+    test_set, header = joined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
     cases = {name: found for name in PERTURBATIONS if (found := perturb(name, pairs))}
@@ -259,7 +261,7 @@ def stress_model(
     score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
     rows = [score(name, found, hypotheses[name]) for name, found in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
-    return StressResult(ScoredModel.of(path, bundle, translator), test_set.name, test_set.fingerprint, signature, rows)
+    return StressResult(ScoredModel.of(path, model), test_set.name, test_set.fingerprint, signature, rows)
 
 
 def _row(

@@ -13,7 +13,7 @@ from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 from mtformer.config import Config, HubDataset, Source, TextFiles, parse_source
 from mtformer.errors import MtformerError, UserError
 from mtformer.header import Header
-from mtformer.runs import RunFolder
+from mtformer.runs import run_of
 from mtformer.text.languages import LanguagePair, base_language
 from mtformer.text.lines import read_lines
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_name
@@ -136,8 +136,8 @@ def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
 
 def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
     """Read the test sets that the config of the bundle's run names."""
-    folder = RunFolder(bundle.parent)
-    if not folder.config.is_file():
+    folder = run_of(bundle)
+    if folder is None:
         raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {_HOW_TO_NAME_ONE}")
     try:
         config = folder.read_config(Config)

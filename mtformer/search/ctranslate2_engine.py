@@ -113,6 +113,11 @@ class CTranslate2Engine:
         """The model; the list that it is in ends with the engine or with the program, whichever is first."""
         return self._models[0]
 
+    @property
+    def compute_type(self) -> str:
+        """CTranslate2's name for the types that it computes with, as in ``int8_float32``."""
+        return str(self._model.compute_type)
+
     def translate(
         self,
         requests: Sequence[Request],
@@ -127,12 +132,12 @@ class CTranslate2Engine:
                 positions.
             MtformerError: the model predicts NaN.
         """
-        require_supported(options)
-        if options.precision != self._precision:
-            raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
+        self.require_supported(options)
         if any(request.constraint is not None for request in requests):
             raise UserError("CTranslate2 has no constraints: use --engine torch")
-        self._require_positions(requests)
+        self._require_positions(
+            max((max(len(one.src), one.limit + 1, len(one.prefix) + 1) for one in requests), default=0)
+        )
         found: list[list[Hypothesis]] = [[] for _ in requests]
 
         def search(batch: list[int]) -> list[list[Hypothesis]]:
@@ -152,9 +157,16 @@ class CTranslate2Engine:
                 raise
         return found
 
+    def require_supported(self, options: SearchOptions) -> None:
+        """Refuse options that CTranslate2 cannot do; see :class:`mtformer.search.Engine`."""
+        require_supported(options)
+        if options.precision != self._precision:
+            raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
+
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Score by teacher forcing; see :class:`mtformer.search.Engine`."""
         lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
+        self._require_positions(max(lengths, default=0))
         scores: list[list[float]] = [[] for _ in sources]
         order = sorted(range(len(sources)), key=lambda i: -lengths[i])
         for batch in fill_batches(order, lengths, max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)):
@@ -334,8 +346,8 @@ class CTranslate2Engine:
         for hypotheses in found:
             yield [one if one.token_log_probs else Hypothesis(one.ids, next(scores)) for one in hypotheses]
 
-    def _require_positions(self, requests: Sequence[Request]) -> None:
-        longest = max((max(len(one.src), one.limit + 1, len(one.prefix) + 1) for one in requests), default=0)
+    def _require_positions(self, longest: int) -> None:
+        """Refuse texts that need more positions than the model has tables for."""
         if self._n_positions is not None and longest > self._n_positions:
             raise UserError(
                 f"a text may take {longest:,} tokens, but the exported model has {self._n_positions:,} positions: "

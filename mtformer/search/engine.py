@@ -56,6 +56,14 @@ class Engine(Protocol):
         """
         ...
 
+    def require_supported(self, options: SearchOptions) -> None:
+        """Refuse options that this engine cannot do.
+
+        Raises:
+            UserError: the message names them.
+        """
+        ...
+
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Return for each pair the log probability of every token of the target, and of EOS after them.
 

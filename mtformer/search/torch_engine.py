@@ -94,6 +94,10 @@ class TorchEngine:
                     on_batch(batch)
         return found
 
+    def require_supported(self, options: SearchOptions) -> None:
+        """Refuse a precision that this device cannot compute in; see :class:`Engine`."""
+        require_precision(options.precision, self._device)
+
     def _inference(self, precision: SearchPrecision) -> list[InferenceModel]:
         """Return the models prepared for a precision, which is done once."""
         if precision not in self._prepared:
