@@ -370,7 +370,13 @@ class Translator:
             for part, terms in zip(parts, of_parts, strict=True)
         ]
         on_batch = _of_parts(list(map(len, parts_of)), on_done)
-        rest = iter(search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch))
+        found = search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch)
+        if self.terms is not None:
+            from mtformer.pipeline.placement import Placement  # with NumPy
+
+            placement = Placement(self.engine, self.tokenizer, self.terms, options)
+            found = placement.improved(requests, [terms for of_parts in terms_of for terms in of_parts], found)
+        rest = iter(found)
         return [
             self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
         ]

@@ -2,15 +2,23 @@
 
 import gzip
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Project
+from numpy.typing import NDArray
 
 from mtformer.bundle import load_bundle
+from mtformer.config import SearchOptions
 from mtformer.errors import UserError
+from mtformer.pipeline.placement import Placement
 from mtformer.pipeline.terms import Terms
+from mtformer.search import Hypothesis, Request
 from mtformer.text.glossary import Glossary, Term
+from mtformer.text.spans import Span, word_spans
+from mtformer.text.tokenizer import Tokenizer
 from mtformer.text.words import find_words, word_rule
 from mtformer.translator import Translator
 
@@ -250,3 +258,87 @@ def test_a_term_that_the_tokenizer_cannot_spell_is_an_error(trained: Project) ->
 
     with pytest.raises(UserError, match="no tokens for 'Ω', the translation of 'omega'"):
         Terms(Glossary([("dog", "Hund"), ("omega", "Ω")]), NoOmega(), src_lang="en", tgt_lang="de")  # type: ignore[arg-type]
+
+
+class WordForWord:
+    """An engine that translates word by word, and attends to the source word in the same place."""
+
+    def __init__(self, tokenizer: Tokenizer, translation: str) -> None:
+        self.tokenizer = tokenizer
+        self.words = translation.split()
+
+    def translate(
+        self,
+        requests: Sequence[Request],
+        options: SearchOptions,
+        *,
+        on_batch: Callable[[Sequence[int]], object] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Continue after the prefix with the words that follow those of it."""
+        found = []
+        for request in requests:
+            prefix = self.tokenizer.decode(list(request.prefix)).split()
+            text = " ".join([*prefix, *self.words[len(prefix) :]])
+            ids = self.tokenizer.encode_tgt([text])[0][:-1]
+            assert ids[: len(request.prefix)] == request.prefix or not prefix
+            found.append([Hypothesis(ids, [-0.1] * (len(ids) + 1))])
+        return found
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Attend to the tokens of the word in the same place."""
+        found = []
+        for src, tgt in zip(sources, targets, strict=True):
+            src_text, tgt_text = self.tokenizer.decode_src(src[:-1]), self.tokenizer.decode(list(tgt))
+            columns = words_of(self.tokenizer.src_spans(src_text, src[:-1]), src_text)
+            rows = words_of(self.tokenizer.tgt_spans(tgt_text, list(tgt)), tgt_text)
+            weights = [[float(column == row) for column in [*columns, -1]] for row in rows]
+            found.append(np.array(weights, dtype=np.float32))
+        return found
+
+
+def words_of(spans: Sequence[Span], text: str) -> list[int]:
+    """Return in which word each token stands."""
+    return [sum(start < span[1] for start, _ in word_spans(text)) - 1 for span in spans]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "before", "log_prob", "expected"),
+    [
+        ([("dog", "Köter")], "der Hund sieht ein Haus. Köter", -12.0, "der Köter sieht ein Haus"),
+        ([("dog", "Köter")], "der Hund sieht ein Haus. das ist ein Köter im Haus", -12.0, "der Köter sieht ein Haus"),
+        ([("house", "Bude"), ("the dog", "Bello")], "ein Hund. Bude Bello", -12.0, "Bello Hund sieht ein Bude"),
+        ([("dog", "Köter")], "der Hund sieht ein Haus. Köter", -1.0, None),  # the model finds it likely
+        ([("dog", "Köter")], "ein Köter sieht das Haus", -12.0, None),  # it is not at the end
+        ([("house", "Bude")], "der Hund sieht eine Bude", -12.0, None),  # it belongs at the end
+        ([("dog", "Hund"), ("sees a", "sieht zu Hause")], "Hund. sieht zu Hause", -12.0, "der Hund sieht zu Hause"),
+    ],
+)
+def test_a_term_added_at_the_end_is_moved_to_its_place(
+    trained: Project, pairs: list[tuple[str, str]], before: str, log_prob: float, expected: str | None
+) -> None:
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
+    src, src_ids = "the dog sees a house", tokenizer.encode_src(["the dog sees a house"])[0]
+    ids = tokenizer.encode_tgt([before])[0][:-1]
+    found = [Hypothesis(ids, [*[-0.1] * len(ids), log_prob]), Hypothesis(ids[:-1], [-0.1] * len(ids))]
+    engine = WordForWord(tokenizer, "der Hund sieht ein Haus")
+    placement = Placement(engine, tokenizer, terms, SearchOptions(n_best=2))
+    [improved] = placement.improved([Request(src_ids, 20)], [terms.find(src)], [found])
+    assert len(improved) == 2
+    if expected is None:
+        assert improved == found
+    else:
+        assert tokenizer.decode(improved[0].ids) == expected
+        assert improved[1] == found[0]
+
+
+def test_a_term_that_has_no_place_stays_where_the_search_put_it(trained: Project) -> None:
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary([("dog", "Köter"), ("sees", "Bude")]), tokenizer, src_lang="en", tgt_lang="de")
+    [src], [ids] = tokenizer.encode_src(["the dog sees"]), tokenizer.encode_tgt(["der Hund. Köter Bude"])
+    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
+    placement = Placement(WordForWord(tokenizer, ""), tokenizer, terms, SearchOptions())
+    assert placement.improved([Request(src, 20)], [terms.find("the dog sees")], found) == found

@@ -6,6 +6,7 @@ from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
 from mtformer.text.glossary import Glossary, Term
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.spans import Span
 from mtformer.text.tokenizer import UNK_ID, Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
 
@@ -31,6 +32,16 @@ class Terms:
     def find(self, text: str) -> list[Term]:
         """Return the terms in a source text; see :meth:`Glossary.find`."""
         return self._glossary.find(normalize(text), self._src_words)
+
+    def spans(self, text: str, terms: Sequence[Term]) -> list[Span]:
+        """Return where each of the terms that :meth:`find` has found stands in a normalized text."""
+        spans, end = [], 0
+        for term in terms:
+            starts = find_words(text.lower(), term.src.lower(), self._src_words)
+            start = next((start for start in starts if start >= end), end)
+            end = start + len(term.src)
+            spans.append((start, end))
+        return spans
 
     def constraint(self, terms: Sequence[Term]) -> Constraint | None:
         """Return what requires the translation of each term, or None if there are none."""

@@ -20,12 +20,13 @@ from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
+from mtformer.search.topk import likeliest
 from mtformer.text.tokenizer import EOS_ID, PAD_ID
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
-    """Return how many beams a sentence has: K, and at least one for each phrase, rounded up to a multiple of K."""
-    return beam_size * (1 + -(-constraint.n_phrases // beam_size))
+    """Return how many beams a sentence has: K, and one for each phrase, rounded up to an even number of them."""
+    return beam_size + 2 * -(-constraint.n_phrases // 2)
 
 
 def constrained_search(
@@ -250,12 +251,12 @@ class ConstrainedSelection:
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
-        likeliest = log_probs.topk(min(self._n_candidates, log_probs.size(2)))
+        values, tokens = likeliest(log_probs.flatten(0, 1), min(self._n_candidates, log_probs.size(2)))  # (n·K, C)
         of_sentences = zip(
             self._of(beams.prefixes),
             beams.log_probs.tolist(),
-            likeliest.values.tolist(),
-            likeliest.indices.tolist(),
+            values.view(*log_probs.shape[:2], -1).tolist(),
+            tokens.view(*log_probs.shape[:2], -1).tolist(),
             log_probs[:, :, EOS_ID].tolist(),
             self._forced,
             strict=True,

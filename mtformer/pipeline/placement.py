@@ -1,0 +1,158 @@
+"""Better places for terms that the model finds unlikely.
+
+A constrained search weighs the places of a term by the probability of the whole translation. A term that is improbable
+everywhere is often cheapest after the last word, while the usual word stays where the term belongs. There, a
+translation without terms shows the place: that of the word that attends most to the term in the source. It is kept up
+to this word, the term follows, the model continues, and so on with the next term.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtformer.config import SearchOptions
+from mtformer.pipeline.terms import Terms
+from mtformer.search.constraints import capitalized
+from mtformer.search.engine import Engine, Request
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.ranking import search
+from mtformer.text.glossary import Term
+from mtformer.text.spans import Span, word_spans
+from mtformer.text.tokenizer import Tokenizer
+
+_UNLIKELY = -8.0  # the log probability of a token that shows that a term may have been forced into a wrong place
+_SENTENCE_ENDS = ".!?。！？"
+
+
+@dataclass
+class _Draft:
+    """A translation in which terms are being placed.
+
+    Attributes:
+        request: the sentence, with the prefix that has been decided.
+        terms: those of the sentence, in order.
+        src: the text of the sentence.
+        spans: where each term stands in it.
+        placed: the numbers of the terms that have been placed.
+        prefix: the text of the prefix.
+        hypothesis: the translation that starts with the prefix.
+        text: its text.
+        n_ends: how many sentences end in the translation without terms.
+    """
+
+    request: Request
+    terms: Sequence[Term]
+    src: str
+    spans: Sequence[Span]
+    placed: list[int] = field(default_factory=list)
+    prefix: str = ""
+    hypothesis: Hypothesis = field(default_factory=lambda: Hypothesis([], []))
+    text: str = ""
+    n_ends: int = 0
+
+
+class Placement:
+    """Finds translations in which terms stand where the words for them would."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, terms: Terms, options: SearchOptions) -> None:
+        """Take what has searched; the engine must give its attention."""
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._terms = terms
+        self._options = options.model_copy(update={"n_best": 1})
+
+    def improved(
+        self, requests: Sequence[Request], terms_of: Sequence[Sequence[Term]], found: Sequence[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """Put a better translation before those whose terms have been added instead of placed.
+
+        Args:
+            requests: the sentences.
+            terms_of: the terms of each.
+            found: what a constrained search has found for each, best first.
+
+        Returns:
+            For each sentence as many hypotheses as before; the first may be new, and then contains all terms too.
+        """
+        results = list(found)
+        drafts = {
+            place: self._draft(request, terms)
+            for place, (request, terms, (best, *_)) in enumerate(zip(requests, terms_of, found, strict=True))
+            if terms and min(best.token_log_probs) < _UNLIKELY
+        }
+        self._place(list(drafts.values()))
+        for place, draft in drafts.items():
+            text = self._tokenizer.decode(found[place][0].ids)
+            is_complete = not self._terms.missing(draft.terms, draft.text)
+            if is_complete and self._is_added(text, draft):
+                results[place] = [draft.hypothesis, *found[place]][: len(found[place])]
+        return results
+
+    def _draft(self, request: Request, terms: Sequence[Term]) -> _Draft:
+        src = self._tokenizer.decode_src(request.src[:-1])
+        return _Draft(Request(request.src, request.limit), terms, src, self._terms.spans(src, terms))
+
+    def _place(self, drafts: Sequence[_Draft]) -> None:
+        """Translate without terms, then place those that are missing, one after the other."""
+        self._continue(drafts)
+        for draft in drafts:
+            draft.n_ends = _n_ends(draft.text)
+        todo = drafts
+        while todo := [draft for draft in todo if self._terms.missing(draft.terms, draft.text)]:
+            weights = self._engine.align(
+                [draft.request.src for draft in todo], [draft.hypothesis.ids for draft in todo]
+            )
+            todo = [draft for draft, of_draft in zip(todo, weights, strict=True) if self._place_next(draft, of_draft)]
+            self._continue(todo)
+
+    def _continue(self, drafts: Sequence[_Draft]) -> None:
+        """Complete translations after their prefixes."""
+        found = search(self._engine, [draft.request for draft in drafts], self._options, self._tokenizer.decode)
+        for draft, [best] in zip(drafts, found, strict=True):
+            draft.hypothesis, draft.text = best, self._tokenizer.decode(best.ids)
+
+    def _place_next(self, draft: _Draft, weights: NDArray[np.float32]) -> bool:
+        """Add the first missing term to the prefix; tell whether there is a place for it."""
+        words = word_spans(draft.text)
+        if not words:
+            return False
+        src_spans = self._tokenizer.src_spans(draft.src, draft.request.src[:-1])
+        tgt_spans = self._tokenizer.tgt_spans(draft.text, draft.hypothesis.ids)
+        of_words = np.stack([weights[_within(tgt_spans, word)].mean(axis=0) for word in words])  # (words, S)
+        missing = self._terms.missing(draft.terms, draft.text)
+        places = [
+            (int(of_words[:, _within(src_spans, span)].sum(axis=1).argmax()), number)
+            for number, span in enumerate(draft.spans)
+            if number not in draft.placed and draft.terms[number] in missing
+        ]
+        word, number = min(places, default=(0, 0))
+        start, _ = words[word]
+        if not places or start < len(draft.prefix):
+            return False
+        tgt, before = draft.terms[number].tgt, draft.text[:start]
+        draft.placed.append(number)
+        draft.prefix = before + (tgt if before.strip() else capitalized(tgt))
+        prefix = self._tokenizer.encode_tgt([draft.prefix])[0][:-1]
+        placed = self._terms.constraint([draft.terms[number] for number in draft.placed])  # the last must end there
+        draft.request = replace(draft.request, prefix=prefix, constraint=placed)
+        return True
+
+    def _is_added(self, text: str, draft: _Draft) -> bool:
+        """Tell whether terms have been added at the end of a translation instead of being placed as in the draft."""
+        return _n_ends(text) > draft.n_ends or (
+            self._ends_with_term(text, draft) and not self._ends_with_term(draft.text, draft)
+        )
+
+    def _ends_with_term(self, text: str, draft: _Draft) -> bool:
+        return text.rstrip(_SENTENCE_ENDS + " ").endswith(tuple(term.tgt for term in draft.terms))
+
+
+def _n_ends(text: str) -> int:
+    return sum(map(text.count, _SENTENCE_ENDS))
+
+
+def _within(spans: Sequence[Span], span: Span) -> list[int]:
+    """Return which of ``spans`` share characters with ``span``."""
+    return [i for i, (start, end) in enumerate(spans) if start < span[1] and end > span[0]]
