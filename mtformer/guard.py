@@ -5,10 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from mtformer.config import SearchOptions
 from mtformer.pipeline.translation import FLAG, Translation
+from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.numbers import lost_numbers, with_right_numbers
 from mtformer.text.tokenizer import Tokenizer, on_one_line
 
 _WIDEST_BEAM = 16  # of a second attempt
@@ -24,16 +27,10 @@ _LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
 _LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
 _DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
 _FEWEST_COPIED_WORDS = 4
-_LARGEST_SPELLED_OUT = 12  # numbers up to it may become words
+_FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
 _WORD = re.compile(r"\w+")
-_NUMBER = re.compile(r"\d+")
-_MAY_HAVE_MARKS = re.compile(r"[@{%<$]|://|www\.")
-_MARK = re.compile(
-    r"(?:https?://|ftp://|www\.)[^\s<>\"]*[^\s<>\".,;:!?)\]}']"  # URLs
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # e-mail addresses
-    r"|\{\{[^{}]*\}\}|\$?\{[^{}\s]*\}|%(?:\d+\$|\(\w+\))?[sdif]\b"  # placeholders
-    r"|</?[A-Za-z][^<>]*>"  # tags
-)
+
+TermNotes = Callable[[Sequence[Term], str], Sequence[str]]  # a note on each term that a translation lacks
 
 
 class Guard:
@@ -50,24 +47,26 @@ class Guard:
         letters = letters_of(tgt_lang)
         self._other_words = re.compile(rf"(?:(?![{letters}])[^\W\d_])+") if letters else None
 
-    def problems(self, source: str, translation: str) -> tuple[str, ...]:
-        """Return what may be wrong with a translation; nothing if all seems right."""
+    def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
+        """Return what may be wrong with a translation; nothing if all seems right.
+
+        ``terms`` are those of a glossary in ``source``, whose translations are as they should be.
+        """
         if not translation.strip():
             return (_EMPTY,) if source.strip() else ()
         found = []
-        if _has_loop(translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
+        masked = self._mask(source, translation, terms)
+        if _has_loop(masked.translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
             found.append(_LOOP)
-        expected = self._ratio * len(source)  # characters
-        if len(translation) > _LONGEST * expected + self._slack:
+        expected = self._ratio * len(masked.source)  # characters
+        if len(masked.translation) > _LONGEST * expected + self._slack:
             found.append("too long")
-        elif len(translation) + self._slack < _SHORTEST * expected:
+        elif len(masked.translation) + self._slack < _SHORTEST * expected:
             found.append(_SHORT)
         if translation == source and self._is_prose(source) and not self._same_language:
             found.append("not translated")
-        if lost := lost_numbers(source, translation):
+        if lost := lost_numbers(masked.source, masked.translation):
             found.append(f"numbers lost: {' '.join(lost)}")
-        if _MAY_HAVE_MARKS.search(source) and (lost := lost_marks(source, translation)):
-            found.append(f"markup lost: {' '.join(lost)}")
         if not self._expected.issuperset(translation):
             stray = set("".join(translation.split())) - self._expected - set(source)
             if stray:
@@ -76,17 +75,39 @@ class Guard:
             found.append("another script")
         return tuple(found)
 
-    def repaired(self, source: str, translation: str, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """Repair a translation without the model; return it, and what has been done, nothing if nothing can be."""
+    def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
+        """Repair what can be repaired in a translation without the model, and note what is left of its problems."""
+        problems = self.problems(source, translation.text, translation.terms)
+        if not problems:
+            return translation
+        repaired, repairs = self._repaired(source, translation, problems)
+        if repairs:
+            problems = (*repairs, *self.problems(source, repaired, translation.terms))
+        lost = missing(translation.terms, repaired) if repairs else ()
+        notes = (*translation.notes, *(FLAG + problem for problem in problems), *lost)
+        return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
+
+    def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Return a repaired text, and what has been done: nothing if nothing can be."""
         if _EMPTY in problems:
             return on_one_line(source), ("not translated",)
+        masked = self._mask(source, translation.text, translation.terms)
+        text = masked.translation
         repairs: tuple[str, ...] = ()
         if _LOOP in problems:
             loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
-            translation, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", translation)), ("repetition removed",)
-        if corrected := with_right_numbers(source, translation):
-            translation, repairs = corrected, (*repairs, "numbers corrected")
-        return translation, repairs
+            text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
+        if corrected := with_right_numbers(masked.source, text):
+            text, repairs = corrected, (*repairs, "numbers corrected")
+        return masked.unmasked(text), repairs
+
+    def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
+        """Put a character of no script in place of each term, once for each time that it was found in the source."""
+        hidden = {}
+        for mask, term in enumerate(sorted(terms, key=lambda term: -len(term.tgt)), _FIRST_MASK):
+            source, _ = _hide(source, term.src, chr(mask), self._src_is_spaced)
+            translation, hidden[mask] = _hide(translation, term.tgt, chr(mask), self._tgt_is_spaced)
+        return _Masked(source, translation, hidden)
 
     def _is_prose(self, text: str) -> bool:
         """Tell whether a text has more words than names."""
@@ -100,6 +121,31 @@ class Guard:
             return False
         n_other = sum(len(word) for word in self._other_words.findall(translation) if word not in source)
         return bool(n_other) and 2 * n_other > sum(map(str.isalpha, translation))
+
+
+class _Masked(NamedTuple):
+    """A source and its translation without the terms of a glossary.
+
+    Attributes:
+        source: with a mask in place of each term.
+        translation: with the same masks.
+        hidden: what each mask, by its code point, stands for in the translation.
+    """
+
+    source: str
+    translation: str
+    hidden: dict[int, str]
+
+    def unmasked(self, text: str) -> str:
+        """Put back what the masks in ``text`` stand for."""
+        return text.translate(self.hidden)
+
+
+def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]:
+    """Return ``text`` with ``mask`` in place of the first ``phrase``, and how that is written there."""
+    around = (r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "")
+    found = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
+    return (text, "") if found is None else (text[: found.start()] + mask + text[found.end() :], found[0])
 
 
 def _has_loop(text: str, is_spaced: bool) -> bool:
@@ -128,56 +174,17 @@ def _n_repeated_pairs(units: Sequence[str]) -> int:
     return max(0, len(units) - 1 - len(set(pairwise(units))))
 
 
-def lost_numbers(source: str, translation: str) -> list[str]:
-    """Return the numbers of ``source`` that ``translation`` lacks, unless they are small: it may spell them out.
-
-    Digits count in groups, so that dates and separators may change: 1,000 and 1.000 have the same.
-    """
-    wanted = _NUMBER.findall(source)
-    if not wanted:
-        return []
-    lost = Counter(wanted) - Counter(_NUMBER.findall(translation))
-    return [number for number in lost.elements() if int(number) > _LARGEST_SPELLED_OUT or len(number) > 2]
-
-
-def with_right_numbers(source: str, translation: str) -> str | None:
-    """Replace numbers that are not in ``source`` by those of it that ``translation`` lacks, if there are as many.
-
-    Returns:
-        None if there is nothing to replace, or not as many.
-    """
-    wanted, found = _NUMBER.findall(source), _NUMBER.findall(translation)
-    lost, wrong = lost_numbers(source, translation), Counter(found) - Counter(wanted)
-    if not lost or len(lost) != wrong.total():
-        return None
-    right = iter(lost)
-
-    def replacement(number: re.Match[str]) -> str:
-        if not wrong[number[0]]:
-            return number[0]
-        wrong[number[0]] -= 1
-        return next(right)
-
-    return _NUMBER.sub(replacement, translation)
-
-
-def lost_marks(source: str, translation: str) -> list[str]:
-    """Return the URLs, e-mail addresses, placeholders and tags of ``source`` that ``translation`` lacks."""
-    wanted = Counter(_MARK.findall(source))
-    return [mark for mark, n in wanted.items() if translation.count(mark) < n]
-
-
 def guarded(
     guard: Guard,
     texts: Sequence[str],
     found: Sequence[list[Translation]],
     options: SearchOptions,
     translate: Callable[[Sequence[str], SearchOptions], list[list[Translation]]],
+    missing: TermNotes,
 ) -> list[list[Translation]]:
     """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
 
-    What is left of the problems becomes notes of all translations of the text, and what can be repaired in the best one
-    without the model is repaired.
+    Then each translation is repaired where that is possible without the model, and gets notes on the problems left.
 
     Args:
         guard: finds the problems.
@@ -185,9 +192,10 @@ def guarded(
         found: the translations of each text, best first.
         options: how they were searched for.
         translate: translates texts.
+        missing: notes the terms that a repaired translation lacks.
     """
     results = list(found)
-    problems = [guard.problems(text, best.text) for text, (best, *_) in zip(texts, found, strict=True)]
+    problems = [guard.problems(text, best.text, best.terms) for text, (best, *_) in zip(texts, found, strict=True)]
     groups: dict[SearchOptions, list[int]] = {}  # of places, by the options of the second attempt
     for place, (text, ones) in enumerate(zip(texts, problems, strict=True)):
         if ones:
@@ -195,17 +203,10 @@ def guarded(
     for strict, places in groups.items():
         again = translate([texts[place] for place in places], strict)
         for place, translations in zip(places, again, strict=True):
-            left = guard.problems(texts[place], translations[0].text)
-            if len(left) < len(problems[place]):
-                results[place], problems[place] = translations, left
-            best = results[place][0]
-            repaired, repairs = guard.repaired(texts[place], best.text, problems[place])
-            if repairs:
-                results[place] = [replace(best, text=repaired), *results[place][1:]]
-                problems[place] = tuple(dict.fromkeys((*repairs, *guard.problems(texts[place], repaired))))
-            notes = tuple(FLAG + problem for problem in problems[place])
-            results[place] = [replace(one, notes=(*one.notes, *notes)) for one in results[place]]
-    return results
+            best = translations[0]
+            if len(guard.problems(texts[place], best.text, best.terms)) < len(problems[place]):
+                results[place] = translations
+    return [[guard.checked(text, one, missing) for one in ones] for text, ones in zip(texts, results, strict=True)]
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:

@@ -216,6 +216,8 @@ class Translator:
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
         report = on_progress or (lambda n_texts: None)
         results = self._translate_marked(texts, lambda places: report(len(places)))
+        if not self.options.sample:
+            results = [_distinct(translations) for translations in results]
         for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
             for note in best.notes:
                 if not note.startswith(FLAG):
@@ -343,7 +345,7 @@ class Translator:
         flat = [text for texts in leaves for text in texts]
         found = self._translate_leaves(flat, self.options, _of_parts(list(map(len, leaves)), on_done))
         if self.guard is not None:
-            found = guarded(self.guard, flat, found, self.options, self._translate_leaves)
+            found = guarded(self.guard, flat, found, self.options, self._translate_leaves, self._missing_terms)
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
 
@@ -409,6 +411,9 @@ class Translator:
         self, parts: Sequence[Hypothesis], terms: Sequence[Sequence[Term]], notes: tuple[str, ...]
     ) -> Translation:
         texts = [self.tokenizer.decode(part.ids) for part in parts]
+        missing = [
+            note for of_part, text in zip(terms, texts, strict=False) for note in self._missing_terms(of_part, text)
+        ]
         ids = [i for part in parts for i in (*part.ids, EOS_ID)]
         return Translation(
             text=self._joiner.join(text for text in texts if text),
@@ -417,17 +422,21 @@ class Translator:
             tokens=tuple(self.tokenizer.tgt_tokens(ids)),
             token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
             terms=tuple(term for of_part in terms for term in of_part),
-            notes=(*notes, *self._missing_terms(texts, terms)),
+            notes=(*notes, *missing),
         )
 
-    def _missing_terms(self, texts: Sequence[str], terms: Sequence[Sequence[Term]]) -> list[str]:
-        """Return a note for each term whose translation is not in that of its part."""
-        if self.terms is None or not terms:
-            return []
-        missing = [
-            term for text, of_part in zip(texts, terms, strict=True) for term in self.terms.missing(of_part, text)
-        ]
+    def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
+        """Return a note for each term whose translation is not in ``text``, that of a part with these terms."""
+        missing = self.terms.missing(terms, text) if self.terms is not None and terms else []
         return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]
+
+
+def _distinct(translations: Sequence[Translation]) -> list[Translation]:
+    """Return the first of all translations with the same text, which differ in their tokens."""
+    first: dict[str, Translation] = {}
+    for translation in translations:
+        first.setdefault(translation.text, translation)
+    return list(first.values())
 
 
 def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:

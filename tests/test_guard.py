@@ -2,18 +2,25 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from conftest import Project
 
 from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
-from mtformer.guard import FlagCounter, Guard, guarded, stricter, with_right_numbers
+from mtformer.guard import FlagCounter, Guard, guarded, stricter
 from mtformer.pipeline import Translation
+from mtformer.text.glossary import Term
+from mtformer.text.numbers import with_right_numbers
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
 from mtformer.translator import Translator
 
 SOURCE = "Two dogs play in the snow with a small child."
+
+
+def nothing_missing(terms: Sequence[Term], text: str) -> list[str]:
+    return []
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +56,12 @@ def german(tokenizer: Tokenizer) -> Guard:
         (SOURCE, SOURCE, "not translated"),
         ("Bus 48 leaves at 10:45.", "Bus 84 fährt um 10:45.", "numbers lost: 48"),
         ("It is 007.", "Es ist 7.", "numbers lost: 007"),
-        ("See https://example.org/a?b=1.", "Siehe https://example.org/a?b=", "markup lost: https://example.org/a?b=1"),
-        ("Write to anna@example.org!", "Schreib Anna!", "markup lost: anna@example.org"),
-        ("Hello {name}, {{ x }} %s %(n)s <b>you</b>", "Hallo {name}, {{ x }} %s du", "markup lost: %(n)s <b> </b>"),
+        ("It costs $1,500.", "Es kostet 500 $.", "numbers lost: 1,500"),
+        ("It is 3.5 km.", "Es sind 35 km.", "numbers lost: 3.5"),
+        ("There are 1,234,567 dogs.", "Es gibt 234 567 Hunde.", "numbers lost: 1,234,567"),
+        ("10:30:15 A dog runs", "Eine 30 Jahre mit der 15 läuft.", "numbers lost: 10:30:15"),
+        ("At 9:05 a dog runs", "Um 9 Uhr läuft ein Hund.", "numbers lost: 9:05"),
+        (f"No. {'7' * 5_000}", "Nr. 7", f"numbers lost: {'7' * 5_000}"),
         (SOURCE, "Zwei Hunde spielen im Schneё", "stray characters: ё"),
         (SOURCE, "Zwei Hunde \ufffd spielen im Schnee", "stray characters: \ufffd"),
         (SOURCE, "我们狗在雪里玩。", "another script"),
@@ -72,9 +82,12 @@ def test_problems_are_found(german: Guard, source: str, translation: str, proble
         ("Very, very big", "Sehr, sehr groß"),
         ("Two of 12 dogs, 3 cats", "Zwei von zwölf Hunden, drei Katzen"),
         ("On 2026-11-22 about 1,000 people came at 10:45.", "Am 22.11.2026 kamen um 10.45 Uhr etwa 1.000 Leute."),
+        ("1,234,567 dogs on 2026-11-22", "1 234 567 Hunde am 22. November 2026"),
+        ("1 234 567 dogs, 17 100", "1.234.567 Hunde, 100, 17"),
+        ("It takes 1,234.56 m and 1,000 men 3.5 h.", "1000 Männer brauchen 3,5 h für 1.234,56 m."),
+        ("١٩٨٧ dogs", "1987 Hunde"),
         ("FC Bayern Munich Real Madrid", "FC Bayern Munich Real Madrid"),
-        ("See https://example.org.", "Siehe https://example.org."),
-        ("Mail a@b.org: {x} <i>5</i> 100%", "Mail an a@b.org: {x} <i>5</i> 100 %"),
+        ("100%", "100 %"),
         ("She says привет to 你好.", "Sie sagt привет zu 你好."),
         ("5 < 6", "5 < 6"),
         ("A man\u00a0runs.", "Ein Mann\u00a0rennt."),
@@ -108,9 +121,9 @@ def attempt(second: str, first: str = "", source: str = SOURCE) -> tuple[list[Tr
 
     right = [Translation("Zwei Hunde", -1.0, -1.0)]
     options = SearchConfig().updated(n_best=2)
-    given = [right, [Translation(first, -1.0, -1.0), Translation("other", -1.5, -1.5)]]
-    untouched, found = guarded(guard, ["Two dogs", source], given, options, translate)
-    assert untouched is right
+    given = [right, [Translation(first, -1.0, -1.0), Translation("Zwei", -1.5, -1.5)]]
+    untouched, found = guarded(guard, ["Two dogs", source], given, options, translate, nothing_missing)
+    assert untouched == right
     return found, used
 
 
@@ -122,14 +135,17 @@ def test_a_second_attempt_replaces_a_rejected_translation() -> None:
 
 def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None:
     found, _ = attempt("Zwei 12", first="Hunde 12", source="Two dogs 12 56")
-    assert [translation.text for translation in found] == ["Hunde 12", "other"]
+    assert [translation.text for translation in found] == ["Hunde 12", "Zwei"]
     assert {translation.notes for translation in found} == {("check: numbers lost: 56",)}
 
 
 def test_a_wrong_number_is_corrected_with_a_note() -> None:
     found, _ = attempt("Hunde", first="Hunde 12 341 4", source="Two dogs 12 413 4")
-    assert [translation.text for translation in found] == ["Hunde 12 413 4", "other"]
-    assert found[0].notes == ("check: numbers corrected",)
+    assert [translation.text for translation in found] == ["Hunde 12 413 4", "Zwei"]
+    assert [translation.notes for translation in found] == [
+        ("check: numbers corrected",),
+        ("check: numbers lost: 413",),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +158,12 @@ def test_a_wrong_number_is_corrected_with_a_note() -> None:
         ("17 dogs", "1 von 7 Hunden", None),
         ("2 dogs", "3 Hunde", None),
         ("17 dogs", "17 Hunde", None),
+        ("١٩٨٧ dogs", "1987 Hunde", None),
+        ("3,500 dogs", "2.300 Hunde", "3,500 Hunde"),
+        ("17 dogs at 10:45", "Hunde um 17.45", None),
+        ("1,500 dogs", "15 und 12,5 Hunde", None),
+        ("10:30:15 A dog", "Eine 30 mit der 15 läuft.", None),
+        ("9" * 5_000 + " dogs", "99 Hunde", "9" * 5_000 + " Hunde"),
     ],
 )
 def test_numbers_are_corrected_if_as_many_are_wrong_as_lost(
@@ -156,7 +178,7 @@ def test_numbers_are_corrected_if_as_many_are_wrong_as_lost(
         ("de", "Zwei Hunde, Hunde Hunde spielen", "Zwei Hunde spielen"),
         ("de", "auf der Bank auf der Bank auf der Bank.", "auf der Bank."),
         ("de", "ein GOWWWWWWWW", "ein GOW"),
-        ("zh", "那只山羊 山羊山羊。", "那只山羊。"),
+        ("zh", "你好世界 世界世界。", "你好世界。"),
         ("zh", "在雪里玩，在雪里玩，在雪里玩，", "在雪里玩，"),
     ],
 )
@@ -165,13 +187,44 @@ def test_a_loop_that_a_second_attempt_cannot_avoid_is_cut(
 ) -> None:
     guard = Guard(tokenizer, "en", tgt_lang)
     assert "repeats itself" in guard.problems(SOURCE, loop)
-    assert guard.repaired(SOURCE, loop, ("repeats itself",)) == (expected, ("repetition removed",))
+    checked = guard.checked(SOURCE, Translation(loop, 0.0, 0.0), nothing_missing)
+    assert (checked.text, checked.notes) == (expected, ("check: repetition removed",))
     assert "repeats itself" not in guard.problems(SOURCE, expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "terms", "translation", "expected", "notes"),
+    [
+        ("A man on route 66.", ["route 66|Straße 67"], "Ein Mann auf Straße 67.", None, ()),
+        ("snow and men", ["snow|Schnee Schnee Schnee"], "Schnee Schnee Schnee und Männer", None, ()),
+        ("route 66 and 77", ["route 66|Straße 67"], "Straße 67 und 78", "Straße 67 und 77", ("numbers corrected",)),
+        ("dog", ["dog|ein Hund mit einem sehr langen Namen"], "ein Hund mit einem sehr langen Namen", None, ()),
+        ("snow", ["snow|Schnee"], "Schnee Schnee Schnee Schnee", "Schnee Schnee", ("repetition removed",)),
+        ("Snow in snow", ["snow|der Schnee", "snow|der Schnee"], "Der Schnee im der Schnee der Schnee", None, ()),
+    ],
+)
+def test_terms_of_a_glossary_are_neither_problems_nor_repaired(
+    german: Guard, source: str, terms: list[str], translation: str, expected: str | None, notes: tuple[str, ...]
+) -> None:
+    given = Translation(translation, 0.0, 0.0, terms=tuple(Term(*term.split("|")) for term in terms))
+    checked = german.checked(source, given, nothing_missing)
+    assert checked.text == (expected or translation)
+    assert checked.notes == tuple(f"check: {note}" for note in notes)
+
+
+def test_terms_that_a_repair_removes_are_noted(german: Guard) -> None:
+    given = Translation("im im im Hund", 0.0, 0.0, terms=(Term("dog", "Hund"),))
+
+    def missing(terms: Sequence[Term], text: str) -> list[str]:
+        return [f"{term.tgt} not in {text}" for term in terms]
+
+    assert german.checked(SOURCE, given, missing).notes == ("check: repetition removed", "Hund not in im Hund")
+    assert german.checked(SOURCE, replace(given, text="Zwei Hunde im Schnee"), missing).notes == ()
 
 
 def test_a_text_whose_translation_stays_empty_is_copied_with_a_note() -> None:
     found, [options] = attempt("", first=" ")
-    assert [translation.text for translation in found] == [SOURCE, "other"]
+    assert [translation.text for translation in found] == [SOURCE, "Zwei"]
     assert found[0].notes == ("check: not translated",)
     assert options.min_length == 5
 

@@ -25,7 +25,7 @@ from mtformer.errors import MtformerError, UserError
 from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
 from mtformer.pipeline import Translation
-from mtformer.search import SearchOptions
+from mtformer.search import Hypothesis, SearchOptions
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
@@ -131,6 +131,21 @@ def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: 
         assert len(found) == 3 and len({translation.log_prob for translation in found}) == 3
         assert [t.score for t in found] == sorted((t.score for t in found), reverse=True)
         assert_same(found[:1], best)
+
+
+def test_no_two_of_the_n_best_have_the_same_text_unless_they_are_samples(
+    model: Transformer, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [[*whole, _]] = tokenizer.encode_tgt(["der"])
+    letters = [tokenizer.encode_tgt(["d"])[0][0], *tokenizer.encode_tgt_inside("e"), *tokenizer.encode_tgt_inside("r")]
+    assert whole != letters and tokenizer.decode(whole) == tokenizer.decode(letters) == "der"
+    hypotheses = [Hypothesis(ids, [log_prob] * (len(ids) + 1)) for ids, log_prob in ((whole, -1.0), (letters, -2.0))]
+    for sample, n_expected in ((False, 1), (True, 2)):
+        translator = make_translator(model, tokenizer, n_best=2, sample=sample, beam_size=1 if sample else 2)
+        monkeypatch.setattr(translator.engine, "translate", lambda *_, **__: [hypotheses])
+        [found] = translator.translate(["the"])
+        assert [translation.text for translation in found] == ["der"] * n_expected
+        assert found[0].token_log_probs == (-1.0,) * (len(whole) + 1)
 
 
 def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> None:
