@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -226,13 +226,19 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
     )
 
 
+@dataclass
 class FlagCounter:
-    """Counts the lines of a job whose translations may be wrong, and says so in one line."""
+    """Counts the lines of a job whose translations may be wrong, and says so in one line.
 
-    def __init__(self) -> None:
-        self._n_lines = 0
-        self._first: list[int] = []
-        self._problems: Counter[str] = Counter()
+    Attributes:
+        n_lines: how many they are.
+        first: the numbers of the first of them.
+        problems: how many lines have each problem.
+    """
+
+    n_lines: int = 0
+    first: list[int] = field(default_factory=list)
+    problems: dict[str, int] = field(default_factory=dict)
 
     def add(self, found: Iterable[tuple[int, Translation]]) -> None:
         """Count lines, each given by its number and its best translation."""
@@ -240,15 +246,15 @@ class FlagCounter:
             notes = (note.removeprefix(FLAG) for note in best.notes if note.startswith(FLAG))
             problems = dict.fromkeys(note.split(":")[0] for note in notes)
             if problems:
-                self._n_lines += 1
-                self._problems.update(list(problems))
-                self._first += [line] if len(self._first) < _LINES_SHOWN else []
+                self.n_lines += 1
+                self.problems |= {problem: self.problems.get(problem, 0) + 1 for problem in problems}
+                self.first += [line] if len(self.first) < _LINES_SHOWN else []
 
     def summary(self) -> str | None:
         """Return what to tell the user; None if nothing is wrong."""
-        if not self._n_lines:
+        if not self.n_lines:
             return None
-        lines = ", ".join(map(str, self._first)) + (", …" if self._n_lines > len(self._first) else "")
-        problems = ", ".join(f"{problem} ({n:,})" for problem, n in self._problems.most_common())
-        which = f"line {lines}" if self._n_lines == 1 else f"{self._n_lines:,} lines ({lines})"
+        lines = ", ".join(map(str, self.first)) + (", …" if self.n_lines > len(self.first) else "")
+        problems = ", ".join(f"{problem} ({n:,})" for problem, n in Counter(self.problems).most_common())
+        which = f"line {lines}" if self.n_lines == 1 else f"{self.n_lines:,} lines ({lines})"
         return f"check the translation of {which}: {problems}; --format json has the notes of each"

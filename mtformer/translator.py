@@ -22,6 +22,7 @@ from mtformer.search.ranking import search
 from mtformer.text.cutting import cut
 from mtformer.text.glossary import Glossary, Term
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.lines import without_surrogates
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ class Translator:
 
         A text without words has the empty text as its one translation. A text that is too long is split at sentence
         ends or else at words, with a warning, and its parts' translations are joined. What the guard rejects is
-        translated again; what may still be wrong with it is in the notes of its translations.
+        translated again; what may still be wrong with it is in the notes of its translations. Surrogates without their
+        other half, which no text in UTF-8 has, are read as U+FFFD.
 
         Args:
             texts: one line each.
@@ -214,6 +216,7 @@ class Translator:
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
+        texts = list(map(without_surrogates, texts))
         report = on_progress or (lambda n_texts: None)
         results = self._translate_marked(texts, lambda places: report(len(places)))
         if not self.options.sample:
@@ -233,9 +236,22 @@ class Translator:
             lines: any number of texts.
             at_once: how many lines to read before translating them; 1 answers each line before reading the next.
             on_progress: called with the number of lines that have been translated since the last call.
+
+        Raises:
+            UserError: ``lines`` is a single string, or ``at_once`` is not a positive number.
+            MtformerError: the model predicts NaN.
         """
-        rest, n_lines = iter(lines), 0
-        while texts := list(islice(rest, at_once)):
+        if isinstance(lines, str):
+            raise UserError("stream takes an iterable of lines: write stream([text]) for a single one")
+        if at_once < 1:
+            raise UserError(f"stream: at_once = {at_once}: it is a number of lines, at least 1")
+        return self._streamed(iter(lines), at_once, on_progress)
+
+    def _streamed(
+        self, lines: Iterator[str], at_once: int, on_progress: Callable[[int], object] | None
+    ) -> Iterator[list[Translation]]:
+        n_lines = 0
+        while texts := list(islice(lines, at_once)):
             yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
@@ -312,7 +328,7 @@ class Translator:
         from mtformer.explain.why_not import with_why_not
 
         explainer = self.explainer()
-        return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
+        return with_why_not(explainer, explainer.trace(without_surrogates(text), prefix=prefix), why_not)
 
     def explainer(self) -> "Explainer":
         """Return what records traces with this model.
@@ -442,7 +458,7 @@ def _distinct(translations: Sequence[Translation]) -> list[Translation]:
 def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
     if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
         raise UserError("give a list of sources and a list of as many translations")
-    return list(zip(sources, translations, strict=True))
+    return list(zip(map(without_surrogates, sources), map(without_surrogates, translations), strict=True))
 
 
 def _of_parts(sizes: Sequence[int], on_done: OnDone) -> OnDone:

@@ -16,7 +16,7 @@ from faults import PowerCut, disk_error_before, power_cut_before
 
 from mtformer.errors import MtformerError, UserError
 from mtformer.jobs import windows as window_sizes
-from mtformer.jobs.documents import Paragraph, paragraphs
+from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.job import Job, run
 from mtformer.jobs.options import Format, OnError
 from mtformer.jobs.partial import PartialFile
@@ -24,7 +24,6 @@ from mtformer.jobs.shards import Shard
 from mtformer.jobs.source import Source
 from mtformer.jobs.windows import windows
 from mtformer.pipeline import Translation
-from mtformer.text.lines import Line
 from mtformer.translator import Translator
 
 LINES = [b"line 1", b"line 2", b"line 3", b"", b"line 5", b"bad \xff line", b"line 7", b"line 8", b"line 9"]
@@ -93,7 +92,7 @@ def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pyt
         for n_read in range(1, 100_001):
             yield Paragraph(n_read, str(n_read))
 
-    def write(self: PartialFile, text: str, n_units: int, digest: str) -> None:
+    def write(self: PartialFile, text: str, n_units: int, *_: Any) -> None:
         nonlocal n_written, most_held
         most_held = max(most_held, n_read - n_written)
         numbers = range(n_written + 1, n_written + n_units + 1)
@@ -173,6 +172,35 @@ def test_a_resumed_job_translates_only_the_rest(job: Job) -> None:
     assert job.output.with_name("out.txt.part").read_text() == "1 enil\n2 enil\n"
     assert done(rest).texts == ["line 3", "", "line 5", "", "line 7", "line 8", "line 9"]
     assert job.output.read_text().splitlines()[:4] == ["1 enil", "2 enil", "3 enil", ""]
+
+
+class Doubtful(Reverser):
+    """A translator whose translations lose the numbers of lines 2 and 7."""
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+        notes = {"line 2": ("check: numbers lost: 2",), "line 7": ("check: loop", "check: numbers lost: 7")}
+        found = zip(texts, super().translate(texts), strict=True)
+        return [[replace(best, notes=notes.get(text, ()))] for text, (best, *_) in found]
+
+
+def test_the_summary_of_doubtful_lines_includes_those_before_the_interruption(
+    job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(job, lambda: cast(Translator, Doubtful(1)))
+    caplog.clear()
+    run(replace(job, resume=True), lambda: cast(Translator, Doubtful()))
+    assert "check the translation of 2 lines (2, 7): numbers lost (2), loop (1);" in caplog.text
+
+
+def test_a_refused_resume_does_not_advise_to_resume(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+    rest = interrupted(job)
+    assert "continue with --resume" in caplog.text
+    caplog.clear()
+    job.source.path.write_bytes(b"other\n" + b"\n".join(LINES[1:]))
+    with pytest.raises(UserError, match="have changed"):
+        done(rest)
+    assert "continue with --resume" not in caplog.text
 
 
 def test_resume_without_an_unfinished_output_starts_from_scratch(job: Job) -> None:
@@ -265,6 +293,13 @@ def test_a_line_that_is_not_utf8_is_copied_or_skipped(
     assert "(line 6)" in caplog.text
 
 
+def test_a_copied_line_has_as_many_columns_as_the_others(trained: Project, tmp_path: Path) -> None:
+    (tmp_path / "in.en").write_bytes(b"a small dog.\n\nbad \xff line\n")
+    options = ("--format", "tsv", "--alignments", "--on-error", "copy")
+    printed = trained.mtformer("translate", "--input", tmp_path / "in.en", *options).stdout
+    assert [line.count("\t") for line in printed.splitlines()] == [4, 4, 4]
+
+
 def test_after_a_bad_line_a_job_resumes_with_another_choice(job: Job) -> None:
     done(job)
     whole = job.output.read_bytes()
@@ -324,79 +359,6 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
     ):
         result = trained.mtformer("translate", *arguments)
         assert (result.status, message in result.stderr) == (2, True), result.stderr
-
-
-WRAPPED = """\
-  Two dogs are running through the snow because a man
-is throwing a red ball for them.
-
-Shopping:
-- apples and a very long list item that nobody has
-- bread
-
-A title
-
-1. Wash the dog. This takes the whole afternoon, and
-   a lot of water.
-"""
-
-
-def texts_of(document: str) -> list[str]:
-    lines = (Line(number, text) for number, text in enumerate(document.splitlines(), 1))
-    return [paragraph.text for paragraph in paragraphs(lines)]
-
-
-def test_wrapped_lines_are_joined_and_other_lines_are_not() -> None:
-    assert texts_of(WRAPPED) == [
-        "Two dogs are running through the snow because a man is throwing a red ball for them.",
-        "",
-        "Shopping:",
-        "apples and a very long list item that nobody has",
-        "bread",
-        "",
-        "A title",
-        "",
-        "Wash the dog. This takes the whole afternoon, and a lot of water.",
-    ]
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        "Roses are red,\nViolets are blue,\nSugar is sweet,\nAnd so are you.",  # a verse
-        "This line is short.\nThis one is much longer than the one before it, as no program would have wrapped it.",
-        f"{'A paragraph on a line of its own. ' * 9}\n{'Another one. ' * 30}",
-        "a\n\n\n\nb",
-    ],
-)
-def test_lines_that_were_not_wrapped_stay(document: str) -> None:
-    assert texts_of(document) == document.split("\n")
-
-
-def test_wrapped_chinese_is_joined_without_spaces() -> None:
-    lines = ["两只狗在雪地里奔跑,因为一个男人正在为它们扔一个红色", "的球。"]
-    assert texts_of("\n".join(lines)) == ["".join(lines)]
-
-
-def test_a_translated_document_is_laid_out_as_the_source(job: Job) -> None:
-    job.source.path.write_text(WRAPPED)
-    done(replace(job, source=replace(job.source, is_document=True)))
-    assert (
-        job.output.read_text()
-        == """\
-  .meht rof llab der a gniworht si nam a esuaceb wons
-eht hguorht gninnur era sgod owT
-
-:gnippohS
-- sah ydobon taht meti tsil gnol yrev a dna selppa
-- daerb
-
-eltit A
-
-1. .retaw fo tol a dna ,noonretfa elohw eht sekat
-   sihT .god eht hsaW
-"""
-    )
 
 
 def test_two_processes_translate_a_share_each_and_report_failures(trained: Project, tmp_path: Path) -> None:

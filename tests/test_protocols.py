@@ -46,7 +46,7 @@ def test_both_search_the_same_way_and_score_what_they_say(adapted: Project) -> N
         options = ["--protocol", name, "--json", "--output", "hypotheses.de"]
         found[name] = json.loads(adapted.mtformer("eval", *options).stdout)
         assert (found[name]["beam_size"], found[name]["length_penalty"]) == (5, 1.0)
-        assert found[name]["protocol"] == name
+        assert (found[name]["protocol"], found[name]["raw"]) == (name, True)
     hypotheses = (adapted.folder / "hypotheses.de").read_text().splitlines()
     references = (adapted.folder / "test.de").read_text().splitlines()
     cased = sacrebleu.corpus_bleu(hypotheses, [references])
@@ -61,7 +61,12 @@ def test_both_search_the_same_way_and_score_what_they_say(adapted: Project) -> N
 def test_the_text_explains_the_protocol(adapted: Project) -> None:
     text = adapted.mtformer("eval", "--protocol", LOWER).stdout
     assert text.startswith("BLEU ")
-    for part in ("20 sentences, beam size 5, length penalty 1", "lower-cased", CASED, "Published: 41.02"):
+    for part in (
+        "20 sentences, beam size 5, length penalty 1, the model alone",
+        "lower-cased",
+        CASED,
+        "Published: 41.02",
+    ):
         assert part in text
     assert "Published" not in adapted.mtformer("eval", "--protocol", CASED).stdout
 

@@ -123,3 +123,13 @@ def test_the_record_is_not_overwritten(copied: Project) -> None:
     before = record.read_bytes()
     assert copied.mtformer("eval", "--output", record).status == 2
     assert record.read_bytes() == before
+
+
+def test_the_model_alone_is_another_evaluation(copied: Project) -> None:
+    (copied.folder / "test.en").write_text("THE RED HOUSE SEES A SMALL DOG.\n" * 20)
+    texts = ("--src", "test.en", "--ref", "test.de")
+    prepared, alone, again = (evaluate(copied, *texts, *raw) for raw in ([], ["--raw"], ["--raw"]))
+    assert [found["raw"] for found in (prepared, alone, again)] == [False, True, True]
+    assert [row["raw"] for row in rows(copied)] == [False, True]
+    assert rows(copied)[0]["hypotheses"] != rows(copied)[1]["hypotheses"]
+    assert alone["best_earlier"]["raw"] is False

@@ -142,6 +142,11 @@ def test_translations_are_reranked_in_a_pipe(trained: Project, tmp_path: Path) -
     assert scores == sorted(scores, reverse=True)
 
 
+def ranked(*numbers: int) -> str:
+    """Return what ``translate --format tsv`` prints for lines of these numbers."""
+    return "".join(f"{number}\t1\t0\ta\n" for number in numbers)
+
+
 @pytest.mark.parametrize(
     ("args", "stdin", "message"),
     [
@@ -155,9 +160,14 @@ def test_translations_are_reranked_in_a_pipe(trained: Project, tmp_path: Path) -
         ((), "a\tb\na\n", "standard input:2: expected a source, a tab and its translation"),
         ((), "a\tb\tc\n", "standard input:1: expected a source"),
         (("--src", "test.en", "--tgt", "train.de"), "", "test.en ends after line 20, and train.de does not"),
-        (("--rerank", "--src", "test.en"), "a\tb\n", "expected the output of translate --format tsv"),
-        (("--rerank", "--src", "test.en"), "2\t1\t0\ta\n1\t1\t0\tb\n", "line 1 comes after line 2"),
-        (("--rerank", "--src", "test.en"), "21\t1\t0\ta\n", "test.en has no line 21"),
+        (("--rerank", "--src", "test.en"), "a\tb\n", "expected a line of translate --format tsv"),
+        (("--rerank", "--src", "test.en"), "1\t1\t0\ta\tb\tc\n", "expected a line of translate --format tsv"),
+        (("--rerank", "--src", "test.en"), ranked(1, 2, 1), "standard input:3: line 1 comes after line 2"),
+        (("--rerank", "--src", "test.en"), ranked(*range(1, 22)), "standard input:21: test.en has no line 21"),
+        (("--rerank", "--src", "test.en"), ranked(2), "standard input:1: line 1 of test.en has no translation"),
+        (("--rerank", "--src", "test.en"), ranked(1, 1, 2, 4), "input:4: line 3 of test.en has no translation"),
+        (("--rerank", "--src", "test.en"), ranked(*range(1, 20)), "standard input has no translation of line 20 of"),
+        (("--rerank", "--src", "test.en"), "", "standard input has no translation of line 1 of test.en"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(trained: Project, args: tuple[str, ...], stdin: str, message: str) -> None:

@@ -270,6 +270,24 @@ def test_a_translation_carries_its_tokens_with_their_log_probabilities(
         assert translation.score == pytest.approx(translation.log_prob / ((5 + len(expected)) / 6) ** 0.6)
 
 
+def test_a_stream_of_nothing_to_read_is_refused(model: Transformer, tokenizer: Tokenizer) -> None:
+    translator = make_translator(model, tokenizer)
+    with pytest.raises(UserError, match="at_once = 0: it is a number of lines, at least 1"):
+        translator.stream(TEXTS, at_once=0)
+    with pytest.raises(UserError, match=r"write stream\(\[text\]\)"):
+        translator.stream("the red house")
+
+
+def test_half_a_surrogate_pair_is_an_unknown_character(model: Transformer, tokenizer: Tokenizer) -> None:
+    translator = make_translator(model, tokenizer)
+    pairs = [("my old \ud83d friend.", "my old \ufffd friend."), ("a \ud83d\ude00 dog.", "a 😀 dog.")]
+    for given, read in pairs:
+        assert_same(translator.translate([given])[0], translator.translate([read])[0])
+        assert_same(translator.score([given], [given]), translator.score([read], [read]))
+        assert translator.align([given], [given])[0].src == read
+        assert translator.explain(given).to_dict() == translator.explain(read).to_dict()
+
+
 def test_a_stream_answers_lines_in_order_as_they_come(
     model: Transformer, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,7 @@ from mtformer.cli.options import (
     Device,
     DeviceOption,
     LengthPenaltyOption,
+    RawOption,
     TableFormat,
     TestSetOption,
 )
@@ -57,6 +58,7 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Where to write the result instead of standard output.")
     ] = None,
     device: DeviceOption = Device.auto,
+    raw: RawOption = False,
 ) -> None:
     """Test whether systems differ.
 
@@ -83,6 +85,7 @@ def compare(
             n_sentences=sentences,
             output=output,
             device=device,
+            raw=raw,
             src=src,
             ref=ref or [],
             data=data or [],

@@ -12,6 +12,7 @@ from mtformer.cli.options import (
     DeviceOption,
     ModelOption,
     OptionalEngineOption,
+    RawOption,
     TestSetOption,
 )
 from mtformer.cli.output import print_result
@@ -61,6 +62,7 @@ def evaluate(
     ] = None,
     device: DeviceOption = Device.auto,
     engine: OptionalEngineOption = None,
+    raw: RawOption = False,
     *,
     search: SearchSettings,
 ) -> None:
@@ -88,10 +90,18 @@ def evaluate(
     if chosen is not None:
         result = run_protocol(bundle, chosen, output=output, device=device, engine=engine, **texts)
     elif stress:
-        result = stress_model(bundle, search=search, save=save, device=device, engine=engine, **texts)
+        result = stress_model(bundle, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
     else:
         result = evaluate_model(
-            bundle, search=search, comet=comet, output=output, save=save, device=device, engine=engine, **texts
+            bundle,
+            search=search,
+            comet=comet,
+            output=output,
+            save=save,
+            device=device,
+            engine=engine,
+            raw=raw,
+            **texts,
         )
     print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if json else result.to_text())
 

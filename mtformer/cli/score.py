@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import Device, DeviceOption, ModelsOption, OptionalEngineOption, RawOption
+from mtformer.cli.options import Device, DeviceOption, ModelsOption, OptionalEngineOption
 from mtformer.jobs.options import Format
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def score(
     ] = False,
     device: DeviceOption = Device.auto,
     engine: OptionalEngineOption = None,
-    raw: RawOption = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Only the model: texts are scored as they are, not split and not changed.")
+    ] = False,
 ) -> None:
     """Score given translations: how probable the model thinks they are.
 

@@ -36,6 +36,7 @@ def evaluate_model(
     save: Path | None = None,
     device: str = "auto",
     engine: str | None = None,
+    raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
@@ -50,6 +51,7 @@ def evaluate_model(
         save: write a JSON object for each sentence there.
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
+        raw: translate with the model alone, without changes to texts before and checks of translations after.
         texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run.
 
     Raises:
@@ -59,7 +61,7 @@ def evaluate_model(
     """
     if comet is not None:
         require_comet()
-    model, sets, translator = prepare(path, [output, save], search, device, engine, **texts)
+    model, sets, translator = prepare(path, [output, save], search, device, engine, raw=raw, **texts)
     whole = joined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
@@ -84,7 +86,7 @@ def evaluate_model(
     if output and named:
         options = "--chrf-word-order", "2", "-w", "2"
         command = sacrebleu_command([output], named, header.tgt_lang, header.bleu_tokenize, *options)
-    evaluation = Evaluation(ScoredModel.of(path, model), hypotheses, results, total, command)
+    evaluation = Evaluation(ScoredModel.of(path, model, raw=raw), hypotheses, results, total, command)
     run = run_of(path)
     if run is None:
         return evaluation
@@ -97,6 +99,8 @@ def prepare(
     search: Mapping[str, float | str | None] | None,
     device: str,
     engine: str | None,
+    *,
+    raw: bool,
     **texts: Unpack[TextOptions],
 ) -> tuple[LoadedModel, list[EvalSet], Translator]:
     """Load the model and the test sets, and refuse to write over what was read; see :func:`evaluate_model`."""
@@ -110,7 +114,7 @@ def prepare(
         require_distinct(output, files)
     if len({output.resolve() for output in written}) < len(written):
         raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
-    return model, sets, Translator.of(model)
+    return model, sets, Translator.of(model, raw=raw)
 
 
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:

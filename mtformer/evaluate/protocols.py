@@ -148,7 +148,7 @@ class ProtocolResult:
         lines = [
             self.score.to_text(),
             f"{protocol.test_set}, {self.n_sentences:,} sentences, beam size {options.beam_size}, "
-            f"length penalty {options.length_penalty:g}",
+            f"length penalty {options.length_penalty:g}, the model alone",
             textwrap.fill(protocol.description, width=100, break_on_hyphens=False),
         ]
         if protocol.published:
@@ -178,6 +178,8 @@ def run_protocol(
 ) -> ProtocolResult:
     """Translate the test set of a protocol and score it the way that the protocol says.
 
+    The model translates alone: published scores have no changes to texts before and no checks of translations after.
+
     Args:
         path: the bundle, or the folder of an exported model.
         protocol: how to do it; see :func:`find_protocol`.
@@ -190,7 +192,7 @@ def run_protocol(
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    model, sets, translator = prepare(path, [output], protocol.search, device, engine, **texts)
+    model, sets, translator = prepare(path, [output], protocol.search, device, engine, raw=True, **texts)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
         wanted, found = "-".join(protocol.languages), "-".join(languages)
@@ -203,7 +205,7 @@ def run_protocol(
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
     processed = protocol.process(hypotheses, protocol.languages[1])
     score = bleu(processed, references, protocol.tokenize, lowercase=protocol.lowercase)
-    return ProtocolResult(protocol, ScoredModel.of(path, model), score, len(hypotheses))
+    return ProtocolResult(protocol, ScoredModel.of(path, model, raw=True), score, len(hypotheses))
 
 
 def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:

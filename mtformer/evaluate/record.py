@@ -27,6 +27,7 @@ class _Record(BaseModel):
         digest: of the model's bundle.
         engine: what computed it; records of earlier versions do not say so, and are torch's.
         options: the search options.
+        raw: whether the model translated alone; records without it are of versions in which every model did.
         fingerprint: of the text.
         scores: by the name of the metric.
         hypotheses: the translations, one for each source.
@@ -38,14 +39,15 @@ class _Record(BaseModel):
     digest: str
     engine: str = "torch"
     options: SearchOptions
+    raw: bool = True
     fingerprint: str
     scores: dict[str, float]
     hypotheses: list[str]
 
     @property
-    def evaluated(self) -> tuple[str, str, SearchOptions]:
+    def evaluated(self) -> tuple[str, str, SearchOptions, bool]:
         """What the translations depend on besides the text; the options include the precision."""
-        return self.digest, self.engine, self.options
+        return self.digest, self.engine, self.options, self.raw
 
 
 def compare_and_record(
@@ -53,8 +55,9 @@ def compare_and_record(
 ) -> EarlierEvaluation | None:
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
-    An evaluation of the same model with the same engine and search is the same evaluation: it is neither compared nor
-    added again. Whatever fails costs a warning, not the evaluation, which may have taken hours.
+    An evaluation of the same model with the same engine and search, with ``--raw`` or without, is the same evaluation:
+    it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may have taken
+    hours.
 
     Returns:
         The best earlier one, or None if there is none.
@@ -65,6 +68,7 @@ def compare_and_record(
         digest=model.digest,
         engine=model.engine,
         options=model.options,
+        raw=model.raw,
         fingerprint=total.fingerprint,
         scores={score.name: round(score.value, 2) for score in total.scores},
         hypotheses=evaluation.hypotheses,
@@ -86,7 +90,7 @@ def compare_and_record(
     except (MtformerError, MemoryError) as error:
         log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
         return None
-    return EarlierEvaluation(best.step, best.options.beam_size, best.scores["BLEU"], verdict)
+    return EarlierEvaluation(best.step, best.options.beam_size, best.raw, best.scores["BLEU"], verdict)
 
 
 def _parsed(row: dict[str, Any]) -> _Record | None:

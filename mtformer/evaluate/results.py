@@ -84,6 +84,7 @@ class ScoredModel:
         options: how translations were searched for.
         engine: what computed it: ``torch`` or ``ctranslate2``.
         precision: the type of its products, as the engine calls it.
+        raw: whether the model translated alone, without changes to texts before and checks of translations after.
     """
 
     path: Path
@@ -92,11 +93,12 @@ class ScoredModel:
     options: SearchOptions
     engine: str
     precision: str
+    raw: bool
 
     @classmethod
-    def of(cls, path: Path, model: LoadedModel) -> "ScoredModel":
+    def of(cls, path: Path, model: LoadedModel, *, raw: bool) -> "ScoredModel":
         """Describe the model at ``path``."""
-        return cls(path, model.digest, model.header.step, model.options, model.engine_name, model.precision)
+        return cls(path, model.digest, model.header.step, model.options, model.engine_name, model.precision, raw)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows, with the versions of the software."""
@@ -109,6 +111,7 @@ class ScoredModel:
             "beam_size": self.options.beam_size,
             "length_penalty": self.options.length_penalty,
             "search": self.options.model_dump(),
+            "raw": self.raw,
             "versions": versions(),
         }
 
@@ -120,23 +123,26 @@ class EarlierEvaluation:
     Attributes:
         step: of the training that the model was from.
         beam_size: of its search.
+        raw: whether the model translated alone.
         bleu: its BLEU.
         verdict: a sentence on the difference in BLEU.
     """
 
     step: int
     beam_size: int
+    raw: bool
     bleu: float
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
-        return {"step": self.step, "beam_size": self.beam_size, "bleu": round(self.bleu, 2), "verdict": self.verdict}
+        how = {"step": self.step, "beam_size": self.beam_size, "raw": self.raw}
+        return how | {"bleu": round(self.bleu, 2), "verdict": self.verdict}
 
     def to_text(self) -> str:
         """Return the verdict, and which evaluation it is about."""
-        which = f"(the earlier one: step {self.step:,}, beam size {self.beam_size}, {self.bleu:.2f} BLEU)"
-        return textwrap.fill(f"{self.verdict} {which}", width=100)
+        how = f"step {self.step:,}, beam size {self.beam_size}" + ", with --raw" * self.raw
+        return textwrap.fill(f"{self.verdict} (the earlier one: {how}, {self.bleu:.2f} BLEU)", width=100)
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,7 @@ def stress_model(
     save: Path | None = None,
     device: str = "auto",
     engine: str | None = None,
+    raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> StressResult:
     """Translate a test set clean and perturbed in several ways, and score the translations.
@@ -238,13 +239,14 @@ def stress_model(
         save: write a JSON object for each perturbed sentence there.
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
+        raw: translate with the model alone.
         texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run. First references count.
 
     Raises:
         UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    model, sets, translator = prepare(path, [save], search, device, engine, **texts)
+    model, sets, translator = prepare(path, [save], search, device, engine, raw=raw, **texts)
     test_set, header = joined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
@@ -261,7 +263,8 @@ def stress_model(
     score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
     rows = [score(name, found, hypotheses[name]) for name, found in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
-    return StressResult(ScoredModel.of(path, model), test_set.name, test_set.fingerprint, signature, rows)
+    scored = ScoredModel.of(path, model, raw=raw)
+    return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows)
 
 
 def _row(

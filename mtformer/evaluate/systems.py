@@ -87,6 +87,7 @@ def compare_paths(
     n_sentences: int,
     output: Path | None = None,
     device: str = "auto",
+    raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> SystemsComparison:
     """Translate a test set with each model, and test whether the systems differ from the first one.
@@ -101,6 +102,7 @@ def compare_paths(
         n_sentences: how many of the most different sentences to return for each system.
         output: the file that the result will be written to, which must not be one of those read.
         device: where to compute.
+        raw: whether the models translate alone, without changes to texts before and checks of translations after.
         **texts: the test set, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; by default that of the run
             of the first bundle.
 
@@ -115,7 +117,7 @@ def compare_paths(
     translated = {}
     for system in models:
         assert system.bundle
-        translator = Translator.from_bundle(system.bundle, device, raw=False, **(search or {}))
+        translator = Translator.from_bundle(system.bundle, device, raw=raw, **(search or {}))
         translated[system.name] = [best.text for best in best_translations(translator, test_set.sources)]
     hypotheses = {system.name: (given | translated)[system.name] for system in systems}
     tokenize = models[0].bundle.header.bleu_tokenize if models and models[0].bundle else "auto"

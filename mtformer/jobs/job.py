@@ -3,9 +3,9 @@
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from mtformer.errors import UserError
 from mtformer.files import require_distinct
@@ -78,7 +78,7 @@ class Output(Protocol):
 
     done: Done
 
-    def write(self, text: str, n_units: int, digest: str) -> None:
+    def write(self, text: str, n_units: int, digest: str, flags: Mapping[str, Any]) -> None:
         """Write the translations of a window, so that a reader sees them; see :meth:`PartialFile.write`."""
         ...
 
@@ -90,7 +90,7 @@ class Stream:
         self.done = Done({})
         self._file = file
 
-    def write(self, text: str, n_units: int, digest: str) -> None:
+    def write(self, text: str, n_units: int, digest: str, flags: Mapping[str, Any]) -> None:
         """Write and flush; see :class:`Output`."""
         self._file.write(text)
         self._file.flush()
@@ -133,7 +133,7 @@ def partial_file(job: Job) -> PartialFile:
 def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> None:
     """Translate what ``output`` does not contain yet; see :func:`run`."""
     source = _windows(job)
-    bad, flags = _BadLines(job.source.on_error), FlagCounter()
+    bad, flags = _BadLines(job.source.on_error), FlagCounter(**output.done.flags)
     digest = _skip_done(output.done, source, bad)
     translator = load()
     unit = "paragraphs" if job.source.is_document else "lines"
@@ -149,10 +149,15 @@ def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> 
                 )
                 flags.add((unit.number, best) for unit, (best, *_) in zip(window, found, strict=True))
                 printed = (
-                    formatted(unit, bad.stand_in(unit) if unit.problem else translations, job.format, job.n_best)
+                    formatted(
+                        unit,
+                        bad.stand_in(unit, translations[0]) if unit.problem else translations,
+                        job.format,
+                        job.n_best,
+                    )
                     for unit, translations in zip(window, found, strict=True)
                 )
-                output.write("".join(printed), len(window), digest.hexdigest())
+                output.write("".join(printed), len(window), digest.hexdigest(), asdict(flags))
     finally:
         bad.report()
         if summary := flags.summary():
@@ -169,9 +174,10 @@ class _BadLines:
     def note(self, window: Sequence[Paragraph]) -> None:
         self._numbers += [unit.number for unit in window if unit.problem]
 
-    def stand_in(self, unit: Paragraph) -> list[Translation]:
+    def stand_in(self, unit: Paragraph, empty: Translation) -> list[Translation]:
+        """Return what is printed for a line, made from the translation of an empty one."""
         note = "not UTF-8: copied" if self._is_copied else "not UTF-8: skipped"
-        return [Translation(unit.text if self._is_copied else "", 0.0, 0.0, notes=(note,))]
+        return [replace(empty, text=unit.text if self._is_copied else "", notes=(note,))]
 
     def report(self) -> None:
         if not self._numbers:

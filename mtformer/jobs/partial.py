@@ -10,9 +10,9 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mtformer.errors import MtformerError, UserError
 from mtformer.files import sync, write_atomically
@@ -29,12 +29,14 @@ class Done:
         n_units: the lines or paragraphs that have been translated.
         n_bytes: the length of their translations in the file.
         digest: a hash of the lines or paragraphs.
+        flags: the doubtful ones among them, as the attributes of a :class:`mtformer.guard.FlagCounter`.
     """
 
     settings: Mapping[str, str]
     n_units: int = 0
     n_bytes: int = 0
     digest: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PartialFile:
@@ -76,30 +78,32 @@ class PartialFile:
             except OSError as error:
                 reason = "it is a folder, not a file" if isinstance(error, IsADirectoryError) else error.strerror
                 raise UserError(f"cannot write {self._path}: {reason}") from error
+            n_before = self.done.n_units
             try:
                 yield
-            except BaseException:
-                if self.done.n_units:
-                    log.warning("%s contains what was translated so far: continue with --resume", self.part)
-                else:
+            except BaseException as error:
+                if not self.done.n_units:
                     self.discard()
+                elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
+                    log.warning("%s contains what was translated so far: continue with --resume", self.part)
                 raise
             if not self.done.n_units:
                 self._add("")
 
-    def write(self, text: str, n_units: int, digest: str) -> None:
+    def write(self, text: str, n_units: int, digest: str, flags: Mapping[str, Any]) -> None:
         """Add the translations of a window, and wait until they are on disk.
 
         Args:
             text: the translations.
             n_units: how many lines or paragraphs they are.
             digest: a hash of all lines or paragraphs so far.
+            flags: the doubtful ones so far.
 
         Raises:
             MtformerError: they cannot be written.
         """
         n_bytes = self.done.n_bytes + self._add(text)
-        self.done = Done(self.done.settings, self.done.n_units + n_units, n_bytes, digest)
+        self.done = Done(self.done.settings, self.done.n_units + n_units, n_bytes, digest, flags)
         self._write_journal()
 
     def _add(self, text: str) -> int:

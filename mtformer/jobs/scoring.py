@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mtformer.translator import Translator
 
 
+_RERANKED_COLUMNS = (4, 5)  # line, rank, score, text; alignment
+
+
 class Candidate(NamedTuple):
     """A translation to score, and the number of its line."""
 
@@ -80,7 +83,8 @@ class Scoring:
         """Yield the translations in order.
 
         Raises:
-            UserError: a file cannot be read, the files have different numbers of lines, or a line lacks a column.
+            UserError: a file cannot be read, the files have different numbers of lines, a line has too few or too many
+                columns, or a source has no translation.
         """
         if self.rerank:
             return self._to_rerank()
@@ -109,19 +113,25 @@ class Scoring:
 
     def _to_rerank(self) -> Iterator[Candidate]:
         assert self.src is not None
-        sources, n_read, src = read_lines(self.src), 0, ""
+        sources, last, src = read_lines(self.src), 0, ""
         for row, line in enumerate(read_lines(self.input), 1):
-            columns = line.split("\t")
-            if len(columns) < 4 or not columns[0].isdecimal():
-                raise UserError(f"{_name(self.input)}:{row}: expected the output of translate --format tsv")
+            columns, where = line.split("\t"), f"{_name(self.input)}:{row}"
+            if len(columns) not in _RERANKED_COLUMNS or not columns[0].isdecimal():
+                raise UserError(f"{where}: expected a line of translate --format tsv: number, rank, score and text")
             number = int(columns[0])
-            if number < max(n_read, 1):
-                raise UserError(f"{_name(self.input)}:{row}: line {number} comes after line {n_read}")
-            while n_read < number:
+            if number < max(last, 1):
+                raise UserError(f"{where}: line {number} comes after line {last}")
+            if number > last + 1:
+                raise UserError(f"{where}: line {last + 1} of {self.src} has no translation; here is line {number}")
+            if number > last:
                 if (following := next(sources, None)) is None:
-                    raise UserError(f"{_name(self.input)}:{row}: {self.src} has no line {number}")
-                n_read, src = n_read + 1, following
+                    raise UserError(f"{where}: {self.src} has no line {number}")
+                last, src = number, following
             yield Candidate(number, src, columns[3])
+        if next(sources, None) is not None:
+            raise UserError(
+                f"{_name(self.input)} has no translation of line {last + 1} of {self.src}, and of none after it"
+            )
 
 
 def run(job: Scoring, model: Path, load: Callable[[], "Translator"]) -> None:

@@ -89,6 +89,15 @@ def is_utf8(argument: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
+def without_surrogates(text: str) -> str:
+    """Join surrogate pairs, and replace surrogates without their other half by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le", errors="replace")
+    return text
+
+
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open ``path`` for writing UTF-8 lines, compressed if it ends in ``.gz``; None and ``-`` are standard output.
