@@ -267,6 +267,9 @@ class WordForWord:
         self.tokenizer = tokenizer
         self.words = translation.split()
 
+    def require_supported(self, options: SearchOptions) -> None:
+        """Support all options."""
+
     def translate(
         self,
         requests: Sequence[Request],
