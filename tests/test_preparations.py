@@ -168,10 +168,24 @@ def test_caps_and_titles_are_undone_for_the_model_and_redone(tokenizer: Tokenize
 
 @pytest.mark.parametrize(
     "text",
-    ["Two dogs play in the snow.", "A man in Berlin", "two dogs", "A", "Berlin", "I", "A DOG and a man", "", "12"],
+    ["Two dogs play in the snow.", "A man in Berlin", "two dogs", "A", "Berlin", "I", "A BMX in Berlin", "", "12"],
 )
 def test_usual_casing_is_left_alone(tokenizer: Tokenizer, text: str) -> None:
     assert leaves(text, Casing(tokenizer, "en")) == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "leaf"),
+    [
+        ("A DOG and a man", "A dog and a man"),
+        ("TWO dogs PLAY in the snow.", "Two dogs play in the snow."),
+        ("A man waits in BERLIN, in the xYz", "A man waits in Berlin, in the xYz"),
+    ],
+)
+def test_words_in_capitals_are_undone_for_the_model_and_stay_so(tokenizer: Tokenizer, given: str, leaf: str) -> None:
+    casing = Casing(tokenizer, "en")
+    assert leaves(given, casing) == [leaf]
+    assert restored(given, casing).text == leaf
 
 
 def test_scripts_without_case_are_left_alone(tokenizer: Tokenizer) -> None:

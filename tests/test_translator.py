@@ -128,7 +128,7 @@ def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: 
     for text in TEXTS[:2]:
         [found] = make_translator(model, tokenizer, n_best=3).translate([text])
         [best] = make_translator(model, tokenizer).translate([text])
-        assert len(found) == 3 and len({translation.log_prob for translation in found}) == 3
+        assert len({translation.text for translation in found}) == len(found) in (2, 3)
         assert [t.score for t in found] == sorted((t.score for t in found), reverse=True)
         assert_same(found[:1], best)
 

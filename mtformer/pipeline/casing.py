@@ -1,4 +1,7 @@
-"""Casing: ALL CAPS and Title Case are undone for the model, and redone in the translation."""
+"""Casing: ALL CAPS and Title Case are undone for the model, and redone in the translation.
+
+Single words in capitals are undone as well, and their translations stay in small letters: they may be several words.
+"""
 
 import re
 from collections.abc import Callable
@@ -18,7 +21,7 @@ _TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences t
 
 
 class Casing:
-    """Translates texts in ALL CAPS and in Title Case as if they were written as usual.
+    """Translates texts in ALL CAPS and in Title Case, and WORDS in capitals, as if they were written as usual.
 
     Each word is written as the tokenizer knows it best: in the casing that takes the fewest tokens, of equal ones in
     small letters. So names, acronyms and German nouns keep their capitals.
@@ -31,18 +34,20 @@ class Casing:
         self._language = base_language(src_lang)
 
     def __call__(self, text: str) -> Prepared | None:
-        """Prepare texts in ALL CAPS or Title Case, unless that takes more tokens."""
-        restore = self._restore(text)
-        usual = text if restore is None else self._true_cased(text)
-        if restore is None or self._n_tokens(usual) >= self._n_tokens(text):
+        """Prepare texts with words in ALL CAPS or in Title Case, unless that takes more tokens."""
+        if sum(map(str.isupper, text)) < 2:
             return None
+        restore = self._restore(text)
+        usual = self._true_cased(text, self._undone if restore is None else self._usual)
+        if usual == text or self._n_tokens(usual) >= self._n_tokens(text):
+            return None
+        if restore is None:
+            return Prepared([usual], lambda parts: parts[0])
         return Prepared([usual], lambda parts: replace(parts[0], text=restore(parts[0].text)))
 
     def _restore(self, text: str) -> Callable[[str], str] | None:
         """Return what writes a translation like ``text``; None if that is written as usual."""
         n_upper = sum(map(str.isupper, text))
-        if n_upper < 2:
-            return None
         if n_upper >= (_MOSTLY if " " in text else 1) * (n_upper + sum(map(str.islower, text))):
             return str.upper
         words = _WORD.findall(text)
@@ -55,10 +60,10 @@ class Casing:
         n_unusual = sum(self._usual(word) != word for word in capitalized)
         return _title_cased if 2 * n_unusual >= len(capitalized) else None
 
-    def _true_cased(self, text: str) -> str:
-        """Write ``text`` in the casing that the model knows."""
-        usual = _WORD.sub(lambda word: self._usual(word[0]), text)
-        first = _FIRST_LETTER.search(usual) if self._starts_with_capital else None
+    def _true_cased(self, text: str, usual_form: Callable[[str], str]) -> str:
+        """Write the words of ``text`` in their usual forms, and start it as the model knows sentences."""
+        usual = _WORD.sub(lambda word: usual_form(word[0]), text)
+        first = _FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
         return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
 
     @cached_property
@@ -68,6 +73,13 @@ class Casing:
         words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
         n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
         return n_twins > _TWINS * len(words)
+
+    def _undone(self, word: str) -> str:
+        """Return a word in capitals in its usual casing if that takes fewer tokens; others as they are."""
+        if len(word) < 2 or not word.isupper():
+            return word
+        usual = self._usual(word)
+        return usual if self._n_tokens(usual) < self._n_tokens(word) else word
 
     def _usual(self, word: str) -> str:
         """Return a word in the casing that takes the fewest tokens."""
