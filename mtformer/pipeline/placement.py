@@ -77,11 +77,12 @@ class Placement:
             For each sentence as many hypotheses as before; the first may be new, and then contains all terms too.
         """
         results = list(found)
-        drafts = {
-            place: self._draft(request, terms)
-            for place, (request, terms, (best, *_)) in enumerate(zip(requests, terms_of, found, strict=True))
-            if terms and min(best.token_log_probs) < _UNLIKELY
-        }
+        drafts = {}
+        for place, (request, terms, (best, *_)) in enumerate(zip(requests, terms_of, found, strict=True)):
+            if terms and min(best.token_log_probs) < _UNLIKELY:
+                draft, text = self._draft(request, terms), self._tokenizer.decode(best.ids)
+                if _n_ends(text) > _n_ends(draft.src) or _ends_with_term(text, terms):
+                    drafts[place] = draft
         self._place(list(drafts.values()))
         for place, draft in drafts.items():
             text = self._tokenizer.decode(found[place][0].ids)
@@ -139,14 +140,16 @@ class Placement:
         draft.request = replace(draft.request, prefix=prefix, constraint=placed)
         return True
 
-    def _is_added(self, text: str, draft: _Draft) -> bool:
+    @staticmethod
+    def _is_added(text: str, draft: _Draft) -> bool:
         """Tell whether terms have been added at the end of a translation instead of being placed as in the draft."""
         return _n_ends(text) > draft.n_ends or (
-            self._ends_with_term(text, draft) and not self._ends_with_term(draft.text, draft)
+            _ends_with_term(text, draft.terms) and not _ends_with_term(draft.text, draft.terms)
         )
 
-    def _ends_with_term(self, text: str, draft: _Draft) -> bool:
-        return text.rstrip(_SENTENCE_ENDS + " ").endswith(tuple(term.tgt for term in draft.terms))
+
+def _ends_with_term(text: str, terms: Sequence[Term]) -> bool:
+    return text.rstrip(_SENTENCE_ENDS + " ").endswith(tuple(term.tgt for term in terms))
 
 
 def _n_ends(text: str) -> int:
