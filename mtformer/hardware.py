@@ -1,7 +1,5 @@
 """Which device to use, and in which precision."""
 
-import contextlib
-import ctypes
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -71,16 +69,3 @@ def _has_bf16_instructions() -> bool:
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """Compute matrix products in bfloat16 inside, if ``precision`` says so."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
-
-
-def keep_freed_memory() -> None:
-    """Make glibc keep the memory of freed tensors for later ones; other C libraries are left as they are.
-
-    By default, glibc returns large blocks to the system at once. Getting them back takes 5 % of a training step on a
-    CPU (docs/performance.md). In exchange, the process holds its peak memory until it ends.
-    """
-    trim_threshold, mmap_threshold = -1, -3  # mallopt(3)
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
-        libc = ctypes.CDLL(None)
-        if libc.mallopt(mmap_threshold, 1 << 30) or libc.mallopt(mmap_threshold, 1 << 25):  # older ones have a limit
-            libc.mallopt(trim_threshold, (1 << 31) - 1)

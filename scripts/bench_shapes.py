@@ -20,7 +20,7 @@ from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerC
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus, encode_corpus
 from mtformer.data.filling import fill_batches
-from mtformer.hardware import keep_freed_memory
+from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.text.sources import ParallelText
 from mtformer.text.tokenizer import train_tokenizer

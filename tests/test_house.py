@@ -20,6 +20,7 @@ PACKAGES = (
     "tables",
     "files",
     "hardware",
+    "memory",
     "seeds",
     "config",
     "runs",

@@ -423,15 +423,26 @@ def test_greedy_search_ends_where_every_token_has_probability_0() -> None:
 
 @pytest.mark.parametrize("vocab_size", [7, 127, 128, 1_000, 1_024, 1_063])
 @pytest.mark.parametrize("k", [1, 2, 7])
-def test_the_likeliest_tokens_are_those_of_a_full_sort(vocab_size: int, k: int) -> None:
-    log_probs = torch.randn(40, vocab_size, generator=torch.Generator().manual_seed(vocab_size)).log_softmax(dim=-1)
-    log_probs[::3, : vocab_size // 2] = -math.inf
-    log_probs[1::3, -1] = 1.0  # among the tokens that fill no block
-    best, tokens = likeliest(log_probs, k)
-    expected = log_probs.sort(dim=1, descending=True)
-    assert torch.equal(best, expected.values[:, :k])
-    assert torch.equal(log_probs.gather(1, tokens), best)
-    assert all(len(set(row)) == k for row in tokens.tolist())
+def test_the_likeliest_continuations_are_those_of_a_full_sort(vocab_size: int, k: int) -> None:
+    generator = torch.Generator().manual_seed(vocab_size)
+    log_probs = torch.randn(40, k, vocab_size, generator=generator).log_softmax(dim=-1)
+    log_probs[::3, :, : vocab_size // 2] = -math.inf
+    log_probs[1::3, 0, -1] = 1.0  # among the tokens that fill no block
+    totals = torch.randn(40, k, generator=generator)
+    totals[::2, 1:] = -math.inf  # only the first beam is one
+    for count in (1, min(7, vocab_size // 2)):
+        found, beams, tokens = likeliest(log_probs, totals, count)
+        sums = (log_probs + totals[:, :, None]).flatten(1)
+        assert torch.equal(found, sums.sort(dim=1, descending=True).values[:, :count])
+        places = beams * vocab_size + tokens
+        assert torch.equal(sums.gather(1, places), found)
+        assert all(len(set(row)) == count for row in places.tolist())
+
+
+def test_what_fills_a_block_is_no_token() -> None:
+    _, beams, tokens = likeliest(torch.full((3, 2, 7), -math.inf), torch.zeros(3, 2), 4)
+    assert int(tokens.max()) < 7
+    assert int(beams.max()) < 2
 
 
 def test_batches_are_small_where_the_vocabulary_is_large() -> None:

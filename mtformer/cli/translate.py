@@ -104,6 +104,7 @@ def translate(
     from mtformer.jobs.job import Job, run
     from mtformer.jobs.shards import Shard
     from mtformer.jobs.source import Source
+    from mtformer.memory import keep_freed_memory
     from mtformer.runs import find_models
 
     _check_text(text, input)
@@ -118,6 +119,7 @@ def translate(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
+        keep_freed_memory()
         return Translator.load(
             [bundle, *others],
             device,

@@ -106,12 +106,10 @@ class Likeliest:
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose the best; of equal ones, any."""
-        n, k, vocab_size = log_probs.shape
-        best, tokens = likeliest(log_probs.flatten(0, 1), min(2 * k, vocab_size))  # of each beam
-        totals = (beams.log_probs.view(-1, 1) + best).view(n, k * best.size(1))  # (n, K·2K)
-        total, places = totals.topk(2 * k)
-        tokens, token_log_probs = (values.view_as(totals).gather(1, places) for values in (tokens, best))
-        candidates = Candidates(total, places // best.size(1), tokens, token_log_probs)
+        k, vocab_size = log_probs.shape[1:]
+        totals, parents, tokens = likeliest(log_probs, beams.log_probs, 2 * k)
+        token_log_probs = log_probs.flatten(1).gather(1, parents * vocab_size + tokens)
+        candidates = Candidates(totals, parents, tokens, token_log_probs)
         return candidates, (tokens == EOS_ID).byte().argsort(dim=1, stable=True)[:, :k]
 
 

@@ -40,11 +40,10 @@ def greedy_search(
     penalties = torch.zeros(n_sentences, device=decoder.device)  # (n,)
     while len(sentences):
         processed, own = next_log_probs(decoder, Prefixes(ids, sentences), processors)
-        log_probs = processed[:, 0]  # (n, V)
-        best, tokens = likeliest(log_probs, 1)  # (n, 1)
+        best, _, tokens = likeliest(processed, penalties.new_zeros(len(sentences), 1), 1)  # (n, 1)
         chosen = best if own is processed else own[:, 0].gather(1, tokens)  # (n, 1)
         if observer is not None:
-            observer(_step(Prefixes(ids, sentences), token_log_probs, log_probs))
+            observer(_step(Prefixes(ids, sentences), token_log_probs, processed[:, 0]))
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
         token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
         penalties = penalties + (chosen - best)[:, 0]

@@ -17,7 +17,8 @@ from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.files import require_distinct, write_atomically
-from mtformer.hardware import keep_freed_memory, pick_device, pick_precision
+from mtformer.hardware import pick_device, pick_precision
+from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.progress import watched
