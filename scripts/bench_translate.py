@@ -4,6 +4,8 @@ Each system has the weights of MODEL, converted to its format. A turn is a proce
 translates a first line, then --single lines one by one, then all --lines at once. The speed of a machine drifts, so the
 systems take turns, and the tables show medians.
 
+The system ctranslate2-int8-map has a vocabulary map, learned from the set train in the folder --data.
+
 The other toolkits are those that scripts/peers/install has installed in WORK. scripts/get_multi30k downloads the text.
 Marian cannot compute the same function (scripts/peers/convert.py says why): its model has the same shape, and its
 translations have the mean length of the references, but no meaning.
@@ -74,8 +76,13 @@ class System:
     is_same: bool = True
 
 
-def systems(work: Path) -> dict[str, System]:
-    """Return all systems by name; ``work`` has the virtual environments of the other toolkits."""
+def systems(work: Path, train: Sequence[Path] = ()) -> dict[str, System]:
+    """Return all systems by name.
+
+    Args:
+        work: has the virtual environments of the other toolkits.
+        train: the two sides of the training text, for the vocabulary map.
+    """
 
     def export(to: str, *options: str) -> Callable[[Path, Path], list[str]]:
         command = [sys.executable, "-m", "mtformer", "export"]
@@ -95,6 +102,7 @@ def systems(work: Path) -> dict[str, System]:
         ours("torch"),
         ours("ctranslate2"),
         ours("ctranslate2-int8", "--quantization", "int8"),
+        ours("ctranslate2-int8-map", "--quantization", "int8", "--vocabulary-map", *map(str, train)),
         peer("joeynmt", convert("joeynmt")),
         peer("opennmt", convert("opennmt")),
         peer("huggingface", export("huggingface"), needs="transformers"),
@@ -113,11 +121,7 @@ class Text:
     @classmethod
     def read(cls, data: Path, name: str, languages: Sequence[str], n_lines: int) -> "Text":
         """Read the first lines of the set ``name`` in the folder ``data``."""
-        sides = []
-        for language in languages:
-            paths = [data / f"{name}.{language}{suffix}" for suffix in (".gz", "")]
-            path = next((path for path in paths if path.exists()), paths[0])
-            sides.append(list(islice(read_lines(path), n_lines)))
+        sides = [list(islice(read_lines(path), n_lines)) for path in files_of(data, name, languages)]
         if len(sides[0]) != len(sides[1]) or not sides[0]:
             raise UserError(f"the set {name} in {data} has {len(sides[0])} sources and {len(sides[1])} references")
         return cls(*sides)
@@ -128,6 +132,12 @@ class Text:
             sum(map(len, ids)) for ids in (tokenizer.encode_src(self.sources), tokenizer.encode_tgt(self.references))
         )
         return n_tgt / n_src
+
+
+def files_of(data: Path, name: str, languages: Sequence[str]) -> list[Path]:
+    """Return the file of each language of the set ``name``, compressed or not; either if there is none."""
+    both = [[data / f"{name}.{language}{suffix}" for suffix in (".gz", "")] for language in languages]
+    return [next((path for path in paths if path.exists()), paths[0]) for paths in both]
 
 
 @dataclass(frozen=True)
@@ -306,7 +316,12 @@ def parse_arguments() -> argparse.Namespace:
     add("model", type=Path, metavar="MODEL", help="the folder of a run, or a bundle")
     add("work", type=Path, metavar="WORK", help="working folder, with the toolkits to compare")
     add("--data", type=Path, default=Path("data/multi30k"), metavar="FOLDER", help="the text's (data/multi30k)")
-    add("--set", default="test2016", metavar="NAME", help="which text: NAME.en.gz and NAME.de.gz (test2016)")
+    add(
+        "--set",
+        default="test2016",
+        metavar="NAME",
+        help="which text: NAME.en.gz and NAME.de.gz, for example (test2016)",
+    )
     add("--lines", type=int, default=1_000, metavar="N", help="lines to translate at once (1000)")
     add("--single", type=int, default=100, metavar="N", help="lines to translate one by one (100)")
     add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help=f"some of {', '.join(names)}")
@@ -341,7 +356,7 @@ def main() -> None:
         "threads": arguments.threads,
     }
     bench = Bench(folder, job, arguments.timeout)
-    available = systems(arguments.work)
+    available = systems(arguments.work, files_of(arguments.data.absolute(), "train", languages))
     for name in dict.fromkeys(arguments.systems):
         bench.add(available[name], path)
     bench.measure(arguments.beam_sizes, arguments.rounds)

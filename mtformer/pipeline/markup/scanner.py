@@ -90,11 +90,8 @@ _PATTERNS = {
     "emoji": rf"(?:{_EMOJI})+",
     "emphasis": r"\*{1,3}|_{1,3}|~~",
 }
-# Without one of these a line has no mark: most lines need not be searched for one pattern after the other.
-_HINT = re.compile(
-    r"[<`\[{%$@#&\\*_~\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]|:[/a-z]|www\.",
-    re.IGNORECASE,
-)
+# Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
+_HINT = re.compile(r"[<`\[{%$@#&\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
 _HINT_AT_START = re.compile(r"\s*[-+>|\d]")
 _LINE_START = re.compile(r"\s*(?:(?:#{1,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
@@ -109,7 +106,7 @@ def _mark() -> re.Pattern[str]:
 
 def scan(text: str) -> list[Mark]:
     """Return the marks of one line, in order and without overlaps."""
-    if not _HINT.search(text) and not _HINT_AT_START.match(text):
+    if not _may_have_marks(text):
         return []
     marks = list(_line_marks(text))
     closing: list[tuple[int, int]] = []  # the second halves of links that have begun
@@ -126,6 +123,10 @@ def scan(text: str) -> list[Mark]:
             position = match.end()
     marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
     return _without_overlaps(marks)
+
+
+def _may_have_marks(text: str) -> bool:
+    return bool(_HINT.search(text) or _HINT_AT_START.match(text)) or "www." in text.lower()
 
 
 def _line_marks(text: str) -> Iterator[Mark]:
