@@ -251,7 +251,9 @@ class ConstrainedSelection:
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
-        values, tokens = likeliest(log_probs.flatten(0, 1), min(self._n_candidates, log_probs.size(2)))  # (n·K, C)
+        rows_of_one = log_probs.flatten(0, 1)[:, None]  # (n·K, 1, V)
+        n_candidates = min(self._n_candidates, log_probs.size(2))
+        values, _, tokens = likeliest(rows_of_one, log_probs.new_zeros(len(rows_of_one), 1), n_candidates)  # (n·K, C)
         of_sentences = zip(
             self._of(beams.prefixes),
             beams.log_probs.tolist(),
