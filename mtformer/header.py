@@ -266,14 +266,18 @@ class Peeked(NamedTuple):
 def peek(path: Path) -> Peeked | None:
     """Read the header of a bundle without torch; None if :func:`mtformer.bundle.load_bundle` has to say what is wrong.
 
-    The header of a safetensors file is JSON, preceded by its length in eight bytes.
+    The header of a safetensors file is JSON, preceded by its length in eight bytes. The tensors follow, whose places
+    tell whether the file is complete.
     """
     try:
         with path.open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
             if size > MAX_HEADER_BYTES:
                 return None
-            metadata = json.loads(file.read(size))["__metadata__"]
+            entries = json.loads(file.read(size))
+        metadata = entries.pop("__metadata__")
+        if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in entries.values()):
+            return None
         digest = metadata["digest"]
         if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
             return None

@@ -1,6 +1,7 @@
 """CTranslate2 translates and scores as torch does, from exported models and from bundles, without importing torch."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -415,3 +416,41 @@ def test_a_damaged_bundle_is_an_error_of_the_bundle(trained: Project, tmp_path: 
         result = trained.mtformer("translate", SENTENCES[0], "--model", model, "--engine", engine)
         assert result.status == 2
         assert "this bundle is damaged" in result.stderr
+
+
+def test_a_bundle_that_was_damaged_after_it_was_converted_is_an_error(tmp_path: Path) -> None:
+    model = tmp_path / "model.safetensors"
+    save_bundle(model, load_bundle(FIXTURE))
+    converted(model, "float32")
+    intact, times = model.read_bytes(), (model.stat().st_atime_ns, model.stat().st_mtime_ns)
+    damaged = bytearray(intact)
+    damaged[-100] ^= 1
+    model.write_bytes(damaged)
+    os.utime(model, ns=times)
+    with pytest.raises(UserError, match="this bundle is damaged"):
+        converted(model, "float32")
+    model.write_bytes(intact[:-4])
+    with pytest.raises(UserError, match="not an intact safetensors file"):
+        converted(model, "float32")
+    model.write_bytes(intact)
+    assert converted(model, "float32").digest == load_bundle(model).digest
+
+
+def test_the_cache_keeps_the_models_that_were_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folders = [converted(FIXTURE, quantization).path for quantization in ("float32", "int8")]
+    for seconds, folder in enumerate(folders):
+        os.utime(folder, (seconds, seconds))
+    assert converted(FIXTURE, "float32").path == folders[0]  # used again
+    size = sum(file.stat().st_size for file in folders[0].iterdir())
+    monkeypatch.setattr("mtformer.export.cache._MAX_BYTES", int(1.9 * size))
+    newest = converted(FIXTURE, "float16").path
+    assert [path.is_dir() for path in (*folders, newest)] == [True, False, True]
+
+
+def test_a_relative_cache_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert converted(FIXTURE, "float32").path.is_relative_to(tmp_path / "home/.cache/mtformer")
+    assert not (tmp_path / "cache").exists()
