@@ -1,6 +1,7 @@
 """Which engine runs a model: torch, or CTranslate2 for an exported model and for a bundle that it can take."""
 
 import importlib.util
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,13 @@ from mtformer.export.cache import converted
 from mtformer.export.folder import ExportedModel, read_folder
 from mtformer.header import Header, peek
 from mtformer.runs import is_exported
-from mtformer.search import Engine
+from mtformer.search import Engine, EngineError
 from mtformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from mtformer.bundle import Bundle
+
+log = logging.getLogger(__name__)
 
 ENGINES = ("auto", "torch", "ctranslate2")
 
@@ -83,13 +86,19 @@ def load_model(
                 f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from"
             )
         _require_ctranslate2(f"{path} is a model for CTranslate2, which")
-        return _on_ctranslate2(read_folder(path), device, **changes)
+        model = read_folder(path)
+        _require_possible(model, **changes)
+        return _on_ctranslate2(model, device, **changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
         return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
     if engine == "auto" and needs_torch is None and _suits_ctranslate2(path, device, **changes):
         try:
-            return _on_ctranslate2(converted(path, _quantization(changes)), "cpu", **changes)
+            model = converted(path, _quantization(changes))
+            _require_positions(model, **changes)
+            return _on_ctranslate2(model, "cpu", **changes)
+        except EngineError as error:
+            log.info("torch translates with this model: %s", error)
         except MtformerError as error:
             if isinstance(error, UserError):
                 raise
@@ -129,10 +138,38 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
         aligns_reading=model.header.alignment_group[0].reading,
         precision=options.precision,
     )
+    stored, computed = model.quantization.partition("_")[0], engine.compute_type.partition("_")[0]
+    if options.precision == "fp32" and stored != computed:
+        log.info("the weights are stored as %s, and computed as %s on this device", stored, computed)
     max_length = model.header.architecture.max_length
     return LoadedModel(
         engine, model.tokenizer, model.header, model.digest, options, max_length, "ctranslate2", engine.compute_type
     )
+
+
+def _require_possible(model: ExportedModel, **changes: float | str | None) -> None:
+    """Refuse options that an exported model cannot do, but the bundle that it was made from can."""
+    from mtformer.search.ctranslate2_engine import unsupported
+
+    refused = unsupported(_options(model.header, **changes))
+    if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
+        refused.append("precision = fp32")
+    if refused:
+        raise UserError(
+            f"{model.path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
+            f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
+        )
+
+
+def _require_positions(model: ExportedModel, **changes: float | str | None) -> None:
+    """Refuse a model whose tables end before the longest translations that the options allow.
+
+    Raises:
+        EngineError: they do.
+    """
+    longest = _options(model.header, **changes).limit(model.header.architecture.max_length) + 1
+    if model.n_positions is not None and longest > model.n_positions:
+        raise EngineError(f"a translation may take {longest:,} tokens, and CTranslate2's tables {model.n_positions:,}")
 
 
 def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:

@@ -15,10 +15,10 @@ import argparse
 import importlib.util
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -344,9 +344,9 @@ def main() -> None:
         text = Text.read(arguments.data, arguments.set, languages, arguments.lines)
     except UserError as error:
         sys.exit(f"bench_translate.py: {error}")
-    folder = (arguments.work / "translate").absolute()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="translate-", dir=arguments.work)).absolute()
+    report(f"models, results and logs are in {folder}")
     job = {
         "sources": text.sources,
         "n_single": arguments.single,

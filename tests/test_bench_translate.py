@@ -82,7 +82,11 @@ def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
     broken.parent.mkdir(parents=True)
     broken.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
     broken.chmod(0o755)
+    notes = tmp_path / "work/translate/notes"  # a folder of somebody else
+    notes.parent.mkdir()
+    notes.touch()
     done = bench(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown")
+    assert notes.exists()
     assert done.returncode == 1  # because a system failed
     assert "joeynmt is not installed: scripts/peers/install" in done.stderr
     [log] = re.findall(r"^round 1, beam 1, opennmt: failed with status 3; see (.+)$", done.stderr, re.MULTILINE)

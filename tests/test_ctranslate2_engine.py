@@ -20,6 +20,7 @@ from mtformer.config import SearchOptions
 from mtformer.errors import MtformerError, UserError
 from mtformer.export.cache import converted
 from mtformer.export.ctranslate2 import write_ctranslate2
+from mtformer.files import write_folder_atomically
 from mtformer.header import AlignmentHead
 from mtformer.search import Engine, Request, ranked
 from mtformer.search.ctranslate2_engine import CTranslate2Engine
@@ -187,7 +188,7 @@ def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, 
 
 
 def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Project) -> None:
-    with pytest.raises(UserError, match="--engine ctranslate2 has no beam_groups = 2"):
+    with pytest.raises(UserError, match="with weights as float32, and has no beam_groups = 2; the bundle"):
         Translator.load(folder, beam_groups=2)
     model = trained.folder / "runs/config"
     with pytest.raises(UserError, match="has no sample = True, seed = 7"):
@@ -227,6 +228,48 @@ main()
         command = [sys.executable, "-c", code.replace("PATH", repr(str(path)))]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.stdout == "das rote Haus sieht mein alter Freund.\nset()\n", done.stderr
+
+
+def test_auto_falls_back_to_torch_when_ctranslate2_cannot_run_a_model(
+    trained: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = trained.folder / "runs/config"
+    assert isinstance(Translator.load(model, "cpu", engine="auto").engine, CTranslate2Engine)
+    assert isinstance(Translator.load(model, "cpu", engine="auto", max_length_factor=100.0).engine, TorchEngine)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("no such instructions")
+
+    monkeypatch.setattr("ctranslate2.Translator", refuse)
+    assert isinstance(Translator.load(model, "cpu", engine="auto").engine, TorchEngine)
+    with pytest.raises(UserError, match=r"CTranslate2 cannot load .*: no such instructions"):
+        Translator.load(model, "cpu", engine="ctranslate2")
+
+
+def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for quantization in ("int8", "bfloat16"):
+        write_folder_atomically(
+            tmp_path / quantization,
+            lambda folder, stored=quantization: write_ctranslate2(
+                folder, load_bundle(FIXTURE), name="model.safetensors", quantization=stored
+            ),
+        )
+    with pytest.raises(UserError, match="with weights as int8, and has no precision = fp32; the bundle"):
+        Translator.load(tmp_path / "int8", precision="fp32")
+    Translator.load(tmp_path / "int8")
+    Translator.load(tmp_path / "bfloat16", "cpu", precision="fp32")
+    assert capfd.readouterr().err == ""  # of CTranslate2, which warns that it converts weights
+
+
+def test_the_coverage_penalty_ranks_as_with_torch(trained: Project) -> None:
+    model = trained.folder / "runs/config"
+    found = [
+        Translator.load(model, "cpu", engine=engine, raw=True, coverage_penalty=2.0).translate(SENTENCES)
+        for engine in ("torch", "ctranslate2")
+    ]
+    assert [best.text for best, *_ in found[0]] == [best.text for best, *_ in found[1]]
 
 
 def test_a_program_that_keeps_its_translator_exits_normally(folder: Path) -> None:
@@ -332,7 +375,7 @@ def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, 
         found = [best.text for best, *_ in translator.translate(SENTENCES)]
         assert sum(one == other for one, other in zip(found, expected, strict=True)) > 30
     assert list((cache / "mtformer/ctranslate2").glob("*-int8-1/model.bin"))
-    with pytest.raises(UserError, match="has no precision = bf16; use --engine torch"):
+    with pytest.raises(UserError, match="has no precision = bf16; the bundle that it was made from has"):
         Translator.load(folder, precision="bf16")
     with pytest.raises(UserError, match="was loaded with precision = int8"):
         translator.with_options(precision="fp32")

@@ -14,11 +14,12 @@ from transformers import AutoModelForSeq2SeqLM
 
 from mtformer import Translator
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import TokenizerConfig
+from mtformer.config import SearchOptions, TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
 from mtformer.export.vocabulary_map import _ibm_model_1, _Pairs, make_vocabulary_map
+from mtformer.search import Request
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import PAD_ID, Tokenizer, train_tokenizer
@@ -209,14 +210,19 @@ def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
     map_ = {line.split("\t")[0] for line in (folder / "vmap.txt").read_text(encoding="utf-8").splitlines()}
     texts = [src for src, _ in sentence_pairs(20, seed=9)]
     texts.append("the ÿ dog")  # bytes that the text does not have
-    assert not map_.issuperset(
-        (loaded := load_bundle(model)).tokenizer.src_tokens(loaded.tokenizer.encode_src(texts)[-1])
-    )
+    tokenizer = load_bundle(model).tokenizer
+    assert not map_.issuperset(tokenizer.src_tokens(tokenizer.encode_src(texts)[-1]))
     for beam_size in (1, 4):
         ours, theirs = (
             Translator.load(path, raw=True, beam_size=beam_size).translate(texts) for path in (model, folder)
         )
         assert [best.text for best, *_ in theirs] == [best.text for best, *_ in ours]
+        expected = [best.log_prob for best, *_ in ours]  # over the whole vocabulary
+        assert [best.log_prob for best, *_ in theirs] == pytest.approx(expected, abs=1e-3)
+    engine, source = Translator.load(folder).engine, tokenizer.encode_src(texts[:1])[0]
+    prefix = tokenizer.encode_tgt(["ÿ Ω"])[0][:-1]  # not in the map
+    [[best]] = engine.translate([Request(source, 30, prefix)], SearchOptions(beam_size=1))
+    assert best.ids[: len(prefix)] == prefix
     result = trained.mtformer(*command[:-1], "test.de")
     assert (result.status, "exists: name a new folder" in result.stderr) == (2, True)
     result = trained.mtformer(*(tmp_path / "new" if one == folder else one for one in command[:-1]), "test.de")

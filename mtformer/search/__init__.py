@@ -7,7 +7,7 @@ The names exported here do not import torch, so that other engines start without
 """
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import Engine, EngineError, Request
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 
-__all__ = ["Engine", "Hypothesis", "Request", "SearchOptions", "length_penalty", "ranked"]
+__all__ = ["Engine", "EngineError", "Hypothesis", "Request", "SearchOptions", "length_penalty", "ranked"]

@@ -5,6 +5,7 @@ probabilities, and more finished hypotheses than asked for, of which our ranking
 are then computed again by teacher forcing, over the whole vocabulary.
 """
 
+import logging
 import math
 import os
 import weakref
@@ -19,13 +20,15 @@ import ctranslate2
 from mtformer.config import SearchOptions
 from mtformer.data.filling import fill_batches
 from mtformer.errors import MtformerError, UserError
-from mtformer.search.engine import Request
+from mtformer.search.engine import EngineError, Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.text.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+ctranslate2.set_log_level(logging.ERROR)  # its warnings do not look like ours
 
 _PATIENCE = 1.5  # a sentence ends when this many times the beam size of hypotheses are finished (docs/delivery.md)
 _BATCH_TOKENS = 2_048  # larger batches leave the processor's cache
@@ -44,6 +47,7 @@ _SUPPORTED = frozenset(
         "repetition_penalty",
         "no_repeat_ngram_size",
         "mbr",
+        "coverage_penalty",
         "batch_tokens",
     )
 )
@@ -88,7 +92,7 @@ class CTranslate2Engine:
             precision: ``int8`` quantizes weights that are stored otherwise; ``fp32`` computes as they are stored.
 
         Raises:
-            UserError: CTranslate2 cannot load it.
+            EngineError: CTranslate2 cannot load it.
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
         self._precision = precision
@@ -102,7 +106,7 @@ class CTranslate2Engine:
                 intra_threads=1,
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"CTranslate2 cannot load {folder}: {error}") from error
+            raise EngineError(f"CTranslate2 cannot load {folder}: {error}") from error
         self._models = [model]
         weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
         self._mapped = _mapped_tokens(folder / "vmap.txt")
@@ -208,7 +212,10 @@ class CTranslate2Engine:
         return found
 
     def _batches(self, requests: Sequence[Request], options: SearchOptions) -> list[list[int]]:
-        """Divide the places of ``requests`` into batches: sentences that the vocabulary map covers, and others."""
+        """Divide the places of ``requests`` into batches: sentences that the vocabulary map covers, and others.
+
+        Which sentences share a batch with a map matters for their translations: it must not depend on the machine.
+        """
         lengths = [len(request.src) for request in requests]
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
@@ -217,13 +224,18 @@ class CTranslate2Engine:
             return fill_batches(order, lengths, budget)
         is_mapped = [self._is_mapped(request) for request in requests]
         batches = fill_batches([i for i in order if not is_mapped[i]], lengths, budget)
+        budget = min(_BATCH_TOKENS, options.batch_tokens)
         for batch in fill_batches([i for i in order if is_mapped[i]], lengths, budget):
             batches += [batch[i : i + _MAPPED_SENTENCES] for i in range(0, len(batch), _MAPPED_SENTENCES)]
         return batches
 
     def _is_mapped(self, request: Request) -> bool:
-        """Tell whether the vocabulary map knows every token of a source."""
-        return self._mapped is not None and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
+        """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix."""
+        return (
+            self._mapped is not None
+            and not request.prefix
+            and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
+        )
 
     def _search(self, requests: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
         """Translate one batch, whose sentences are all mapped or all not."""
@@ -252,7 +264,7 @@ class CTranslate2Engine:
 
         results = self._decode(requests, max(limits), options, suppress=suppress, callback=take)
         has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
-        is_exact = not suppress and not has_rules
+        is_exact = not suppress and not has_rules and not self._is_mapped(requests[0])
         return [
             [_Candidate(result.hypotheses[0][:limit], sum(found), found if is_exact else None)]
             for result, limit, found in zip(results, limits, log_probs, strict=True)

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mtformer.config import SearchOptions
+from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint
 from mtformer.search.hypothesis import Hypothesis
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class EngineError(UserError):
+    """An engine cannot run a model that another engine may be able to run."""
 
 
 @dataclass(frozen=True)
