@@ -20,10 +20,10 @@ from mtformer.config import SearchOptions
 from mtformer.errors import MtformerError, UserError
 from mtformer.export.cache import converted
 from mtformer.export.ctranslate2 import write_ctranslate2
-from mtformer.files import write_folder_atomically
 from mtformer.header import AlignmentHead
-from mtformer.search import Engine, Request, ranked
+from mtformer.search import Engine, Request, length_penalty, ranked
 from mtformer.search.ctranslate2_engine import CTranslate2Engine
+from mtformer.search.ranking import search
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -250,11 +250,9 @@ def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for quantization in ("int8", "bfloat16"):
-        write_folder_atomically(
-            tmp_path / quantization,
-            lambda folder, stored=quantization: write_ctranslate2(
-                folder, load_bundle(FIXTURE), name="model.safetensors", quantization=stored
-            ),
+        (tmp_path / quantization).mkdir()
+        write_ctranslate2(
+            tmp_path / quantization, load_bundle(FIXTURE), name="model.safetensors", quantization=quantization
         )
     with pytest.raises(UserError, match="with weights as int8, and has no precision = fp32; the bundle"):
         Translator.load(tmp_path / "int8", precision="fp32")
@@ -263,13 +261,16 @@ def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
     assert capfd.readouterr().err == ""  # of CTranslate2, which warns that it converts weights
 
 
-def test_the_coverage_penalty_ranks_as_with_torch(trained: Project) -> None:
-    model = trained.folder / "runs/config"
-    found = [
-        Translator.load(model, "cpu", engine=engine, raw=True, coverage_penalty=2.0).translate(SENTENCES)
-        for engine in ("torch", "ctranslate2")
-    ]
-    assert [best.text for best, *_ in found[0]] == [best.text for best, *_ in found[1]]
+def test_the_coverage_penalty_ranks_by_the_alignments(bundle: Bundle, folder: Path) -> None:
+    translator = Translator.load(folder, beam_size=4, n_best=4, coverage_penalty=2.0)
+    requests = requests_of(bundle)[:5]
+    found = search(translator.engine, requests, translator.options, str)
+    for request, hypotheses in zip(requests, found, strict=True):
+        assert len(hypotheses) == 4
+        weights = translator.engine.align([request.src] * 4, [one.ids for one in hypotheses])
+        for one, rows in zip(hypotheses, weights, strict=True):
+            cost = -2 * np.log(rows[:, :-1].sum(axis=0).clip(1e-9, 1)).sum()
+            assert one.penalty == pytest.approx(cost * length_penalty(len(one.ids) + 1, 0.6), rel=1e-4)
 
 
 def test_a_program_that_keeps_its_translator_exits_normally(folder: Path) -> None:
