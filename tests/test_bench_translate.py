@@ -106,6 +106,18 @@ def test_a_system_that_mtformer_cannot_export_to_is_named(tmp_path: Path, capsys
     assert (bench.models, bench.n_failed) == ({}, 0)
 
 
+def test_the_vocabulary_map_is_learned_from_the_training_text_beside_the_test_set(tmp_path: Path) -> None:
+    for language in ("en", "de"):
+        (tmp_path / f"train.{language}").write_text("".join(f"{text}\n" for pair in PAIRS for text in pair))
+    done = bench(tmp_path, "--systems", "ctranslate2-int8-map", "--markdown")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\| ctranslate2-int8-map \|", done.stdout, re.MULTILINE)
+    assert (tmp_path / "work/translate/ctranslate2-int8-map/vmap.txt").is_file()
+    (tmp_path / "train.de").unlink()
+    done = bench(tmp_path, "--systems", "ctranslate2-int8-map")
+    assert (done.returncode, "its conversion failed with status 2" in done.stderr) == (1, True), done.stderr
+
+
 def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.en").write_text("one\ntwo\n")
     (tmp_path / "small.de").write_text("eins\n")
