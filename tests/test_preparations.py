@@ -10,7 +10,7 @@ from mtformer.config import TokenizerConfig
 from mtformer.pipeline import Preparation, Translation, make_plan
 from mtformer.pipeline.casing import Casing
 from mtformer.pipeline.characters import KnownCharacters
-from mtformer.pipeline.copying import CopyUnknown, KeepEdges
+from mtformer.pipeline.copying import CopyUnknown
 from mtformer.pipeline.sentences import SplitSentences, split_sentences
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.text.sources import SentencePair
@@ -129,28 +129,6 @@ def test_letters_without_a_known_form_stay_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "leaf"),
-    [
-        ("A dog. 😀", "A dog."),
-        ("😀😀 A dog", "A dog"),
-        ("A dog 👨\u200d👩\u200d👧 👍🏽.", "A dog."),
-        ("✨ A 😀 dog ☕!", "A 😀 dog!"),
-        ("A dog...", "A dog..."),
-        ("😀", "😀"),
-        ("(😀 A dog)", "(😀 A dog)"),
-    ],
-)
-def test_symbols_at_the_ends_are_put_back_in_place(text: str, leaf: str) -> None:
-    keep = KeepEdges(ASCII)
-    assert leaves(text, keep) == [leaf]
-    assert restored(text, keep).text == text
-
-
-def test_symbols_that_the_model_knows_are_left_to_it() -> None:
-    assert leaves("A dog. 😀", KeepEdges(ASCII | {"😀"})) == ["A dog. 😀"]
-
-
-@pytest.mark.parametrize(
     ("given", "leaf"),
     [
         ("TWO DOGS PLAY IN THE SNOW.", "Two dogs play in the snow."),
@@ -219,6 +197,7 @@ def test_the_standard_preparations_leave_an_ordinary_text_to_the_model(tokenizer
         src = line.split(" | ")[0]
         assert leaves(src, *preparations) == [src]
     assert leaves("TWO DOGS PLAY. 😀 12. Война!", *preparations) == ["Two dogs play."]
+    assert restored("TWO DOGS PLAY. Война!", *preparations).notes == ("check: unknown characters: Война",)
 
 
 def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project) -> None:

@@ -2,7 +2,7 @@
 
 from mtformer.pipeline.casing import Casing
 from mtformer.pipeline.characters import KnownCharacters
-from mtformer.pipeline.copying import CopyUnknown, KeepEdges
+from mtformer.pipeline.copying import CopyUnknown
 from mtformer.pipeline.preparation import Preparation
 from mtformer.pipeline.sentences import SplitSentences
 from mtformer.text.tokenizer import Tokenizer
@@ -12,15 +12,13 @@ def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) ->
     """Return the preparations for a model, in order.
 
     What has no letter that the model knows is copied. In other texts unknown characters are replaced, and then each
-    sentence is translated alone, without emoji at its ends and in the casing that the model knows.
+    sentence is translated alone, in the casing that the model knows.
     """
     characters = KnownCharacters(tokenizer.src_characters())
-    copy = CopyUnknown(characters.can_write)
     return (
-        copy,  # first, so that copies are exact
+        CopyUnknown(characters.can_write),  # first, so that copies are exact
         characters,
         SplitSentences(src_lang, tgt_lang),
-        copy,
-        KeepEdges(tokenizer.src_characters()),
+        CopyUnknown(characters.can_write, is_noted=True),
         Casing(tokenizer, src_lang),
     )
