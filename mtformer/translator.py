@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import accumulate, count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.engines import LoadedModel, load_model, on_torch
 from mtformer.errors import UserError
@@ -100,6 +100,7 @@ class Translator:
         engine: str | None = None,
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
+        terms_mode: str = "hard",
         alignments: bool = False,
         **options: float | str | None,
     ) -> "Translator":
@@ -115,6 +116,8 @@ class Translator:
                 for torch. An exported model always takes CTranslate2.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
+            terms_mode: ``hard``: the search puts the translations of terms into the text; ``soft``: the model, which
+                was trained with ``data.terms``, gets them beside the terms and mostly takes them; ``both``.
             alignments: whether translations come with their alignments.
             options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
@@ -125,15 +128,17 @@ class Translator:
             MtformerError: the cache cannot be written.
         """
         paths = [find_model(Path(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-        needs_torch = None if terms is None else "terms"
+        needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
         model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
         translator = cls.of(model, raw=raw)
         translator.alignments = alignments
         if terms is None:
             return translator
         glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
-        languages = {"src_lang": model.header.src_lang, "tgt_lang": model.header.tgt_lang}
-        return translator.with_terms(Terms(glossary, model.tokenizer, **languages))
+        src_lang, tgt_lang = model.header.src_lang, model.header.tgt_lang
+        return translator.with_terms(
+            Terms(glossary, model.tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, mode=terms_mode)
+        )
 
     @classmethod
     def from_bundle(
@@ -183,9 +188,9 @@ class Translator:
         Raises:
             UserError: the options of the search cannot be combined with terms.
         """
-        if self.options.sample:
+        if self.options.sample and terms.is_hard:
             raise UserError("terms do not go with sample: a beam search places them")
-        if self.options.beam_groups > 1:
+        if self.options.beam_groups > 1 and terms.is_hard:
             raise UserError("terms do not go with beam_groups: one group of beams places them")
         translator = copy(self)
         translator.terms = terms
@@ -380,40 +385,45 @@ class Translator:
         self, texts: Sequence[str], options: SearchOptions, on_done: OnDone = lambda places: None
     ) -> list[list[Translation]]:
         """Translate texts that are prepared."""
-        parts_of = [self._split(ids) if len(ids) > 1 else [] for ids in self.tokenizer.encode_src(texts)]
-        terms_of = [self._find_terms(text, parts) for text, parts in zip(texts, parts_of, strict=True)]
-        requests = [
-            self._request(part, terms, options)
-            for parts, of_parts in zip(parts_of, terms_of, strict=True)
-            for part, terms in zip(parts, of_parts, strict=True)
-        ]
+        ids_of = self.tokenizer.encode_src(texts)
+        parts_of = [self._parts(text, ids) for text, ids in zip(texts, ids_of, strict=True)]
+        requests = [self._request(part, options) for parts in parts_of for part in parts]
         on_batch = _of_parts(list(map(len, parts_of)), on_done)
         found = search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch)
-        if self.terms is not None:
+        if self.terms is not None and self.terms.mode == "hard":  # annotations show the places
             from mtformer.pipeline.placement import Placement  # with NumPy
 
             placement = Placement(self.engine, self.tokenizer, self.terms, options)
-            found = placement.improved(requests, [terms for of_parts in terms_of for terms in of_parts], found)
+            found = placement.improved(requests, [part.terms for parts in parts_of for part in parts], found)
         rest = iter(found)
-        return [
-            self._join(list(islice(rest, len(parts))), terms) for parts, terms in zip(parts_of, terms_of, strict=True)
-        ]
+        return [self._join(list(islice(rest, len(parts))), [part.terms for part in parts]) for parts in parts_of]
 
-    def _find_terms(self, text: str, parts: Sequence[Sequence[int]]) -> list[list[Term]]:
-        """Return the terms of the glossary in each part of a text."""
+    def _parts(self, text: str, ids: list[int]) -> list["_Part"]:
+        """Cut a text, encoded as ``ids``, into parts with their terms."""
+        if len(ids) == 1:
+            return []
         if self.terms is None:
-            return [[] for _ in parts]
+            return [_Part(part, []) for part in self._split(ids, self.max_length)]
+        n_added = self.terms.n_added(text)
+        parts = self._split(ids, self.max_length if len(ids) + n_added <= self.max_length else self.max_length // 2)
         texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
-        return [self.terms.find(part) for part in texts]
+        return [self._with_terms(of_part, part) for of_part, part in zip(texts, parts, strict=True)]
 
-    def _request(self, src: Sequence[int], terms: Sequence[Term], options: SearchOptions) -> Request:
-        constraint = self.terms.constraint(terms) if self.terms is not None else None
-        return Request(src, options.limit(len(src)), constraint=constraint)
+    def _with_terms(self, text: str, ids: list[int]) -> "_Part":
+        """Find the terms in a part, and annotate them if they are soft."""
+        assert self.terms is not None
+        matches = self.terms.find(text)
+        annotated = self.terms.annotated(text, matches, self.max_length)
+        return _Part(annotated or ids, [match.term for match in matches])
 
-    def _split(self, ids: list[int]) -> list[list[int]]:
+    def _request(self, part: "_Part", options: SearchOptions) -> Request:
+        constraint = self.terms.constraint(part.terms) if self.terms is not None else None
+        return Request(part.ids, options.limit(len(part.ids)), constraint=constraint)
+
+    def _split(self, ids: list[int], max_length: int) -> list[list[int]]:
         """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
         rest = iter(ids)
-        sizes = cut(self.tokenizer.src_tokens(ids[:-1]), self.max_length - 1)
+        sizes = cut(self.tokenizer.src_tokens(ids[:-1]), max_length - 1)
         return [[*islice(rest, size), EOS_ID] for size in sizes]
 
     def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
@@ -453,6 +463,13 @@ def _distinct(translations: Sequence[Translation]) -> list[Translation]:
     for translation in translations:
         first.setdefault(translation.text, translation)
     return list(first.values())
+
+
+class _Part(NamedTuple):
+    """A part of a text that the model takes at once: its ids, EOS included, and the terms in it."""
+
+    ids: list[int]
+    terms: list[Term]
 
 
 def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:

@@ -6,6 +6,9 @@ The terms are words of the test set that the training text links to words of its
 - wrong: of these, only those that the model translates otherwise;
 - other: for each word always the same other translation that the training text has, so that BLEU has to fall.
 
+With --terms, the glossaries are files instead. --terms-mode measures soft terms, with a model that was trained with
+annotated terms.
+
 Prints for each glossary how many sentences have terms, how many terms are in the translations with and without it,
 BLEU, and the ratio of the processor times of translating with and without it, measured in turns. Words are linked by
 how often they occur in the same pair of training sentences (Dice's coefficient).
@@ -26,9 +29,9 @@ from mtformer.config import parse_source
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import joined, read_eval_sets
-from mtformer.pipeline.terms import Terms
+from mtformer.pipeline.terms import MODES, Terms
 from mtformer.runs import find_model
-from mtformer.text.glossary import Glossary, Term
+from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.sources import ParallelText
 from mtformer.text.tokenizer import Tokenizer, normalize
@@ -44,16 +47,21 @@ class TermsOfSentences(Terms):
     """Terms that are given for each sentence."""
 
     def __init__(
-        self, of_sentences: Mapping[str, list[Term]], tokenizer: Tokenizer, languages: tuple[str, str]
+        self,
+        of_sentences: Mapping[str, list[Term]],
+        tokenizer: Tokenizer,
+        languages: tuple[str, str],
+        mode: str,
     ) -> None:
         """Take the terms of each source text."""
         targets = {term.tgt: term.tgt for terms in of_sentences.values() for term in terms}
-        super().__init__(Glossary(targets.items()), tokenizer, src_lang=languages[0], tgt_lang=languages[1])
+        super().__init__(Glossary(targets.items()), tokenizer, src_lang=languages[0], tgt_lang=languages[1], mode=mode)
         self._of_sentences = of_sentences
 
-    def find(self, text: str) -> list[Term]:
+    def find(self, text: str) -> list[Match]:
         """Return the terms of a sentence."""
-        return self._of_sentences.get(normalize(text), [])
+        text = normalize(text)
+        return Glossary(self._of_sentences.get(text, [])).find(text, self._src_words)
 
 
 class Dictionary:
@@ -112,7 +120,10 @@ def main() -> None:
     """Translate the test set without and with each glossary and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
-    parser.add_argument("--train", metavar="SOURCE", required=True, help="text whose words are linked")
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds.add_argument("--train", metavar="SOURCE", help="text whose words are linked")
+    kinds.add_argument("--terms", metavar="FILE", type=Path, nargs="+", help="glossaries to measure instead")
+    parser.add_argument("--terms-mode", choices=MODES, default="hard", help="as for mtformer translate")
     parser.add_argument("--data", metavar="SOURCE", help="the test set, as for mtformer eval; the run's without it")
     parser.add_argument("-n", type=int, default=1_000, help="sentences to translate")
     parser.add_argument("--pairs", type=int, default=30_000, help="pairs of the training text to read")
@@ -134,14 +145,17 @@ def report(arguments: argparse.Namespace) -> None:
     sources, references = texts.sources[: arguments.n], texts.references[0][: arguments.n]
     plain = Translator.from_bundle(bundle, raw=True, beam_size=arguments.beam_size)
     before = [best.text for best, *_ in plain.translate(sources)]
-    dictionary = Dictionary(
-        ParallelText([parse_source(arguments.train, *languages)], *languages), arguments.pairs, languages
-    )
     tokenize = bleu_tokenize(bundle.header.bleu_tokenize, languages[1])
     score = bleu(before, references, tokenize)
     print(f"{'glossary':<12}sentences  terms  without     with   BLEU without   with   time")
-    for name, terms in glossaries(dictionary, sources, references, before, languages[1]).items():
-        translator = plain.with_terms(TermsOfSentences(terms, bundle.tokenizer, languages))
+    if arguments.terms:
+        kinds = {path.stem: terms_of(Glossary.read(path), sources, languages[0]) for path in arguments.terms}
+    else:
+        train = ParallelText([parse_source(arguments.train, *languages)], *languages)
+        dictionary = Dictionary(train, arguments.pairs, languages)
+        kinds = glossaries(dictionary, sources, references, before, languages[1])
+    for name, terms in kinds.items():
+        translator = plain.with_terms(TermsOfSentences(terms, bundle.tokenizer, languages, arguments.terms_mode))
         after = [best.text for best, *_ in translator.translate(sources)]
         counts = [share(terms, sources, found, languages[1]) for found in (before, after)]
         ratio = time_ratio(translator, plain, sources, arguments.turns)
@@ -152,6 +166,12 @@ def report(arguments: argparse.Namespace) -> None:
             f"{score.value:>15.2f}{changed.value:>7.2f}{ratio:>7.2f}"
         )
     print(score.signature)
+
+
+def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[str, list[Term]]:
+    """Return the terms of a glossary in each source; sources without terms are left out."""
+    found = {src: glossary.find(src, word_rule(language)) for src in map(normalize, sources)}
+    return {src: [match.term for match in matches] for src, matches in found.items() if matches}
 
 
 def glossaries(

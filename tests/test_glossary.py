@@ -48,12 +48,12 @@ def sources(terms: list[Term]) -> list[str]:
 def test_terms_are_found_as_whole_words_and_the_longest_first(text: str, found: list[str]) -> None:
     terms = ["dog", "hot dog", "big hot", "hot dog stand", "apple", "Apple", "US", "C++"]
     glossary = Glossary((term, term.upper()) for term in terms)
-    assert sources(glossary.find(text, EN)) == found
+    assert sources([match.term for match in glossary.find(text, EN)]) == found
 
 
 def test_terms_of_languages_without_spaces_are_found_anywhere() -> None:
     glossary = Glossary([("狗", "dog"), ("热狗", "hot dog"), ("AI", "AI")])
-    assert sources(glossary.find("我的狗吃热狗,用AI,不用MAIN", ZH)) == ["狗", "热狗", "AI"]
+    assert sources([match.term for match in glossary.find("我的狗吃热狗,用AI,不用MAIN", ZH)]) == ["狗", "热狗", "AI"]
 
 
 def test_a_file_has_comments_blank_lines_and_any_unicode_form(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_each_term_needs_a_translation_of_its_own(
     bundle_terms: Terms, text: str, translation: str, missing: list[str]
 ) -> None:
     found = bundle_terms.find(text)
-    assert sources(bundle_terms.missing(found, translation)) == missing
+    assert sources(bundle_terms.missing([match.term for match in found], translation)) == missing
 
 
 GLOSSARY = "the red house\tdie kleine Bude\nsmall dog\tKöter\ncar\tfünf Äpfel Ω\nfriend\tAuto\n"
@@ -329,7 +329,7 @@ def test_a_term_added_at_the_end_is_moved_to_its_place(
     found = [Hypothesis(ids, [*[-0.1] * len(ids), log_prob]), Hypothesis(ids[:-1], [-0.1] * len(ids))]
     engine = WordForWord(tokenizer, "der Hund sieht ein Haus")
     placement = Placement(engine, tokenizer, terms, SearchOptions(n_best=2))
-    [improved] = placement.improved([Request(src_ids, 20)], [terms.find(src)], [found])
+    [improved] = placement.improved([Request(src_ids, 20)], [[match.term for match in terms.find(src)]], [found])
     assert len(improved) == 2
     if expected is None:
         assert improved == found
@@ -344,4 +344,6 @@ def test_a_term_that_has_no_place_stays_where_the_search_put_it(trained: Project
     [src], [ids] = tokenizer.encode_src(["the dog sees"]), tokenizer.encode_tgt(["der Hund. Köter Bude"])
     found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
     placement = Placement(WordForWord(tokenizer, ""), tokenizer, terms, SearchOptions())
-    assert placement.improved([Request(src, 20)], [terms.find("the dog sees")], found) == found
+    assert (
+        placement.improved([Request(src, 20)], [[match.term for match in terms.find("the dog sees")]], found) == found
+    )

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOT_COMPARED = ("text", "model", "input", "output", "resume", "nproc")  # with what an unfinished output was begun with
+
+
+class TermsMode(StrEnum):
+    """How to make the translations of terms appear."""
+
+    hard = "hard"
+    soft = "soft"
+    both = "both"
 
 
 @takes_search_options
@@ -85,6 +94,13 @@ def translate(
             rich_help_panel=CONTROL,
         ),
     ] = None,
+    terms_mode: Annotated[
+        TermsMode,
+        typer.Option(
+            help="Put terms into translations; annotate them in the source, for models trained with data.terms; both.",
+            rich_help_panel=CONTROL,
+        ),
+    ] = TermsMode.hard,
     *,
     search: SearchSettings,
     # Jobs
@@ -110,6 +126,8 @@ def translate(
     _check_text(text, input)
     if document and alignments and format is Format.text:
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
+    if terms is None and terms_mode is not TermsMode.hard:
+        raise UserError(f"--terms-mode {terms_mode.value} needs --terms FILE, a glossary")
     share = Shard.parse(shard) if shard is not None else None
     source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
     bundle, *others = find_models(model)
@@ -125,6 +143,7 @@ def translate(
             device,
             engine=engine,
             terms=glossary,
+            terms_mode=terms_mode.value,
             raw=raw,
             alignments=alignments,
             n_best=n_best,

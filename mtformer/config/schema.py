@@ -210,6 +210,11 @@ class DataConfig(Section):
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
     """The maximum ratio between the lengths of the two sides of a training pair; others are dropped."""
+    terms: InputPath | None = None
+    """A glossary, whose terms are annotated with their translations in some training pairs that have both: the model
+    learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
+    terms_share: float = Field(default=0.3, gt=0, le=1)
+    """The share of the pairs in which to annotate terms of `terms`; each epoch draws others."""
 
     @model_validator(mode="after")
     def _languages_differ(self) -> "DataConfig":
@@ -558,7 +563,8 @@ class Provenance(BaseModel):
     Attributes:
         versions: of the software, at present.
         hardware: the device and the number of processes, at present.
-        fingerprints: of the training and the validation text, and of the model that training started from.
+        fingerprints: of the training and the validation text, of the glossary of annotated terms, and of the model that
+            training started from.
         changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
     """
 
@@ -589,6 +595,15 @@ class Config(Section):
             raise ValueError(
                 f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would skip other "
                 "layers and wait for the others there; set one of them to its default"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _terms_need_shared_tokens(self) -> "Config":
+        if self.data.terms is not None and self.tokenizer.joint is False:
+            raise ValueError(
+                "data.terms with tokenizer.joint = false: a model copies the translations of terms, which needs the "
+                "same tokens on both sides; set tokenizer.joint to true"
             )
         return self
 

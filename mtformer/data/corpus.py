@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from mtformer.data.terms import TermSampler
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Sampling, Tokenizer
 
@@ -63,8 +64,20 @@ def encode_corpus(
     max_length: int,
     max_ratio: float,
     sampling: Sampling | None = None,
+    terms: TermSampler | None = None,
+    epoch: int = 0,
 ) -> Corpus:
-    """Encode ``pairs``; drop those that cannot be learned from and count them by reason."""
+    """Encode ``pairs``; drop those that cannot be learned from and count them by reason.
+
+    Args:
+        pairs: the text.
+        tokenizer: turns it into ids.
+        max_length: the most tokens of a side, EOS included.
+        max_ratio: the most that one side may be longer than the other.
+        sampling: how to sample tokens; None takes the likeliest ones.
+        terms: annotates terms where the source stays short enough; None does not.
+        epoch: which terms to annotate.
+    """
     corpus = Corpus()
     stream = iter(pairs)
     number = 0
@@ -72,8 +85,11 @@ def encode_corpus(
         drawn = sampling and Sampling(sampling.alpha, sampling.seed + number)
         src_rows = tokenizer.encode_src([pair.src for pair in chunk], drawn)
         tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk], drawn)
-        for src, tgt in zip(src_rows, tgt_rows, strict=True):
+        annotated = terms.annotated(chunk, number, epoch, drawn) if terms else {}
+        for index, (src, tgt) in enumerate(zip(src_rows, tgt_rows, strict=True)):
             reason = reason_to_drop(len(src), len(tgt), max_length=max_length, max_ratio=max_ratio)
+            if not reason and index in annotated and max(map(len, annotated[index])) <= max_length:
+                src, tgt = annotated[index]
             if reason:
                 corpus.dropped[reason] += 1
             else:

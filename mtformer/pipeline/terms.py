@@ -4,33 +4,63 @@ from collections.abc import Sequence
 
 from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
-from mtformer.text.glossary import Glossary, Term
+from mtformer.text.annotation import Annotator
+from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.spans import Span
-from mtformer.text.tokenizer import UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
+
+MODES = ("hard", "soft", "both")
 
 
 class Terms:
-    """A glossary as a model can use it."""
+    """A glossary as a model can use it.
 
-    def __init__(self, glossary: Glossary, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> None:
+    Attributes:
+        mode: ``hard``, ``soft`` or ``both``.
+    """
+
+    def __init__(
+        self, glossary: Glossary, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str, mode: str = "hard"
+    ) -> None:
         """Spell the translations of all terms.
 
+        Args:
+            glossary: the terms.
+            tokenizer: the model's.
+            src_lang: the source language.
+            tgt_lang: the target language.
+            mode: ``hard``: the search puts the translations of terms into the text; ``soft``: they are annotated in the
+                source, where the model has learned to copy them; ``both``.
+
         Raises:
-            UserError: the tokenizer has no tokens for one of them.
+            UserError: there is no such mode, the model was not trained with annotated terms, or the tokenizer has no
+                tokens for a translation.
         """
+        if mode not in MODES:
+            raise UserError(f"terms_mode {mode}: it is {', '.join(MODES[:-1])} or {MODES[-1]}")
+        self.mode = mode
+        self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
         self._glossary = glossary
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
-        self._vocabulary = Vocabulary(tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size)), self._tgt_words)
+        tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
+        if tokenizer.markers is not None:  # they spell nothing
+            tokens = ["" if token in MARKERS else token for token in tokens]
+        self._vocabulary = Vocabulary(tokens, self._tgt_words)
         with_spaces = is_written_with_spaces(tgt_lang)
         self._phrases = {
             term.tgt: Phrase(term.tgt, _spell(term, tokenizer), self._tgt_words, with_spaces=with_spaces)
             for term in glossary.terms
         }
 
-    def find(self, text: str) -> list[Term]:
-        """Return the terms in a source text; see :meth:`Glossary.find`."""
+    @property
+    def is_hard(self) -> bool:
+        """Whether the search puts the translations of terms into the text."""
+        return self.mode != "soft"
+
+    def find(self, text: str) -> list[Match]:
+        """Return the terms in the normalized form of a source text; see :meth:`Glossary.find`."""
         return self._glossary.find(normalize(text), self._src_words)
 
     def spans(self, text: str, terms: Sequence[Term]) -> list[Span]:
@@ -43,8 +73,30 @@ class Terms:
             spans.append((start, end))
         return spans
 
+    def n_added(self, text: str) -> int:
+        """Return how many tokens the annotations of soft terms add to a source text."""
+        annotator = self._annotator
+        return 0 if annotator is None else sum(annotator.n_added(match.term) for match in self.find(text))
+
+    def annotated(self, text: str, matches: Sequence[Match], max_length: int) -> list[int] | None:
+        """Return the ids of a source text with its soft terms annotated, EOS included; None where none can be.
+
+        If there are more than ``max_length``, the longest translations are left out.
+        """
+        if self._annotator is None:
+            return None
+        rest = list(matches)
+        while rest:
+            ids = self._annotator.encode(normalize(text), rest)
+            if len(ids) <= max_length:
+                return ids
+            rest.remove(max(rest, key=lambda match: len(match.term.tgt)))
+        return None
+
     def constraint(self, terms: Sequence[Term]) -> Constraint | None:
-        """Return what requires the translation of each term, or None if there are none."""
+        """Return what requires the translation of each term; None if there are none, or terms are soft."""
+        if not self.is_hard:
+            return None
         required = [(self._phrases[tgt], n) for tgt, n in self._required(terms).items()]
         return Constraint(required, self._vocabulary) if required else None
 

@@ -19,6 +19,18 @@ class Term(NamedTuple):
     tgt: str
 
 
+class Match(NamedTuple):
+    """A term in a text, and where it begins there."""
+
+    start: int
+    term: Term
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.term.src)
+
+
 class Glossary:
     """Terms, found in texts as whole words.
 
@@ -76,27 +88,28 @@ class Glossary:
         """The number of terms."""
         return len(self.terms)
 
-    def find(self, text: str, is_word: WordRule) -> list[Term]:
-        """Return the terms that stand in the normalized ``text`` as whole words, in order; longer ones come first.
+    def find(self, text: str, is_word: WordRule) -> list[Match]:
+        """Return where terms stand in the normalized ``text`` as whole words, in order; longer ones come first.
 
         No two of them overlap. A term that stands there twice is returned twice.
         """
         folded = _fold(text)
         found = [
-            (start, term)
+            Match(start, term)
             for start in range(len(text))
+            if not (start and is_word(text[start - 1]) and is_word(text[start]))  # it would begin within a word
             for length in self._lengths
             if (term := self._at(text, folded, start, start + length)) is not None
             and stands_alone(text, start, start + length, is_word)
         ]
         taken = [False] * len(text)
-        chosen: list[tuple[int, Term]] = []
-        for start, term in sorted(found, key=lambda match: (-len(match[1].src), match[0])):
-            span = slice(start, start + len(term.src))
+        chosen: list[Match] = []
+        for match in sorted(found, key=lambda match: (-len(match.term.src), match.start)):
+            span = slice(match.start, match.end)
             if not any(taken[span]):
-                taken[span] = [True] * len(term.src)
-                chosen.append((start, term))
-        return [term for _, term in sorted(chosen, key=lambda match: match[0])]
+                taken[span] = [True] * len(match.term.src)
+                chosen.append(match)
+        return sorted(chosen)
 
     def _at(self, text: str, folded: str, start: int, end: int) -> Term | None:
         if end > len(text):

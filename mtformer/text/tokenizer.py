@@ -17,6 +17,7 @@ from mtformer.text.sources import SentencePair
 from mtformer.text.spans import Span, token_spans
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
 
 _MAX_TRAINING_SENTENCES = 2_000_000
 # SentencePiece silently skips lines above a limit in bytes, and counts the characters of a word in 16 bits.
@@ -102,9 +103,15 @@ class Tokenizer:
         """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
         return _encode(self._tgt, texts, sampling)
 
-    def encode_tgt_inside(self, text: str) -> list[int]:
+    def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        return self._tgt_inside.encode(normalize(text))
+        return _encode(self._tgt_inside, [text], sampling)[0][:-1]
+
+    @cached_property
+    def markers(self) -> tuple[int, ...] | None:
+        """The ids of :data:`MARKERS` in a joint vocabulary; None if it has none."""
+        ids = tuple(self._src.piece_to_id(list(MARKERS)))
+        return ids if self.joint and all(map(self._src.is_control, ids)) else None
 
     @cached_property
     def _tgt_inside(self) -> SentencePieceProcessor:
@@ -195,7 +202,7 @@ def extend_tokenizer(
         UserError: the text does not support as many tokens.
     """
     languages = src_lang, tgt_lang
-    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, adjust=True))
+    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, (), adjust=True))
     models = [_extended(old._src, found._src, config)]
     if not old.joint:
         models.append(_extended(old._tgt, found._tgt, config))
@@ -239,6 +246,7 @@ def train_tokenizer(
     *,
     seed: int = 1,
     adjust: bool = False,
+    markers: bool = False,
 ) -> Tokenizer:
     """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` tokens.
 
@@ -252,12 +260,14 @@ def train_tokenizer(
         tgt_lang: the target language.
         seed: the seed of the sample.
         adjust: use the nearest size that the text supports, instead of raising.
+        markers: whether :data:`MARKERS` are among the tokens.
 
     Raises:
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
     joint = share_tokens(src_lang, tgt_lang) if config.joint is None else config.joint
-    return Tokenizer(*_train(_sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed), config, adjust=adjust))
+    texts = _sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed)
+    return Tokenizer(*_train(texts, config, MARKERS if markers else (), adjust=adjust))
 
 
 def _sides(pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str, *, joint: bool, seed: int) -> list["_Texts"]:
@@ -307,13 +317,13 @@ class _Texts:
             yield self._words.sub(rf"{_BOUNDARY}\g<0>{_BOUNDARY}", part) if self._words.pattern else part
 
 
-def _train(texts: list[_Texts], config: TokenizerConfig, *, adjust: bool) -> list[bytes]:
+def _train(texts: list[_Texts], config: TokenizerConfig, symbols: Sequence[str], *, adjust: bool) -> list[bytes]:
     models: list[bytes] = []
     most: list[int] = []
     least: list[int] = []
     for side in texts:
         try:
-            models.append(_train_model(side, config, config.vocab_size))
+            models.append(_train_model(side, config, symbols, config.vocab_size))
         except Exception as error:
             if side.error is not None:
                 raise side.error from None
@@ -324,9 +334,9 @@ def _train(texts: list[_Texts], config: TokenizerConfig, *, adjust: bool) -> lis
             if nearest is None:
                 raise
             if limit[0] and (adjust or len(texts) > 1):
-                models.append(_train_model(side, config, nearest))
+                models.append(_train_model(side, config, symbols, nearest))
             elif adjust:  # all sides again, so that this size, given, would train the same
-                return _train(texts, config.model_copy(update={"vocab_size": nearest}), adjust=True)
+                return _train(texts, config.model_copy(update={"vocab_size": nearest}), symbols, adjust=True)
             elif limit[0]:
                 most.append(limit[0])
             else:
@@ -342,7 +352,7 @@ def _train(texts: list[_Texts], config: TokenizerConfig, *, adjust: bool) -> lis
     return models
 
 
-def _train_model(texts: _Texts, config: TokenizerConfig, vocab_size: int | None) -> bytes:
+def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
     model = io.BytesIO()
     SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
@@ -359,6 +369,7 @@ def _train_model(texts: _Texts, config: TokenizerConfig, vocab_size: int | None)
         unk_id=UNK_ID,
         bos_id=BOS_ID,
         eos_id=EOS_ID,
+        control_symbols=list(symbols),  # SentencePiece never parses them from text
         num_threads=_N_THREADS,
         minloglevel=2,
     )

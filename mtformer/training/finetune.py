@@ -44,6 +44,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"tokenizer.vocab_size = {wanted} is less than the {vocab_size} of the bundle")
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
+    if config.data.terms is not None and bundle.tokenizer.markers is None:
+        problems.append("it has no tokens that mark terms, which data.terms needs")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 # Without influence on the model: how a run reports and what it keeps, and names of what is compared by its contents.
 _FREE = (
-    *("data.train", "data.valid", "data.test", "model.preset", "training.init_from", "training.device"),
+    *("data.train", "data.valid", "data.test", "data.terms", "model.preset", "training.init_from", "training.device"),
     *("training.log_every", "training.log_to", "training.report", "training.checkpoint_every", "training.keep_last"),
     *("training.keep_best", "eval.n_samples"),
     *("search.beam_size", "search.length_penalty"),  # validation searches greedily
@@ -30,6 +30,7 @@ _FIXED = (
 _CONTENTS = {
     "fingerprints.train": "the text of data.train",
     "fingerprints.valid": "the text of data.valid",
+    "fingerprints.terms": "the glossary of data.terms",
     "fingerprints.init_from": "the model of training.init_from",
 }
 

@@ -24,6 +24,7 @@ from mtformer.model.weights import build_model
 from mtformer.progress import watched
 from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
+from mtformer.text.glossary import Glossary
 from mtformer.text.languages import share_tokens
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer, train_tokenizer
@@ -171,6 +172,7 @@ def _begin(
             config.data.tgt_lang,
             seed=config.training.seed,
             adjust=config.tokenizer.vocab_size is None,
+            markers=config.data.terms is not None,
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
 
@@ -185,6 +187,10 @@ def _facts_of_text(
         if not text.n_pairs:
             raise UserError(f"the {name} sources contain no sentence pairs")
     fingerprints = {"train": train_text.digest, "valid": valid_text.digest}
+    if config.data.terms:
+        fingerprints["terms"] = fingerprint(
+            SentencePair(*term) for term in Glossary.read(config.data.terms).terms
+        ).digest
     if config.training.init_from:
         with config.training.init_from.open("rb") as file:
             fingerprints["init_from"] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -192,9 +198,14 @@ def _facts_of_text(
     return Facts(
         n_pairs=train_text.n_pairs,
         base=inherit(config, base) if base else None,
-        joint=base.tokenizer.joint if base else share_tokens(config.data.src_lang, config.data.tgt_lang),
+        joint=base.tokenizer.joint if base else _share_tokens(config),
         provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
     )
+
+
+def _share_tokens(config: Config) -> bool:
+    """Whether there is one tokenizer for both languages, if the config leaves it open; annotated terms need one."""
+    return config.data.terms is not None or share_tokens(config.data.src_lang, config.data.tgt_lang)
 
 
 def _vocab_size(tokenizer: Tokenizer) -> int:
