@@ -1,4 +1,4 @@
-"""Translate 500 nasty lines, tests/nasty.jsonl, and print what became of them, by category.
+"""Translate the nasty lines of tests/nasty.jsonl, and print what became of them, by category.
 
 Columns: the lines; those whose translation failed (crashed), is empty though the source has letters or digits, is more
 than three times as long as the source, or repeats itself as the source does not (loops); how many of the numbers and of
