@@ -21,7 +21,7 @@ from mtformer.search import Engine, Hypothesis, Request, SearchOptions
 from mtformer.search.ranking import search
 from mtformer.text.cutting import cut
 from mtformer.text.glossary import Glossary, Term
-from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.lines import without_surrogates
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
@@ -47,6 +47,7 @@ class Translator:
         tokenizer: the one that the model was trained with.
         options: how to search.
         max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+        src_lang: the source language.
         tgt_lang: the target language.
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
@@ -63,6 +64,7 @@ class Translator:
         *,
         tgt_lang: str,
         max_length: int,
+        src_lang: str = UNDETERMINED,
         preparations: Sequence[Preparation] = (),
         markup: bool = False,
         guard: Guard | None = None,
@@ -75,6 +77,7 @@ class Translator:
             options: how to search.
             tgt_lang: decides whether the parts of a split text are joined by a space.
             max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+            src_lang: decides which lines begin with the number of a list's item.
             preparations: what happens to texts before the model sees them, in order.
             markup: whether to take tags, placeholders and the like out before, and put them back afterwards.
             guard: finds problems of translations; None does not check them.
@@ -83,6 +86,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.options = options
         self.max_length = max_length
+        self.src_lang = src_lang
         self.tgt_lang = tgt_lang
         self.preparations = tuple(preparations)
         self.terms: Terms | None = None
@@ -163,6 +167,7 @@ class Translator:
             model.options,
             tgt_lang=tgt_lang,
             max_length=model.max_length,
+            src_lang=src_lang,
             preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
             markup=not raw,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
@@ -354,7 +359,7 @@ class Translator:
         """
         if not self.markup:
             return self._translate_texts(texts, on_done)
-        lines = MarkedLines(texts)
+        lines = MarkedLines(texts, self.src_lang)
         unmarked = [text for texts in lines.texts_of for text in texts]
         found = self._translate_texts(unmarked, _of_parts(list(map(len, lines.texts_of)), on_done))
         return lines.put_back(found, self.align)

@@ -88,7 +88,7 @@ class Measured:
         found = []
         for place, (texts, spans) in enumerate(zip(self.texts, self.spans, strict=True)):
             mean = torch.stack([of_head(self.weights[place], head) for head in heads]).mean(dim=0)
-            found.append(set(Alignment(*texts, *spans, mean[:, :-1].numpy()).word_links()))
+            found.append(set(Alignment(*texts, *spans, [mean[:, :-1].numpy()]).word_links()))
         return error_rate(found, self.known)
 
 

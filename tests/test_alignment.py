@@ -101,7 +101,7 @@ def aligned(weights: list[list[float]]) -> Alignment:
     """Align SRC (I ate chip s , yes .) and TGT (Ich habe Chips gegessen , ja .) by (7, 7) weights."""
     src_spans = [(0, 1), (2, 5), (6, 10), (10, 11), (11, 12), (13, 16), (16, 17)]
     tgt_spans = [(0, 3), (4, 8), (9, 14), (15, 23), (24, 25), (26, 28), (28, 29)]
-    return Alignment(SRC, TGT, src_spans, tgt_spans, np.array(weights, dtype=np.float32))
+    return Alignment(SRC, TGT, src_spans, tgt_spans, [np.array(weights, dtype=np.float32)])
 
 
 def test_links_and_words_of_known_weights() -> None:
@@ -129,11 +129,24 @@ def test_links_and_words_of_known_weights() -> None:
     assert alignment.links()[3].weight == pytest.approx(0.5)
 
 
+def test_blocks_are_aligned_as_the_whole_matrix_would_be() -> None:
+    src, tgt = "one-two three.", "eins-zwei drei."
+    spans = [(0, 3), (3, 4), (4, 7), (8, 13), (13, 14)], [(0, 4), (4, 9), (10, 14), (14, 15)]
+    blocks = [np.array([[0.7, 0.3]]), np.array([[0.8, 0.1, 0.0], [0.2, 0.5, 0.3], [0.0, 0.1, 0.9]])]  # cut in one-two
+    cut = Alignment(src, tgt, *spans, [block.astype(np.float32) for block in blocks])
+    whole = Alignment(src, tgt, *spans, [cut.weights])
+    assert cut.weights.tolist()[0] == pytest.approx([0.7, 0.3, 0, 0, 0])
+    assert cut.links() == whole.links()
+    assert cut.word_links() == whole.word_links() == [(0, 0), (1, 1)]
+    assert cut.word_weights() == whole.word_weights()
+    assert cut.word_weights()[0].weight == pytest.approx((0.7 + 0.8) / 2)
+
+
 def test_a_word_that_attends_to_nothing_has_no_link() -> None:
     assert aligned([[0.0] * 7] * 7).word_links() == []
-    empty = Alignment("", "", [], [], np.empty((0, 0), dtype=np.float32))
+    empty = Alignment("", "", [], [], [])
     assert (empty.pharaoh(), empty.links()) == ("", [])
-    assert Alignment("", "ja", [], [(0, 2)], np.empty((1, 0), dtype=np.float32)).pharaoh() == ""
+    assert Alignment("", "ja", [], [(0, 2)], [np.empty((1, 0), dtype=np.float32)]).pharaoh() == ""
 
 
 def test_the_weights_are_those_of_the_models_attention(translator: Translator, trained: Project) -> None:
@@ -170,6 +183,7 @@ def test_a_pair_longer_than_the_model_is_aligned_in_parts(translator: Translator
     [alignment] = small.align([" ".join([src] * 5)], [" ".join([tgt] * 5)])
     links = [(s + 7 * part, t + 7 * part) for part in range(5) for s, t in alone.word_links()]
     assert alignment.word_links() == links
+    assert [block.shape for block in alignment.blocks] == [alone.weights.shape] * 5
     assert alignment.weights.shape == tuple(5 * size for size in alone.weights.shape)
 
 

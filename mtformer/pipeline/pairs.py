@@ -6,8 +6,6 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
-import numpy as np
-
 from mtformer.pipeline.alignment import Alignment
 from mtformer.pipeline.preparation import Preparation, make_plan
 from mtformer.pipeline.standard import standard_preparations
@@ -17,7 +15,7 @@ from mtformer.text.spans import Span
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pair:
     """A text and its translation in tokens, in parts.
 
@@ -29,10 +27,10 @@ class Pair:
         is_cut: whether a part was too long for the model.
     """
 
-    sources: Sequence[Sequence[int]]
-    targets: Sequence[Sequence[int]]
-    src_spans: Sequence[Span]
-    tgt_spans: Sequence[Span]
+    sources: list[Sequence[int]]
+    targets: list[Sequence[int]]
+    src_spans: list[Span]
+    tgt_spans: list[Span]
     is_cut: bool
 
 
@@ -67,13 +65,11 @@ class Pairing:
         places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
         for src_part, tgt_part, src_places, tgt_places in places:
             of_part = self._cut(src_part, tgt_part)
-            pair = Pair(
-                [*pair.sources, *of_part.sources],
-                [*pair.targets, *of_part.targets],
-                [*pair.src_spans, *(_in_text(span, src_places) for span in of_part.src_spans)],
-                [*pair.tgt_spans, *(_in_text(span, tgt_places) for span in of_part.tgt_spans)],
-                pair.is_cut or of_part.is_cut,
-            )
+            pair.sources += of_part.sources
+            pair.targets += of_part.targets
+            pair.src_spans += [_in_text(span, src_places) for span in of_part.src_spans]
+            pair.tgt_spans += [_in_text(span, tgt_places) for span in of_part.tgt_spans]
+            pair.is_cut |= of_part.is_cut
         return pair
 
     def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
@@ -161,12 +157,7 @@ def align(engine: Engine, texts: Sequence[tuple[str, str]], pairs: Sequence[Pair
     """
     sources = [part for pair in pairs for part in pair.sources]
     found = iter(engine.align(sources, [part for pair in pairs for part in pair.targets]))
-    alignments = []
-    for (src, tgt), pair in zip(texts, pairs, strict=True):
-        weights = np.zeros((len(pair.tgt_spans), len(pair.src_spans)), dtype=np.float32)
-        row = column = 0
-        for part in (next(found)[:, :-1] for _ in pair.sources):
-            weights[row : row + part.shape[0], column : column + part.shape[1]] = part
-            row, column = row + part.shape[0], column + part.shape[1]
-        alignments.append(Alignment(src, tgt, pair.src_spans, pair.tgt_spans, weights))
-    return alignments
+    return [
+        Alignment(src, tgt, pair.src_spans, pair.tgt_spans, [next(found)[:, :-1] for _ in pair.sources])
+        for (src, tgt), pair in zip(texts, pairs, strict=True)
+    ]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from mtformer.pipeline.preparation import Prepared
 from mtformer.pipeline.translation import joined
-from mtformer.text.languages import base_language, is_written_with_spaces
+from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
 
 # Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
 _ABBREVIATIONS = {
@@ -17,7 +17,6 @@ _ABBREVIATIONS = {
     "fr": "m mm mme mlle dr st ste p.ex cf env no fig vol",
     "es": "sr sra srta dr dra d ud uds p.ej núm pág",
 }
-_ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")  # "am 3. Mai"
 _CLOSING = "\"'”’»“)\\]」』）】"
 _OPENING = "(\"'“‘„«["
 _END = re.compile(
@@ -51,7 +50,7 @@ def _ends(text: str, language: str) -> Iterator[int]:
         if found["mark"] == "." and (
             word.lower() in abbreviations
             or (_INITIALS.fullmatch(word) and word != "I")
-            or (word.isdigit() and language in _ORDINALS and len(word) < 3)
+            or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
         ):
             continue
         yield found.end()

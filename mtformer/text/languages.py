@@ -6,6 +6,7 @@ from typing import NamedTuple
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
+_ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 
 
 _SCRIPTS = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7af", "th": "\u0e00-\u0e7f", "zh": "\u4e00-\u9fff"}
@@ -55,6 +56,11 @@ def letters_of(code: str) -> str | None:
 def base_language(code: str) -> str:
     """Return the language without script and region: ``zh`` for ``zh-Hant`` and ``zh_TW``."""
     return re.split("[-_]", code)[0]
+
+
+def has_full_stops_in_ordinals(code: str) -> bool:
+    """Return whether a language writes ordinal numbers with a full stop, as in "am 3. Mai"."""
+    return base_language(code) in _ORDINALS
 
 
 def is_written_with_spaces(code: str) -> bool:

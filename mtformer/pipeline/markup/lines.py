@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.pipeline.markup.marked import Links, take_out
 from mtformer.pipeline.translation import Translation
+from mtformer.text.languages import UNDETERMINED
 
 if TYPE_CHECKING:
     from mtformer.pipeline.alignment import Alignment
@@ -20,8 +21,9 @@ class MarkedLines:
         texts_of: what is translated of each line: several texts or none of a line with marks, else the line itself.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._marked = [take_out(line) for line in lines]
+    def __init__(self, lines: Sequence[str], src_lang: str = UNDETERMINED) -> None:
+        """Take the marks out of lines in the language ``src_lang``."""
+        self._marked = [take_out(line, src_lang) for line in lines]
         self.texts_of = [
             [line] if marked is None else marked.texts for line, marked in zip(lines, self._marked, strict=True)
         ]
@@ -60,4 +62,4 @@ def _links(pairs: Sequence[tuple[str, str]], align: Align) -> dict[tuple[str, st
     """Align texts with their translations, as they would be written in small letters if they are in capitals."""
     as_read = [tuple(side.lower() if src.isupper() else side for side in (src, tgt)) for src, tgt in pairs]
     found = align([src for src, _ in as_read], [tgt for _, tgt in as_read])
-    return {pair: alignment.word_links() for pair, alignment in zip(pairs, found, strict=True)}
+    return {pair: alignment.word_weights() for pair, alignment in zip(pairs, found, strict=True)}

@@ -7,9 +7,11 @@ from mtformer.pipeline.markup.projection import Projection, atoms_of
 from mtformer.pipeline.markup.scanner import Mark, Role, scan
 from mtformer.pipeline.markup.segment import Segment, make_segment
 from mtformer.pipeline.translation import Translation, joined
+from mtformer.text.languages import UNDETERMINED
 from mtformer.text.spans import word_spans
+from mtformer.text.tokenizer import on_one_line
 
-Links = Sequence[tuple[int, int]]  # pairs of a source word and a target word
+Links = Sequence[tuple[int, int, float]]  # source words, target words, and how much these attend to those
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,15 @@ def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
     return Projection(src, tgt, links, translation.text).render(segment.nodes, escaped=segment.escaped)
 
 
-def take_out(text: str) -> MarkedText | None:
+def take_out(text: str, src_lang: str = UNDETERMINED) -> MarkedText | None:
     """Take the marks out of a line; None if it has none.
 
     Tags, Markdown, placeholders, URLs, e-mail addresses and emoji are marks. Paragraphs, list items, cells and the like
-    are translated separately; all other marks stand inside of a sentence, which is translated as a whole.
+    are translated separately; all other marks stand inside of a sentence, which is translated as a whole. A space takes
+    the place of tabs and line breaks.
     """
-    marks = scan(text)
+    text = on_one_line(text)
+    marks = scan(text, src_lang)
     if not marks and "&" not in text:
         return None
     stretches = list(_stretches(text, marks))

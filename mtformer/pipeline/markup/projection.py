@@ -2,10 +2,10 @@
 
 import html
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate
 
 from mtformer.pipeline.markup.segment import Node
 
@@ -82,23 +82,30 @@ class Projection:
     """The translation of a segment, into which marks are put."""
 
     def __init__(
-        self, src: Sequence[Atom], tgt: Sequence[Atom], links: Iterable[tuple[int, int]], tgt_text: str
+        self, src: Sequence[Atom], tgt: Sequence[Atom], links: Iterable[tuple[int, int, float]], tgt_text: str
     ) -> None:
         """Take the atoms of both sides.
 
         Args:
             src: the source's.
             tgt: the translation's.
-            links: pairs of a source word and the target word that translates it.
+            links: source words, target words, and how much these attend to those.
             tgt_text: the translation.
         """
         self._src, self._tgt = src, tgt
         self._spaced = [tgt_text[atom.start - 1 : atom.start].isspace() for atom in tgt]
+        self._starts, self._ends = [atom.start for atom in src], [atom.end for atom in src]
         src_words, tgt_words = _words(src), _words(tgt)
-        self._targets: dict[int, list[int]] = defaultdict(list)  # of each atom of the source
-        for s, t in links:
+        self._src_words, self._tgt_words = sorted(src_words.values()), sorted(tgt_words.values())
+        self._weights: list[dict[int, float]] = [{} for _ in src]  # of the target's atoms, for each of the source's
+        self._sums = [0.0] * len(tgt)
+        for s, t, weight in links:
             if s in src_words and t in tgt_words:
-                self._targets[src_words[s]].append(tgt_words[t])
+                self._weights[src_words[s]][tgt_words[t]] = weight
+                self._sums[tgt_words[t]] += weight
+        self._targets = _linked(self._weights)
+        linked = {t for targets in self._targets for t in targets}
+        self._n_linked = [0, *accumulate(place in linked for place in range(len(tgt)))]  # before each atom of tgt
 
     def render(self, nodes: Sequence[Node], *, escaped: bool) -> str:
         """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
@@ -149,32 +156,54 @@ class Projection:
         for pair in pairs:
             pair.start = max(pair.start, position)
             pair.end = position = max(pair.end, pair.start)
+        starts = [pair.start for pair in pairs]
         for single in singles:
-            for pair in pairs:
-                if pair.start < single.start < pair.end:
-                    single.start = single.end = pair.start if single.number < pair.number else pair.end
+            before = bisect_left(starts, single.start) - 1
+            if before >= 0 and single.start < pairs[before].end:
+                pair = pairs[before]
+                single.start = single.end = pair.start if single.number < pair.number else pair.end
         return sorted([*pairs, *singles], key=lambda place: (place.start, place.end, place.number))
 
     def _range(self, node: Node, first: int, last: int) -> tuple[int, int]:
         """Return the atoms of the target, from the first to before the second, that a node surrounds."""
-        inside = {i for i, atom in enumerate(self._src) if atom.start < node.end and atom.end > node.start}
+        inside = range(bisect_right(self._ends, node.start), bisect_left(self._starts, node.end))
         if not any(self._src[i].is_word for i in inside):
             place = min(max(self._boundary(node.start), first), last)
             return place, place
-        linked = {t for i in inside for t in self._targets[i]}
-        others = {t for i in self._targets if i not in inside for t in self._targets[i]} - linked
-        if others.isdisjoint(range(first, last)):
+        linked = {t for i in inside for t in self._targets[i] if first <= t < last}
+        if len(linked) == self._n_linked[last] - self._n_linked[first]:  # no other words are translated here
             start, end = first, last
+        elif linked:
+            start, end = self._attending(inside, first, last)
         else:
-            start, end = _best_range([(t in linked) - (t in others) for t in range(first, last)])
-            start, end = start + first, end + first
-        start, end = self._with_punctuation_of(self._src[min(inside)], self._src[max(inside)], start, end, first, last)
-        if start == end:  # nothing translates these words: the nearest word is better than none
-            place = self._boundary(node.start)
-            words = [i for i in range(first, last) if self._tgt[i].is_word]
-            start = min(words, key=lambda i: abs(i - place), default=first)
-            end = start + bool(words)
-        return start, end
+            start = end = first
+        start, end = self._with_punctuation_of(self._src[inside[0]], self._src[inside[-1]], start, end, first, last)
+        return (start, end) if start < end else self._nearest_word(node.start, first, last)
+
+    def _attending(self, inside: range, first: int, last: int) -> tuple[int, int]:
+        """Return the atoms from ``first`` to before ``last`` that attend to ``inside`` more than to all else.
+
+        If there are none, return the one that attends to ``inside`` most: half of a compound, for example.
+        """
+        weights: dict[int, float] = {}
+        for i in inside:
+            for t, weight in self._weights[i].items():
+                if first <= t < last:
+                    weights[t] = weights.get(t, 0.0) + weight
+        left, right = min(weights), max(weights) + 1
+        start, end = _best_range([2 * weights.get(t, 0.0) - self._sums[t] for t in range(left, right)])
+        if start < end:
+            return start + left, end + left
+        best = max(weights, key=lambda t: weights[t])
+        return best, best + 1
+
+    def _nearest_word(self, position: int, first: int, last: int) -> tuple[int, int]:
+        """Return the range of the word that is nearest to where ``position`` of the source is in the target."""
+        place = min(max(self._boundary(position), first), last)
+        number = bisect_left(self._tgt_words, place)
+        nearest = [i for i in self._tgt_words[max(number - 1, 0) : number + 1] if first <= i < last]
+        start = min(nearest, key=lambda i: abs(i + 0.5 - place), default=first)
+        return start, start + bool(nearest)
 
     def _with_punctuation_of(
         self, src_first: Atom, src_last: Atom, start: int, end: int, first: int, last: int
@@ -194,26 +223,26 @@ class Projection:
 
     def _boundary(self, position: int) -> int:
         """Return before which atom of the target a mark goes that stands at ``position`` of the source."""
-        before = [i for i, atom in enumerate(self._src) if atom.end <= position]
-        after = [i for i, atom in enumerate(self._src) if atom.start >= position]
-        left = next((i for i in reversed(before) if self._src[i].is_word), None)
-        right = next((i for i in after if self._src[i].is_word), None)
-        if left is None:
-            return self._skip_punctuation(0, len(before))
-        if right is None:
+        n_before = bisect_right(self._ends, position)
+        n_after = len(self._src) - bisect_left(self._starts, position)
+        left = bisect_left(self._src_words, n_before) - 1
+        right = bisect_left(self._src_words, len(self._src) - n_after)
+        if left < 0:
+            return self._skip_punctuation(0, n_before)
+        if right == len(self._src_words):
             end = len(self._tgt)
-            least = max(0, end - len(after))
+            least = max(0, end - n_after)
             while end > least and not self._tgt[end - 1].is_word:
                 end -= 1
             return end
-        n_between = before[-1] - left  # punctuation between the word and the mark
-        lefts = [self._skip_punctuation(t + 1, n_between) for t in self._targets[left]]
-        rights = self._targets[right]
+        n_between = n_before - 1 - self._src_words[left]  # punctuation between the word and the mark
+        lefts = [self._skip_punctuation(t + 1, n_between) for t in self._targets[self._src_words[left]]]
+        rights = self._targets[self._src_words[right]]
         if lefts and rights:
-            return min(product(lefts, rights), key=lambda pair: abs(pair[0] - pair[1]))[0]
+            return min(lefts, key=lambda place: _distance(place, rights))
         if lefts or rights:
             return max(lefts) if lefts else min(rights)
-        return round(len(self._tgt) * len(before) / len(self._src))
+        return round(len(self._tgt) * n_before / len(self._src))
 
     def _skip_punctuation(self, place: int, most: int) -> int:
         """Return the place after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
@@ -226,13 +255,38 @@ def _words(atoms: Sequence[Atom]) -> dict[int, int]:
     return {atom.word: place for place, atom in enumerate(atoms) if atom.is_word}
 
 
-def _best_range(scores: Sequence[int]) -> tuple[int, int]:
+def _linked(weights: Sequence[Mapping[int, float]]) -> list[list[int]]:
+    """Link each target atom to the source atom that it attends to most, and return the targets of each source atom.
+
+    A source atom that no target atom attends to most is linked to the one that attends to it most. So both halves of
+    "soccer player" are linked to "Fußballspieler".
+    """
+    best: dict[int, tuple[float, int]] = {}
+    for s, of_targets in enumerate(weights):
+        for t, weight in of_targets.items():
+            best[t] = max(best.get(t, (0.0, 0)), (weight, -s))
+    targets: list[list[int]] = [[] for _ in weights]
+    for t in sorted(best):
+        targets[-best[t][1]].append(t)
+    return [
+        found or ([max(of_targets, key=lambda t: (of_targets[t], -t))] if of_targets else [])
+        for found, of_targets in zip(targets, weights, strict=True)
+    ]
+
+
+def _distance(place: int, places: Sequence[int]) -> int:
+    """Return how far ``place`` is from the nearest of ``places``, which are in order."""
+    number = bisect_left(places, place)
+    return min(abs(place - other) for other in places[max(number - 1, 0) : number + 1])
+
+
+def _best_range(scores: Sequence[float]) -> tuple[int, int]:
     """Return start and end of the stretch with the largest sum, the shortest of several (Kadane's algorithm)."""
-    best, best_range = 0, (0, 0)
-    total, start = 0, 0
+    best, best_range = 0.0, (0, 0)
+    total, start = 0.0, 0
     for place, score in enumerate(scores):
         if total <= 0:
-            total, start = 0, place
+            total, start = 0.0, place
         total += score
         if total > best:
             best, best_range = total, (start, place + 1)

@@ -1,12 +1,15 @@
 """Find in a text what must come through a translation unchanged: tags, Markdown, placeholders, URLs, emoji."""
 
 import html
+import html.entities
 import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+
+from mtformer.text.languages import UNDETERMINED, has_full_stops_in_ordinals
 
 
 class Role(Enum):
@@ -56,9 +59,9 @@ _BLOCKS = frozenset(
 )
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
-ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML
+_ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
-_NOT_IN_URLS = r"\s<>\"\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
+_NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
 _PICTOGRAPH = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
     "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
@@ -73,7 +76,8 @@ _PATTERNS = {
     # Whole elements whose contents are no prose, comments and declarations.
     "element": rf"<(?P<code>script|style|code|pre|kbd|samp|var|svg|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
     "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
-    "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*){_ATTRIBUTES}\s*/?>",
+    "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:{_ATTRIBUTES}|/)>",
+    "escaped_tag": r"&lt;(?P<escaped_slash>/?)(?P<escaped_name>[A-Za-z][\w:.-]*)(?:\s(?:(?!&[lg]t;)[^<>])*|/)?&gt;",
     "code_span": r"(?P<ticks>`+)[^`](?:.*?[^`])?(?P=ticks)(?!`)",
     "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
     "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
@@ -85,15 +89,19 @@ _PATTERNS = {
     "variable": r"(?<![\w$])\$[A-Za-z_]\w*|(?<!\w)(?-i:__[A-Z][A-Z0-9_]*__)(?!\w)",
     "shortcode": r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])",
     "mention": r"(?<![\w@&/#])[@#][A-Za-z_]\w*",
-    "entity": rf"{ENTITY}",
+    "entity": rf"{_ENTITY}",
+    # Windows: C:\\new, \\\\server\\new; Unix: /usr/local; a word of a regular expression.
+    "path": r"(?<!\w)(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
+    r"|(?<![\w/.<])~?(?:/[\w+.-]*[\w+-]){2,}/?|(?<!\S)[^\s<>]*\\[dwsb](?![A-Za-z])[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
     "emoji": rf"(?:{_EMOJI})+",
     "emphasis": r"\*{1,3}|_{1,3}|~~",
 }
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
-_HINT = re.compile(r"[<`\[{%$@#&\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
+_HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
 _HINT_AT_START = re.compile(r"\s*[-+>|\d]")
-_LINE_START = re.compile(r"\s*(?:(?:#{1,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
+_LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
+_LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))  # "3. Mai" is no item
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
 
 
@@ -104,11 +112,14 @@ def _mark() -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.DOTALL | re.IGNORECASE)
 
 
-def scan(text: str) -> list[Mark]:
-    """Return the marks of one line, in order and without overlaps."""
+def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
+    """Return the marks of one line, in order and without overlaps.
+
+    Where ``src_lang`` writes ordinal numbers with a full stop, a line that begins with one is no item of a list.
+    """
     if not _may_have_marks(text):
         return []
-    marks = list(_line_marks(text))
+    marks = list(_line_marks(text, src_lang))
     closing: list[tuple[int, int]] = []  # the second halves of links that have begun
     position = marks[-1].end if marks and marks[-1].start == 0 else 0
     while match := _mark().search(text, position):
@@ -129,9 +140,10 @@ def _may_have_marks(text: str) -> bool:
     return bool(_HINT.search(text) or _HINT_AT_START.match(text)) or "www." in text.lower()
 
 
-def _line_marks(text: str) -> Iterator[Mark]:
+def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
     """Yield what Markdown puts at the start of a line, and the bars of a table's row."""
-    if start := _LINE_START.match(text):
+    line_start = _LINE_START_WITH_ORDINALS if has_full_stops_in_ordinals(src_lang) else _LINE_START
+    if start := line_start.match(text):
         yield Mark(0, start.end(), Role.BREAK)
     if _TABLE_ROW.fullmatch(text):
         for bar in re.finditer(r"\s*\|\s*(?::?-+:?\s*(?=\|))?", text):
@@ -143,7 +155,9 @@ def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> I
     kind = next(group[2:] for group, value in match.groupdict().items() if group.startswith("k_") and value is not None)
     match kind:
         case "tag":
-            yield _tag(match)
+            yield _tag(match, match["name"].lower(), match["slash"])
+        case "escaped_tag":
+            yield _tag(match, match["escaped_name"].lower(), match["escaped_slash"])
         case "link":
             closing.append(match.span("target"))
             yield Mark(start, end, Role.OPEN, "link")
@@ -156,8 +170,8 @@ def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> I
         case "newline":
             yield Mark(start, end, Role.BREAK)
         case "entity":
-            character = html.unescape(match[0])
-            if not (character.isalnum() or character in "&<>\"'"):  # those are text
+            character = unescape(match[0])
+            if character != match[0] and not (character.isalnum() or character in "&<>\"'"):  # those are text
                 yield Mark(start, end, Role.POINT)
         case "element" | "comment" | "emoji":
             yield Mark(start, end, Role.POINT)
@@ -165,13 +179,12 @@ def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> I
             yield Mark(start, end, Role.WORD)
 
 
-def _tag(match: re.Match[str]) -> Mark:
-    name = match["name"].lower()
+def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
     if name in _BLOCKS:
         return Mark(*match.span(), Role.BREAK)
-    if match["slash"]:
+    if slash:
         return Mark(*match.span(), Role.CLOSE, name)
-    return Mark(*match.span(), Role.POINT if match[0].endswith("/>") or name in _VOID else Role.OPEN, name)
+    return Mark(*match.span(), Role.POINT if match[0].endswith(("/>", "/&gt;")) or name in _VOID else Role.OPEN, name)
 
 
 def _emphasis(text: str, start: int, end: int) -> Iterator[Mark]:
@@ -181,6 +194,20 @@ def _emphasis(text: str, start: int, end: int) -> Iterator[Mark]:
     closes = not before.isspace() and (_is_word(before) or not _is_word(after))
     if opens != closes:
         yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
+
+
+def has_entities(text: str) -> bool:
+    """Tell whether a text is written with HTML's entities: "AT&T;" has none, as there is none of this name."""
+    return "&" in text and unescape(text) != text
+
+
+def unescape(text: str) -> str:
+    """Replace the entities of HTML, all of which end in a semicolon, by their characters."""
+    return re.sub(_ENTITY, lambda entity: _character(entity[0]), text)
+
+
+def _character(entity: str) -> str:
+    return html.unescape(entity) if entity.startswith("&#") or entity[1:] in html.entities.html5 else entity
 
 
 def _is_word(character: str) -> bool:

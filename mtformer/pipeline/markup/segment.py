@@ -1,13 +1,13 @@
 """A stretch of text with its marks taken out, and the marks as a tree over what remains."""
 
-import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mtformer.pipeline.markup.scanner import ENTITY, Mark, Role
+from mtformer.pipeline.markup.scanner import Mark, Role, has_entities, unescape
 from mtformer.text.spans import word_spans
+from mtformer.text.tokenizer import on_one_line
 
 _CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
 _BRACKETS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "（": "）"}
@@ -53,7 +53,7 @@ class Segment:
 
 def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
-    builder = _Builder(escaped=bool(re.search(ENTITY, text)))
+    builder = _Builder(escaped=has_entities(text))
     position = 0
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
         start, end = _with_glue(text, mark, position, limit)
@@ -101,9 +101,10 @@ class _Builder:
         self._text = ""
         self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the pairs that have begun in it
         self._after_single = False
+        self._n_unopened = 0
 
     def add_text(self, text: str) -> None:
-        text = html.unescape(text) if self._escaped else text
+        text = on_one_line(unescape(text)) if self._escaped else text
         if not self._text or self._text[-1].isspace():
             text = text.lstrip()
         if not text:
@@ -133,6 +134,10 @@ class _Builder:
     def close(self, written: str, name: str) -> None:
         """End the innermost pair of this name and those inside it; if there is none, it begins before the segment."""
         if name not in [pair.name for pair in self._open[1:]]:
+            if self._n_unopened == _DEEPEST:
+                self.add_single(written)
+                return
+            self._n_unopened += 1
             outer = self._open[-1].node
             outer.children = [Node("", written, outer.start, len(self._text), children=outer.children)]
             return
@@ -162,6 +167,9 @@ class _Pair(NamedTuple):
 
 
 def _clamp(nodes: Sequence[Node], most: int) -> None:
-    for node in nodes:
+    """Let no node end after ``most``: of those in order, only some of the last do."""
+    for place, node in enumerate(reversed(nodes)):
+        if place and node.end <= most:  # the last node may still be open, with children
+            return
         node.start, node.end = min(node.start, most), min(node.end, most)
         _clamp(node.children, most)

@@ -1,0 +1,70 @@
+"""Measure how well tags are placed, on sentences of the phrasebook, whose words' translations are known.
+
+Each noun, verb, adjective, name, time, number and pronoun that a sentence of the split ``test`` and its reference both
+express once gets a tag in turn. The reference is aligned and the tag put into it. It is right if it is around exactly
+the known translation. A model of the phrasebook, from or into English, is needed.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mtformer.bundle import load_bundle
+from mtformer.errors import UserError
+from mtformer.phrasebook import LANGUAGES, held_out
+from mtformer.phrasebook.alignments import concepts
+from mtformer.pipeline import Translation
+from mtformer.pipeline.markup import MarkedLines
+from mtformer.runs import find_model
+from mtformer.translator import Translator
+
+
+def tagged(text: str, span: tuple[int, int]) -> str:
+    """Put a tag around a span of a text."""
+    start, end = span
+    return f"{text[:start]}<b>{text[start:end]}</b>{text[end:]}"
+
+
+def cases(src_lang: str, tgt_lang: str, n_sentences: int) -> Iterator[tuple[str, str, str]]:
+    """Yield sources with a tag, their references without it, and their references with it."""
+    for saying in held_out("test")[:n_sentences]:
+        src, tgt = saying.text(src_lang), saying.text(tgt_lang)
+        for concept in concepts(saying, src_lang, tgt_lang):
+            yield tagged(src, concept.src), tgt, tagged(tgt, concept.tgt)
+
+
+def placed(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Put the tags of the sources into their references."""
+    lines = MarkedLines(sources)
+    found = lines.put_back([[Translation(reference, 0.0, 0.0)] for reference in references], translator.align)
+    return [best.text for [best] in found]
+
+
+def main() -> None:
+    """Print how many tags are right, and some that are not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="a run's folder or a model bundle")
+    parser.add_argument("-n", type=int, default=300, help="how many sentences (default: 300)")
+    parser.add_argument("--wrong", type=int, default=0, help="how many wrong ones to show (default: none)")
+    args = parser.parse_args()
+    try:
+        bundle = load_bundle(find_model(args.run))
+    except UserError as error:
+        sys.exit(f"markup_placement: {error}")
+    languages = bundle.header.src_lang, bundle.header.tgt_lang
+    if not set(languages) <= set(LANGUAGES):
+        sys.exit("markup_placement: use a model of the phrasebook")
+    sources, references, expected = zip(*cases(*languages, args.n), strict=True)
+    found = placed(Translator.from_bundle(bundle, "cpu"), sources, references)
+    right = [text == other for text, other in zip(found, expected, strict=True)]
+    print(f"{sum(right)} of {len(right)} tags are around exactly the right words ({sum(right) / len(right):.1%})")
+    wrong = [
+        case for case, is_right in zip(zip(sources, found, expected, strict=True), right, strict=True) if not is_right
+    ]
+    for src, text, other in wrong[: args.wrong]:
+        print(f"\n{src}\n{text}\n{other}  (expected)")
+
+
+if __name__ == "__main__":
+    main()
