@@ -188,7 +188,7 @@ def test_a_text_too_long_is_split_at_sentence_ends_and_its_parts_joined(
     sentences.append(sentences[0])
     lengths = [len(ids) for ids in tokenizer.encode_src(sentences)]
     # Room for any sentence with its EOS and one token of the next, but not for two.
-    translator = make_translator(model, tokenizer, n_best=3, tgt_lang=tgt_lang, max_length=max(lengths) + 1)
+    translator = make_translator(model, tokenizer, tgt_lang=tgt_lang, max_length=max(lengths) + 1)
     parts = translator.translate(sentences)
     assert warnings_of(caplog) == []
     assert sum(best.text != "" for best, *_ in parts) >= 2
