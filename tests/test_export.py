@@ -1,5 +1,6 @@
 """Models for other programs compute what ours do."""
 
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -207,6 +208,7 @@ def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
     command = ("export", model, "--to", "ctranslate2", "--output", folder, "--vocabulary-map", "train.en", "train.de")
     result = trained.mtformer(*command)
     assert result.status == 0, result.stderr
+    assert "swap them" not in result.stderr
     map_ = {line.split("\t")[0] for line in (folder / "vmap.txt").read_text(encoding="utf-8").splitlines()}
     texts = [src for src, _ in sentence_pairs(20, seed=9)]
     texts.append("the ÿ dog")  # bytes that the text does not have
@@ -223,6 +225,11 @@ def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
     prefix = tokenizer.encode_tgt(["ÿ Ω"])[0][:-1]  # not in the map
     [[best]] = engine.translate([Request(source, 30, prefix)], SearchOptions(beam_size=1))
     assert best.ids[: len(prefix)] == prefix
+    swapped = ("--vocabulary-map", "train.de", "train.en")
+    result = trained.mtformer("export", model, "--to", "ctranslate2", "--output", tmp_path / "swapped", *swapped)
+    assert result.status == 0
+    assert "train.de looks like the target side and train.en like the source side: swap them" in result.stderr
+    assert re.search(r"the map has \d+ of \d+ source tokens", result.stderr)
     result = trained.mtformer(*command[:-1], "test.de")
     assert (result.status, "exists: name a new folder" in result.stderr) == (2, True)
     result = trained.mtformer(*(tmp_path / "new" if one == folder else one for one in command[:-1]), "test.de")

@@ -70,7 +70,7 @@ def export(
 
         stored = parse_quantization(quantization or "float32")
         loaded = load_bundle(path)
-        learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, loaded.tokenizer)
+        learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, loaded)
         write = partial(write_ctranslate2, bundle=loaded, name=path.name, quantization=stored, vocabulary_map=learned)
     else:
         from mtformer.export.huggingface import require_exportable, write_huggingface

@@ -8,19 +8,26 @@ with spaces between them; the line of the empty token has those that are always 
 that any of its sentences may need. Sentences with a token that has no line need the whole vocabulary.
 """
 
+import logging
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
+from mtformer.bundle import Bundle
 from mtformer.config import TextFiles
 from mtformer.errors import UserError
 from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.text.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+
+log = logging.getLogger(__name__)
 
 _N_FREQUENT = 1_500  # target tokens that are always allowed
 _N_CANDIDATES = 100  # most target tokens for a source token
@@ -30,6 +37,7 @@ _ITERATIONS = 5
 _PRIOR = 1.0  # added to the count of each source token, so that rare ones do not claim all words of their sentences
 _CELLS_AT_ONCE = 2**24  # pairs of positions that the model is estimated on, about 300,000 sentence pairs
 _PAIRS_AT_ONCE = 10_000
+_PAIRS_TO_SCORE = 50  # that tell whether the files stand for the right sides
 
 
 class _Pairs(NamedTuple):
@@ -62,14 +70,37 @@ class _Table(NamedTuple):
     probabilities: NDArray[np.float64]
 
 
-def learn_vocabulary_map(src: Path, tgt: Path, tokenizer: Tokenizer) -> str:
-    """Learn a vocabulary map from two text files; see :func:`make_vocabulary_map`.
+def learn_vocabulary_map(src: Path, tgt: Path, bundle: Bundle) -> str:
+    """Learn a vocabulary map for a model from two text files; see :func:`make_vocabulary_map`.
+
+    Warns if the model finds the text more probable the other way round.
 
     Raises:
         UserError: the files cannot be read, have different numbers of lines, or are empty.
     """
     source = TextFiles.model_validate({"src": src, "tgt": tgt})
-    return make_vocabulary_map(ParallelText([source], "", ""), tokenizer)
+    pairs = ParallelText([source], "", "")
+    first = [pair for pair in islice(pairs, _PAIRS_TO_SCORE) if pair.src and pair.tgt]
+    swapped = [SentencePair(pair.tgt, pair.src) for pair in first]
+    if first and _log_prob(bundle, swapped) > _log_prob(bundle, first):
+        log.warning("--vocabulary-map: %s looks like the target side and %s like the source side: swap them", src, tgt)
+    text = make_vocabulary_map(pairs, bundle.tokenizer)
+    n_tokens = text.count("\n") - 1
+    log.info("the map has %s of %s source tokens", f"{n_tokens:,}", f"{bundle.tokenizer.src_vocab_size:,}")
+    return text
+
+
+def _log_prob(bundle: Bundle, pairs: Sequence[SentencePair]) -> float:
+    """Return the mean log probability of a character of the targets, of which only the beginnings count."""
+    longest = bundle.header.architecture.max_length
+    sources = bundle.tokenizer.encode_src([pair.src for pair in pairs])
+    targets = bundle.tokenizer.encode_tgt([pair.tgt for pair in pairs])
+    src = pad_sequence([torch.tensor(ids[:longest]) for ids in sources], batch_first=True, padding_value=PAD_ID)
+    tgt = pad_sequence([torch.tensor([BOS_ID, *ids][:longest]) for ids in targets], True, PAD_ID)
+    with torch.inference_mode():
+        logits = bundle.model.project(bundle.model(src, src != PAD_ID, tgt[:, :-1]))
+        loss = F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=PAD_ID, reduction="sum")
+    return -loss.item() / sum(len(pair.tgt) for pair in pairs)
 
 
 def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> str:
