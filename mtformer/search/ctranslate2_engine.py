@@ -220,19 +220,21 @@ class CTranslate2Engine:
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
         budget = max(1, min(_BATCH_TOKENS, options.batch_tokens, share))
-        if self._mapped is None:
-            return fill_batches(order, lengths, budget)
-        is_mapped = [self._is_mapped(request) for request in requests]
+        is_mapped = [self._is_mapped(request, options) for request in requests]
         batches = fill_batches([i for i in order if not is_mapped[i]], lengths, budget)
         budget = min(_BATCH_TOKENS, options.batch_tokens)
         for batch in fill_batches([i for i in order if is_mapped[i]], lengths, budget):
             batches += [batch[i : i + _MAPPED_SENTENCES] for i in range(0, len(batch), _MAPPED_SENTENCES)]
         return batches
 
-    def _is_mapped(self, request: Request) -> bool:
-        """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix."""
+    def _is_mapped(self, request: Request, options: SearchOptions) -> bool:
+        """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix.
+
+        Greedy search does not use it: scoring its hypotheses over the whole vocabulary would take longer than it saves.
+        """
         return (
             self._mapped is not None
+            and options.beam_size > 1
             and not request.prefix
             and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
         )
@@ -264,7 +266,7 @@ class CTranslate2Engine:
 
         results = self._decode(requests, max(limits), options, suppress=suppress, callback=take)
         has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
-        is_exact = not suppress and not has_rules and not self._is_mapped(requests[0])
+        is_exact = not suppress and not has_rules
         return [
             [_Candidate(result.hypotheses[0][:limit], sum(found), found if is_exact else None)]
             for result, limit, found in zip(results, limits, log_probs, strict=True)
@@ -317,7 +319,7 @@ class CTranslate2Engine:
             repetition_penalty=options.repetition_penalty,  # of logits, unlike ours
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             return_scores=True,
-            use_vmap=self._is_mapped(requests[0]),
+            use_vmap=self._is_mapped(requests[0], options),
             **({"beam_size": 1} | search),
         )
 
