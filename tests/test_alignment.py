@@ -195,8 +195,8 @@ def test_changed_texts_are_aligned_as_they_are_written(translator: Translator) -
     )
     assert capitals.word_links() == usual.word_links()
     assert capitals.src_spans == usual.src_spans
-    texts = [two.src[start:end] for start, end in two.src_spans]
-    assert "".join(texts) == "".join(src.split()) + "".join(src.upper().split())
+    texts = [two.src[start:end] for start, end in dict.fromkeys(two.src_spans)]  # the emoji's four bytes have one span
+    assert "".join(texts) == "".join(two.src.split())
 
 
 def test_threads_that_align_and_translate_do_not_disturb_each_other(translator: Translator) -> None:
