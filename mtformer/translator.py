@@ -4,26 +4,25 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import accumulate, count, islice
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mtformer.engines import LoadedModel, load_model, on_torch
 from mtformer.errors import UserError
 from mtformer.guard import Guard, guarded
 from mtformer.pipeline import Preparation, Translation, make_plan
+from mtformer.pipeline.leaves import Leaves, OnDone, on_wholes
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.pipeline.terms import Terms
 from mtformer.pipeline.translation import FLAG
 from mtformer.runs import find_model
-from mtformer.search import Engine, Hypothesis, Request, SearchOptions
-from mtformer.search.ranking import search
-from mtformer.text.cutting import cut
-from mtformer.text.glossary import Glossary, Term
+from mtformer.search import Engine, Hypothesis, SearchOptions
+from mtformer.text.glossary import Glossary
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.lines import without_surrogates
-from mtformer.text.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from mtformer.bundle import Bundle
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from mtformer.pipeline.pairs import Pair
 
 log = logging.getLogger(__name__)
-
-OnDone = Callable[[Sequence[int]], object]
 
 
 class Translator:
@@ -93,7 +90,6 @@ class Translator:
         self.markup = markup
         self.alignments = False
         self.guard = guard
-        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
 
     @classmethod
     def load(
@@ -315,7 +311,7 @@ class Translator:
             for note in notes:
                 log.warning("line %d: %s", number, note)
             is_empty = not src.strip() and not tgt.strip()
-            translation = Translation("", 0.0, 0.0) if is_empty else self._translation(hypotheses, [], notes)
+            translation = Translation("", 0.0, 0.0) if is_empty else self._leaves().joined(hypotheses, [], notes)
             scored.append(replace(translation, text=tgt))
         return scored
 
@@ -340,6 +336,11 @@ class Translator:
         explainer = self.explainer()
         return with_why_not(explainer, explainer.trace(without_surrogates(text), prefix=prefix), why_not)
 
+    def texts_read(self, text: str) -> list[str]:
+        """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
+        unmarked = MarkedLines([text]).texts_of[0] if self.markup else [text]
+        return [leaf for part in unmarked for leaf in make_plan(part, self.preparations).leaves()]
+
     def explainer(self) -> "Explainer":
         """Return what records traces with this model.
 
@@ -361,19 +362,26 @@ class Translator:
             return self._translate_texts(texts, on_done)
         lines = MarkedLines(texts, self.src_lang)
         unmarked = [text for texts in lines.texts_of for text in texts]
-        found = self._translate_texts(unmarked, _of_parts(list(map(len, lines.texts_of)), on_done))
+        found = self._translate_texts(unmarked, on_wholes(list(map(len, lines.texts_of)), on_done))
         return lines.put_back(found, self.align)
 
     def _translate_texts(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
         """Prepare texts and translate them."""
         plans = [make_plan(text, self.preparations) for text in texts]
-        leaves = [list(plan.leaves()) for plan in plans]
-        flat = [text for texts in leaves for text in texts]
-        found = self._translate_leaves(flat, self.options, _of_parts(list(map(len, leaves)), on_done))
+        leaves_of = [list(plan.leaves()) for plan in plans]
+        flat = [text for texts in leaves_of for text in texts]
+        leaves = self._leaves()
+        found = leaves.translate(flat, self.options, on_wholes(list(map(len, leaves_of)), on_done))
         if self.guard is not None:
-            found = guarded(self.guard, flat, found, self.options, self._translate_leaves, self._missing_terms)
+            found = guarded(self.guard, flat, found, self.options, leaves.translate, leaves.missing_terms)
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
+
+    def _leaves(self) -> Leaves:
+        joiner = " " if is_written_with_spaces(self.tgt_lang) else ""
+        return Leaves(
+            self.engine, self.tokenizer, self.terms, self.max_length, self.options.length_penalty, joiner=joiner
+        )
 
     def _paired(self, texts: Sequence[tuple[str, str]]) -> "list[Pair]":
         from mtformer.pipeline.pairs import Pairing
@@ -386,81 +394,6 @@ class Translator:
         found = iter(self.align(sources, [translation.text for found in results for translation in found]))
         return [[replace(translation, alignment=next(found)) for translation in result] for result in results]
 
-    def _translate_leaves(
-        self, texts: Sequence[str], options: SearchOptions, on_done: OnDone = lambda places: None
-    ) -> list[list[Translation]]:
-        """Translate texts that are prepared."""
-        ids_of = self.tokenizer.encode_src(texts)
-        parts_of = [self._parts(text, ids) for text, ids in zip(texts, ids_of, strict=True)]
-        requests = [self._request(part, options) for parts in parts_of for part in parts]
-        on_batch = _of_parts(list(map(len, parts_of)), on_done)
-        found = search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch)
-        if self.terms is not None and self.terms.mode == "hard":  # annotations show the places
-            from mtformer.pipeline.placement import Placement  # with NumPy
-
-            placement = Placement(self.engine, self.tokenizer, self.terms, options)
-            found = placement.improved(requests, [part.terms for parts in parts_of for part in parts], found)
-        rest = iter(found)
-        return [self._join(list(islice(rest, len(parts))), [part.terms for part in parts]) for parts in parts_of]
-
-    def _parts(self, text: str, ids: list[int]) -> list["_Part"]:
-        """Cut a text, encoded as ``ids``, into parts with their terms."""
-        if len(ids) == 1:
-            return []
-        if self.terms is None:
-            return [_Part(part, []) for part in self._split(ids, self.max_length)]
-        n_added = self.terms.n_added(text)
-        parts = self._split(ids, self.max_length if len(ids) + n_added <= self.max_length else self.max_length // 2)
-        texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
-        return [self._with_terms(of_part, part) for of_part, part in zip(texts, parts, strict=True)]
-
-    def _with_terms(self, text: str, ids: list[int]) -> "_Part":
-        """Find the terms in a part, and annotate them if they are soft."""
-        assert self.terms is not None
-        matches = self.terms.find(text)
-        annotated = self.terms.annotated(text, matches, self.max_length)
-        return _Part(annotated or ids, [match.term for match in matches])
-
-    def _request(self, part: "_Part", options: SearchOptions) -> Request:
-        constraint = self.terms.constraint(part.terms) if self.terms is not None else None
-        return Request(part.ids, options.limit(len(part.ids)), constraint=constraint)
-
-    def _split(self, ids: list[int], max_length: int) -> list[list[int]]:
-        """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
-        rest = iter(ids)
-        sizes = cut(self.tokenizer.src_tokens(ids[:-1]), max_length - 1)
-        return [[*islice(rest, size), EOS_ID] for size in sizes]
-
-    def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
-        """Join the r-th best hypotheses of a text's parts, with these terms, into its r-th best translation."""
-        if not parts:
-            return [Translation("", 0.0, 0.0)]
-        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return [self._translation(chosen, terms, notes) for chosen in zip(*parts, strict=False)]
-
-    def _translation(
-        self, parts: Sequence[Hypothesis], terms: Sequence[Sequence[Term]], notes: tuple[str, ...]
-    ) -> Translation:
-        texts = [self.tokenizer.decode(part.ids) for part in parts]
-        missing = [
-            note for of_part, text in zip(terms, texts, strict=False) for note in self._missing_terms(of_part, text)
-        ]
-        ids = [i for part in parts for i in (*part.ids, EOS_ID)]
-        return Translation(
-            text=self._joiner.join(text for text in texts if text),
-            score=sum(part.score(self.options.length_penalty) for part in parts),
-            log_prob=sum(part.log_prob for part in parts),
-            tokens=tuple(self.tokenizer.tgt_tokens(ids)),
-            token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
-            terms=tuple(term for of_part in terms for term in of_part),
-            notes=(*notes, *missing),
-        )
-
-    def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
-        """Return a note for each term whose translation is not in ``text``, that of a part with these terms."""
-        missing = self.terms.missing(terms, text) if self.terms is not None and terms else []
-        return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]
-
 
 def _distinct(translations: Sequence[Translation]) -> list[Translation]:
     """Return the first of all translations with the same text, which differ in their tokens."""
@@ -470,26 +403,7 @@ def _distinct(translations: Sequence[Translation]) -> list[Translation]:
     return list(first.values())
 
 
-class _Part(NamedTuple):
-    """A part of a text that the model takes at once: its ids, EOS included, and the terms in it."""
-
-    ids: list[int]
-    terms: list[Term]
-
-
 def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
     if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
         raise UserError("give a list of sources and a list of as many translations")
     return list(zip(map(without_surrogates, sources), map(without_surrogates, translations), strict=True))
-
-
-def _of_parts(sizes: Sequence[int], on_done: OnDone) -> OnDone:
-    """Return what to call with the places of parts, of which each whole has a number.
-
-    It calls ``on_done`` with the wholes whose first parts these are. Wholes without parts are done at once.
-    """
-    whole_of = {
-        end - size: whole for whole, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)) if size
-    }
-    on_done([whole for whole, size in enumerate(sizes) if not size])
-    return lambda places: on_done([whole_of[place] for place in places if place in whole_of])

@@ -581,6 +581,17 @@ def test_bad_input_is_one_sentence(trained: Project, arguments: list[str], probl
     assert "Traceback" not in result.stderr
 
 
+def test_what_translate_would_read_instead_is_shown(trained: Project) -> None:
+    changed = trained.mtformer("explain", "THE RED HOUSE SEES A SMALL DOG.", "--format", "json")
+    assert changed.status == 0, changed.stderr
+    [read] = re.findall("translate would read: (.*)", changed.stderr)
+    explained = json.loads(trained.mtformer("explain", read, "--format", "json").stdout)
+    [trace] = explained["traces"]
+    translated = trained.mtformer("translate", "THE RED HOUSE SEES A SMALL DOG.").stdout.strip()
+    assert translated == trace["target"]["text"].upper() != json.loads(changed.stdout)["traces"][0]["target"]["text"]
+    assert "would read" not in trained.mtformer("explain", "the red house sees a small dog.").stderr
+
+
 def test_a_head_that_does_not_exist_is_refused_before_the_work(trained: Project) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Explainer, "trace", lambda *args, **kwargs: pytest.fail("translated first"))

@@ -373,6 +373,7 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
     assert done.status == 0, done.stderr
     assert "lines that are not UTF-8: 1" in done.stderr
+    assert done.stderr.count("model: runs/config/model.safetensors") == 1
     assert trained.mtformer(*command[:-4], "--beam-size", "1", "--on-error", "copy").stdout == output.read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"in.en", "out.de"}
 

@@ -62,7 +62,8 @@ def explain(
 ) -> None:
     """Show how a sentence is translated.
 
-    This covers tokens, attention, decoding step by step, the search and the matrices.
+    This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence as
+    it is, as with translate --raw; if translate would change it first, stderr says what the model would read.
     """
     from mtformer.explain.focus import Focus
     from mtformer.explain.terminal import View, render

@@ -1,6 +1,7 @@
 """Explain a translation by the model of a run, and by the checkpoints on the way to it."""
 
 import copy
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from mtformer.text.lines import open_output
 from mtformer.training.checkpoint import list_checkpoints, model_weights, step_of
 from mtformer.translator import Translator
 
+log = logging.getLogger(__name__)
+
 
 def explain_model(
     bundle: Path,
@@ -33,6 +36,8 @@ def explain_model(
     **options: float | str | None,
 ) -> Explanation:
     """Explain how a model translates ``text``, and write the page of it.
+
+    The model reads ``text`` as it is. If ``translate`` would change it first, what it would read is logged.
 
     Args:
         bundle: the model, in the folder of its run if ``checkpoints`` are wanted.
@@ -56,8 +61,11 @@ def explain_model(
     loaded = load_bundle(bundle)
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
+    translator = Translator.from_bundle(loaded, device, **options)
+    if (texts := translator.texts_read(text)) != [text]:
+        log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     found = explain(
-        Translator.from_bundle(loaded, device, raw=True, **options).explainer(),
+        translator.explainer(),
         text,
         model=describe(loaded, str(bundle)),
         prefix=prefix,
