@@ -61,7 +61,7 @@ def explain_model(
     loaded = load_bundle(bundle)
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
-    translator = Translator.from_bundle(loaded, device, **options)
+    translator = Translator.from_bundle(loaded, device, raw=False, **options)
     if (texts := translator.texts_read(text)) != [text]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     found = explain(
