@@ -338,7 +338,7 @@ class Translator:
 
     def texts_read(self, text: str) -> list[str]:
         """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
-        unmarked = MarkedLines([text]).texts_of[0] if self.markup else [text]
+        unmarked = MarkedLines([text], self.src_lang).texts_of[0] if self.markup else [text]
         return [leaf for part in unmarked for leaf in make_plan(part, self.preparations).leaves()]
 
     def explainer(self) -> "Explainer":
