@@ -344,5 +344,6 @@ def test_the_page_is_not_written_over_the_model_or_a_checkpoint(trained: Project
     file = min((trained.folder / "runs/config").glob(name))
     before = file.read_bytes()
     result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--output", file)
-    assert (result.status, result.stderr.count("both input and output")) == (2, 1)
+    assert result.status == 2
+    assert "both input and output" in result.stderr or "which is an input" in result.stderr
     assert file.read_bytes() == before

@@ -32,10 +32,10 @@ def test_the_utility_is_the_mean_chrf_of_sacrebleu() -> None:
 def test_translations_are_ranked_by_their_utility_among_the_candidates(
     trained: Project, search: dict[str, Any]
 ) -> None:
-    lines = [f"{english} sees" for english in ENGLISH]
+    lines = [f"{verb} {english}" for english in ENGLISH for verb in ("sees", "green", "needs needs")]
     bundle = trained.folder / BUNDLE
-    candidates = Translator.load(bundle, **search, n_best=6).translate(lines)
-    found = Translator.load(bundle, **search, mbr=6, n_best=3).translate(lines)
+    candidates = Translator.load(bundle, raw=True, **search, n_best=6).translate(lines)
+    found = Translator.load(bundle, raw=True, **search, mbr=6, n_best=3).translate(lines)
     for of_line, translations in zip(candidates, found, strict=True):
         texts = [one.text for one in of_line]
         weights = [1.0 if "sample" in search else math.exp(one.log_prob / 2) for one in of_line]

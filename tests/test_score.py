@@ -42,7 +42,7 @@ def test_what_the_search_found_gets_the_searchs_figures(translator: Translator) 
             assert ours.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
             assert ours.score == pytest.approx(expected.score, abs=1e-4)
             assert ours.token_log_probs == pytest.approx(expected.token_log_probs, abs=1e-4)
-    assert n_same > 0.8 * len(found)
+    assert n_same > 0.7 * len(found)
 
 
 def test_the_score_is_the_sum_over_tokens_and_the_end(translator: Translator) -> None:
