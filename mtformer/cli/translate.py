@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NOT_COMPARED = ("text", "model", "input", "output", "resume", "nproc")  # with what an unfinished output was begun with
+_NOT_COMPARED = ("text", "model", "input", "output", "resume", "nproc")  # when an unfinished output is resumed
 
 
 class TermsMode(StrEnum):

@@ -179,7 +179,7 @@ def _ibm_model_1(pairs: _Pairs, tgt_vocab_size: int) -> _Table:
 
 
 def _most_probable(table: _Table) -> NDArray[np.bool_]:
-    """Tell which pairs are among the most probable ones of their source token."""
+    """Return a mask of the pairs that are among the most probable of their source token."""
     order = np.lexsort((-table.probabilities, table.src))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.searchsorted(table.src, table.src)  # the table is in the order of sources

@@ -41,7 +41,7 @@ class Job:
         n_best: how many translations of each line are printed.
         resume: whether to continue an unfinished output.
         n_processes: how many processes translate a share each; more than one are started by torchrun.
-        options: what else the translations depend on, by name; an unfinished output must have been begun with the same.
+        options: what else the translations depend on, by name; resuming needs the same ones.
     """
 
     source: Source

@@ -67,8 +67,8 @@ class PartialFile:
             resume: continue an unfinished file if there is one.
 
         Raises:
-            UserError: the file cannot be written; there is an unfinished one and ``resume`` is false, or it was begun
-                with other settings; or another process is writing it.
+            UserError: the file cannot be written; there is an unfinished one and ``resume`` is false, or it was
+                started with other settings; or another process is writing it.
         """
         with ExitStack() as stack:
             try:
@@ -192,11 +192,11 @@ class PartialFile:
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"cannot read {self._journal}: delete it and {self.part.name} to start over") from error
 
-    def _require_same(self, begun: Mapping[str, str]) -> None:
+    def _require_same(self, earlier: Mapping[str, str]) -> None:
         now = self.done.settings
-        changes = [f"{key} was {old}, is now {now.get(key)}" for key, old in begun.items() if now.get(key) != old]
+        changes = [f"{key} was {old}, is now {now.get(key)}" for key, old in earlier.items() if now.get(key) != old]
         if changes:
             raise UserError(
-                f"{self.part} was begun with different settings: {'; '.join(changes)}. Repeat the old ones, or delete "
-                "the file to start over"
+                f"{self.part} was started with different settings: {'; '.join(changes)}. Repeat the old ones, or "
+                "delete the file to start over"
             )

@@ -14,7 +14,7 @@ _START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces
 _REPLACEMENT = "\ufffd"  # for bytes that spell no character
 
 Ids = tuple[int, ...]
-Places = tuple[int, ...]  # how many characters of a phrase have been found, for each place where it may have begun
+Places = tuple[int, ...]  # how many characters of a phrase have been found, for each place where it may start
 
 
 class Spellings(NamedTuple):
@@ -139,7 +139,7 @@ class _State(NamedTuple):
         rest: bytes that begin a character.
         places: of each phrase.
         missing: how many times each phrase is still to be found; those complete but not confirmed count as missing.
-        opened: the number of the phrase of which a spelling has been begun, and the tokens to come; None for none.
+        opened: the number of the phrase whose spelling is in progress, and the tokens to come; None for none.
     """
 
     before: int
@@ -172,7 +172,7 @@ class Constraint:
         self._missing: list[list[int]] = []  # of each state, and so the following
         self._n_missing: list[int] = []
         self._n_needed: list[int] = []
-        self._is_idle: list[bool] = []  # nothing has been begun, so that most tokens make no difference
+        self._is_idle: list[bool] = []  # no phrase is in progress, so that most tokens make no difference
         self._initials = frozenset[str]().union(*(phrase.initials for phrase in self._phrases))
         self._number(_State(_START, b"", ((),) * len(phrases), tuple(count for _, count in phrases), None))
 

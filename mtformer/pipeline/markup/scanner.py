@@ -120,7 +120,7 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
     if not _may_have_marks(text):
         return []
     marks = list(_line_marks(text, src_lang))
-    closing: list[tuple[int, int]] = []  # the second halves of links that have begun
+    closing: list[tuple[int, int]] = []  # the ends of links that are open
     position = marks[-1].end if marks and marks[-1].start == 0 else 0
     while match := _mark().search(text, position):
         while closing and closing[-1][0] < match.end():  # a link's end comes before what follows

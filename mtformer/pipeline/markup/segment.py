@@ -99,7 +99,7 @@ class _Builder:
     def __init__(self, *, escaped: bool) -> None:
         self._escaped = escaped
         self._text = ""
-        self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the pairs that have begun in it
+        self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the open pairs in it
         self._after_single = False
         self._n_unopened = 0
 
@@ -160,7 +160,7 @@ class _Builder:
 
 
 class _Pair(NamedTuple):
-    """A pair that has begun."""
+    """An open pair."""
 
     name: str
     node: Node
