@@ -14,8 +14,9 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from mtformer.config import Config
-from mtformer.config.schema import SOURCE_KINDS, Section
+from mtformer.config.section import Section
 from mtformer.config.sizing import SIZES
+from mtformer.config.sources import SOURCE_KINDS
 
 INTRODUCTION = """# Config reference
 

@@ -3,26 +3,19 @@
 from mtformer.config.loading import dump_config, load_config, parse_source
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
-    BuiltinText,
     Change,
     Config,
     DataConfig,
     EvalConfig,
-    HubDataset,
-    JsonlFile,
     ModelConfig,
     Precision,
     Provenance,
     RunConfig,
-    SearchConfig,
-    SearchOptions,
-    SearchPrecision,
-    Source,
-    TextFiles,
     TokenizerConfig,
     TrainingConfig,
-    TsvFile,
 )
+from mtformer.config.search import SearchConfig, SearchOptions, SearchPrecision
+from mtformer.config.sources import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
 
 __all__ = [
     "Base",

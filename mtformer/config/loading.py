@@ -15,7 +15,9 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mtformer.config.schema import SOURCE_KINDS, Config, Section, Source, fill_in
+from mtformer.config.schema import Config
+from mtformer.config.section import Section, fill_in
+from mtformer.config.sources import SOURCE_KINDS, Source
 from mtformer.errors import UserError
 
 Key = tuple[str | int, ...]

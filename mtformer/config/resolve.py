@@ -9,16 +9,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mtformer.config.schema import (
-    Config,
-    ModelConfig,
-    PositiveFloat,
-    PositiveInt,
-    Precision,
-    Provenance,
-    TokenizerConfig,
-    TrainingConfig,
-)
+from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TokenizerConfig, TrainingConfig
+from mtformer.config.section import PositiveFloat, PositiveInt
 from mtformer.config.sizing import Size, size_for
 from mtformer.errors import UserError
 

@@ -1,28 +1,29 @@
 """The config: every key, its type, its limits and its default.
 
-The docstring under a field is its documentation; the config table in the README is generated from it. What the user
-leaves open, :func:`mtformer.config.resolve` fills in; the run's ``config.yaml`` contains the result.
+The docstring under a field is its documentation; docs/config.md is generated from it. What the user leaves open,
+:func:`mtformer.config.resolve` fills in; the run's ``config.yaml`` contains the result.
 """
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    JsonValue,
-    Tag,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from mtformer.config.search import SearchConfig
+from mtformer.config.section import (
+    InputPath,
+    Language,
+    PatienceOrAuto,
+    PositiveFloat,
+    PositiveInt,
+    Probability,
+    Section,
+    TokensOrAuto,
+    fill_in,
 )
+from mtformer.config.sources import Source
 
-from mtformer.errors import UserError
+Precision = Literal["fp32", "bf16"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512, "dropout": 0.2},
@@ -58,140 +59,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-_MAX_BEAM_SIZE = 64
-_MAX_SAMPLES = 1_000  # of a line
-
-
-def _resolve(path: Path, info: ValidationInfo) -> Path:
-    """Make ``path`` absolute, from the folder of the config file that is being read, and require the file."""
-    base = (info.context or {}).get("base")
-    if base is None:  # the config of a run: its files may be on another machine
-        return path
-    try:
-        path = Path(os.path.abspath(base / path.expanduser()))  # noqa: PTH100 (links keep their names)
-        if path.is_file():
-            return path
-        is_folder = path.is_dir()
-    except (OSError, RuntimeError):  # a name that is too long, or ~ of an unknown user
-        is_folder = False
-    raise ValueError(f"{path} is a folder, not a file" if is_folder else f"there is no file {path}")
-
-
-def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
-    """Replace the keys of ``replacements`` in all text inside ``value``, unless their value is no text."""
-    if isinstance(value, dict):
-        return {key: fill_in(item, replacements) for key, item in value.items()}
-    if isinstance(value, list):
-        return [fill_in(item, replacements) for item in value]
-    if isinstance(value, str):
-        for old, new in replacements.items():
-            value = value.replace(old, new) if isinstance(new, str) else value
-    return value
-
-
-InputPath = Annotated[Path, AfterValidator(_resolve)]
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
-Probability = Annotated[float, Field(ge=0, lt=1)]
-PositiveInt = Annotated[int, Field(ge=1)]
-PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Precision = Literal["fp32", "bf16"]
-SearchPrecision = Literal["fp32", "bf16", "int8"]
-_number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[number]")
-TokensOrAuto = Annotated[
-    Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
-]
-PatienceOrAuto = Annotated[
-    Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
-]
-
-
-class Section(BaseModel):
-    """The base of all sections: unknown keys are errors, and instances are immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a command needs a few sections only
-
-
-class TextFiles(Section):
-    """Two text files, where line n of one is the translation of line n of the other; plain or ``.gz``."""
-
-    src: InputPath
-    """The text in the source language; in a path, `{src_lang}` and `{tgt_lang}` stand for the language codes."""
-    tgt: InputPath
-    """The text in the target language."""
-
-
-class TsvFile(Section):
-    """One file with a pair on each line: source, tab, target; further columns are ignored; plain or ``.gz``."""
-
-    tsv: InputPath
-    """The file."""
-
-
-class JsonlFile(Section):
-    """One file with a JSON object on each line; plain or ``.gz``."""
-
-    jsonl: InputPath
-    """The file."""
-    src_key: str | None = None
-    """The key of the source text. Default: the code of the source language."""
-    tgt_key: str | None = None
-    """The key of the target text. Default: the code of the target language."""
-
-
-class HubDataset(Section):
-    """A data set of the Hugging Face hub, or a local folder in its format, read through the ``datasets`` library."""
-
-    hf: str
-    """The data set's id, such as ``bentrevett/multi30k``."""
-    config: str | None = None
-    """The configuration of the data set, if it has several."""
-    split: str
-    """The split to read, such as ``train``."""
-    src_column: str | None = None
-    """The column of the source text. Default: the code of the source language."""
-    tgt_column: str | None = None
-    """The column of the target text. Default: the code of the target language."""
-
-
-class BuiltinText(Section):
-    """A corpus that ships with mtformer: the phrasebook, generated by a grammar of English, German and Chinese."""
-
-    builtin: Literal["phrasebook"]
-    """The name of the corpus."""
-    split: Literal["train", "valid", "test", "compositional", "ambiguous", "pronouns"] = "train"
-    """Which sentences; no sentence of `train` is in another split."""
-    size: PositiveInt = 60_000
-    """The maximum number of sentences; `train` has any number, the others have 1,000."""
-    seed: int = Field(default=1, ge=0)
-    """The seed that draws the sentences of `train`."""
-
-
-SOURCE_KINDS: dict[str, type[Section]] = {
-    "src/tgt": TextFiles,
-    "tsv": TsvFile,
-    "jsonl": JsonlFile,
-    "hf": HubDataset,
-    "builtin": BuiltinText,
-}
-
-
-def _source_kind(value: Any) -> str | None:
-    """Return the kind of a source, by the key that only this kind has."""
-    keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
-    if keys & {"src", "tgt"}:
-        return "src/tgt"
-    return next((kind for kind in SOURCE_KINDS if kind in keys), None)
-
-
-Source = Annotated[
-    Annotated[TextFiles, Tag("src/tgt")]
-    | Annotated[TsvFile, Tag("tsv")]
-    | Annotated[JsonlFile, Tag("jsonl")]
-    | Annotated[HubDataset, Tag("hf")]
-    | Annotated[BuiltinText, Tag("builtin")],
-    Discriminator(_source_kind),
-]
-
 
 class DataConfig(Section):
     """The languages and the text."""
@@ -204,7 +71,7 @@ class DataConfig(Section):
     """The sources to train on, one or more."""
     valid: list[Source] = Field(min_length=1)
     """The sources that select the best model."""
-    test: list[Source] = []
+    test: list[Source] = Field(default=[])
     """The sources that `mtformer eval` scores."""
     max_length: int = Field(default=256, ge=8, le=4096)
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
@@ -307,7 +174,7 @@ class TrainingConfig(Section):
     """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
     init_from: InputPath | None = None
     """A bundle to fine-tune; a larger `tokenizer.vocab_size` adds tokens to it."""
-    freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
+    freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
     max_tokens: TokensOrAuto | None = None
     """The token budget of a batch: rows times the longest side, padding included. Default: by the size of the data.
@@ -362,7 +229,7 @@ class TrainingConfig(Section):
     early_stopping_patience: PatienceOrAuto | None = "auto"
     """Stop after this many validations without a better model; `null`: never. `auto`: 10 with `constant` and
     `inverse_sqrt`; never with the schedules that decay to zero, since models improve most while the rate decays."""
-    log_to: list[Literal["tensorboard", "wandb"]] = []
+    log_to: list[Literal["tensorboard", "wandb"]] = Field(default=[])
     """Where metrics go besides `metrics.jsonl`: TensorBoard files in the run's folder, or Weights & Biases."""
     report: bool = False
     """Write `report.html` in the run's folder after each validation; `mtformer report` adds scores of the test set."""
@@ -380,151 +247,6 @@ class TrainingConfig(Section):
         if self.shard and self.max_tokens == "auto":
             raise ValueError("max_tokens = auto tries a whole model on each device, which shard avoids: set a number")
         return self
-
-
-class SearchConfig(Section):
-    """How translations are searched for."""
-
-    beam_size: int = Field(default=4, ge=1, le=_MAX_BEAM_SIZE)
-    """Hypotheses kept at each step; 1 is greedy search."""
-    length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
-    """The exponent alpha of Wu et al. 2016; larger means longer translations."""
-    max_length_factor: float = Field(default=2.0, gt=0, le=100)
-    """A translation may have this many tokens for each source token, plus `max_length_offset`."""
-    max_length_offset: int = Field(default=20, ge=1, le=10_000)
-    """Tokens that a translation may have beyond `max_length_factor` times those of the source."""
-    batch_tokens: int = Field(default=4096, ge=1, le=2**16)
-    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so
-    does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
-
-    def limit(self, n_tokens: int) -> int:
-        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
-        return int(self.max_length_factor * n_tokens) + self.max_length_offset
-
-    def updated(self, **changes: float | str | None) -> "SearchOptions":
-        """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
-
-        Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
-        or ``mbr`` hypotheses, and to a multiple of ``beam_groups``.
-
-        Raises:
-            UserError: an option does not exist, its value is not allowed, or it does not go with another.
-        """
-        given = {key: value for key, value in changes.items() if value is not None}
-        options = self.model_dump() | given
-        if "beam_size" not in given:
-            options["beam_size"] = _fitting_beam_size(options)
-        try:
-            return SearchOptions.model_validate(options)
-        except ValidationError as error:
-            problems = []
-            for details in error.errors():
-                option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
-                problems.append(option + details["msg"].removeprefix("Value error, "))
-            raise UserError("search options: " + "; ".join(problems)) from None
-
-
-class SearchOptions(SearchConfig):
-    """How to search in one call: the settings of the config, and what only a call may ask for."""
-
-    precision: SearchPrecision = "fp32"
-    """The type of numbers that are multiplied. `bf16`: half the size; it needs a GPU or processor with instructions for
-    it. `int8`: a quarter, quantized on the fly; on a CPU only. Scores of given translations are computed in `fp32`."""
-    n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
-    """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
-    beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
-    """Diverse beam search (Vijayakumar et al. 2018): the number of groups that the beams are divided into."""
-    diversity: float = Field(default=0.5, ge=0, le=100)
-    """Diverse beam search: what a token costs for each beam of another group that has taken it at the same step."""
-    mbr: int = Field(default=0, ge=0, le=_MAX_SAMPLES)
-    """Minimum Bayes risk: choose among this many candidates, the best ones or samples, the one most similar to all."""
-    coverage_penalty: float = Field(default=0.0, ge=0, le=100)
-    """Beta of Wu et al. 2016: rank the `beam_size` best hypotheses also by how much of the source they attend to."""
-    min_length: int = Field(default=0, ge=0, le=10_000)
-    """The minimum length of a translation in tokens; its maximum length takes precedence."""
-    max_length: int | None = Field(default=None, ge=1, le=10_000)
-    """The maximum length of a translation in tokens, if `max_length_factor` allows for more."""
-    repetition_penalty: float = Field(default=1.0, ge=1, le=100)
-    """A token that is in the translation already and has probability p counts as if it had p to this power."""
-    no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000)
-    """No sequence of this many tokens occurs twice in a translation; 0: any may."""
-    sample: bool = False
-    """Draw each token at random by the model's probabilities instead of searching for the best translation."""
-    temperature: float = Field(default=1.0, gt=0, le=100)
-    """Sampling: logits are divided by this; below 1, likely tokens become more likely."""
-    top_k: int = Field(default=0, ge=0)
-    """Sampling: draw from this many likeliest tokens only; 0: from all."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sampling: draw from the fewest likeliest tokens whose probabilities sum up to this."""
-    epsilon: float = Field(default=0.0, ge=0, lt=1)
-    """Sampling: draw from the tokens with at least this probability, or else from the likeliest."""
-    seed: int = Field(default=1, ge=0, lt=2**31)
-    """Sampling: the seed; the samples of a line depend on nothing but the seed and the line."""
-
-    def limit(self, n_tokens: int) -> int:
-        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
-        limit = super().limit(n_tokens)
-        return limit if self.max_length is None else min(limit, self.max_length)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of hypotheses that a search works on side by side for each sentence."""
-        return self.n_candidates if self.sample else self.beam_size
-
-    @property
-    def n_candidates(self) -> int:
-        """The number of hypotheses that a search must find for each sentence, to choose the ``n_best`` from."""
-        return self.mbr or (self.beam_size if self.coverage_penalty else self.n_best)
-
-    @model_validator(mode="after")
-    def _go_together(self) -> "SearchOptions":
-        problems = list(_contradictions(self))
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
-
-
-def _contradictions(options: SearchOptions) -> Iterator[str]:
-    """Yield the combinations among ``options`` that make no sense."""
-    given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
-    for name in ("beam_size", "beam_groups"):
-        if options.sample and getattr(options, name) > 1:
-            yield f"{given[name]} does not go with sample, which has no beams"
-    if not options.sample:
-        for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
-            if getattr(options, name) != type(options).model_fields[name].default:
-                yield f"{given[name]} needs sample, which draws tokens at random"
-        for name in ("n_best", "mbr"):
-            if getattr(options, name) > _MAX_BEAM_SIZE:
-                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; try sample"
-            elif getattr(options, name) > options.beam_size:
-                yield f"{given[name]} is more than {given['beam_size']}"
-        if options.beam_size % options.beam_groups:
-            yield f"{given['beam_groups']} does not divide {given['beam_size']}"
-    if options.mbr and options.n_best > options.mbr:
-        yield f"{given['n_best']} is more than {given['mbr']}"
-    if options.diversity != type(options).model_fields["diversity"].default and options.beam_groups == 1:
-        yield f"{given['diversity']} needs beam_groups of 2 or more"
-    if options.coverage_penalty:
-        if options.sample:
-            yield f"{given['coverage_penalty']} does not go with sample: samples are not ranked"
-        elif options.beam_size == 1:
-            yield f"{given['coverage_penalty']} needs a beam_size of 2 or more: there is nothing to rank"
-        if options.mbr:
-            yield f"{given['coverage_penalty']} does not go with {given['mbr']}, which ranks in another way"
-    if options.max_length is not None and options.min_length > options.max_length:
-        yield f"{given['min_length']} is more than {given['max_length']}"
-
-
-def _fitting_beam_size(options: dict[str, Any]) -> Any:
-    """Return the beam size, changed to fit other options, whose values may be wrong."""
-    if options.get("sample"):
-        return 1
-    size = max(value for name in ("beam_size", "n_best", "mbr") if isinstance(value := options.get(name), int))
-    groups = options.get("beam_groups")
-    if isinstance(groups, int) and groups > 1:
-        size += -size % groups
-    return min(_MAX_BEAM_SIZE, size)
 
 
 class EvalConfig(Section):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mtformer.bundle import Bundle
 from mtformer.config import Base, Config, ResolvedConfig, TokenizerConfig
-from mtformer.config.schema import Section
+from mtformer.config.section import Section
 from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights

@@ -1,0 +1,158 @@
+"""How to search: the settings of a config, and the options of a call."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from mtformer.config.section import Section
+from mtformer.errors import UserError
+
+_MAX_BEAM_SIZE = 64
+_MAX_SAMPLES = 1_000  # of a line
+SearchPrecision = Literal["fp32", "bf16", "int8"]
+
+
+class SearchConfig(Section):
+    """How translations are searched for."""
+
+    beam_size: int = Field(default=4, ge=1, le=_MAX_BEAM_SIZE)
+    """Hypotheses kept at each step; 1 is greedy search."""
+    length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
+    """The exponent alpha of Wu et al. 2016; larger means longer translations."""
+    max_length_factor: float = Field(default=2.0, gt=0, le=100)
+    """A translation may have this many tokens for each source token, plus `max_length_offset`."""
+    max_length_offset: int = Field(default=20, ge=1, le=10_000)
+    """Tokens that a translation may have beyond `max_length_factor` times those of the source."""
+    batch_tokens: int = Field(default=4096, ge=1, le=2**16)
+    """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so
+    does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
+
+    def limit(self, n_tokens: int) -> int:
+        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
+        return int(self.max_length_factor * n_tokens) + self.max_length_offset
+
+    def updated(self, **changes: float | str | None) -> "SearchOptions":
+        """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
+
+        Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
+        or ``mbr`` hypotheses, and to a multiple of ``beam_groups``.
+
+        Raises:
+            UserError: an option does not exist, its value is not allowed, or it does not go with another.
+        """
+        given = {key: value for key, value in changes.items() if value is not None}
+        options = self.model_dump() | given
+        if "beam_size" not in given:
+            options["beam_size"] = _fitting_beam_size(options)
+        try:
+            return SearchOptions.model_validate(options)
+        except ValidationError as error:
+            problems = []
+            for details in error.errors():
+                option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
+                problems.append(option + details["msg"].removeprefix("Value error, "))
+            raise UserError("search options: " + "; ".join(problems)) from None
+
+
+class SearchOptions(SearchConfig):
+    """How to search in one call: the settings of the config, and what only a call may ask for."""
+
+    precision: SearchPrecision = "fp32"
+    """The type of numbers that are multiplied. `bf16`: half the size; it needs a GPU or processor with instructions for
+    it. `int8`: a quarter, quantized on the fly; on a CPU only. Scores of given translations are computed in `fp32`."""
+    n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
+    """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
+    beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
+    """Diverse beam search (Vijayakumar et al. 2018): the number of groups that the beams are divided into."""
+    diversity: float = Field(default=0.5, ge=0, le=100)
+    """Diverse beam search: what a token costs for each beam of another group that has taken it at the same step."""
+    mbr: int = Field(default=0, ge=0, le=_MAX_SAMPLES)
+    """Minimum Bayes risk: choose among this many candidates, the best ones or samples, the one most similar to all."""
+    coverage_penalty: float = Field(default=0.0, ge=0, le=100)
+    """Beta of Wu et al. 2016: rank the `beam_size` best hypotheses also by how much of the source they attend to."""
+    min_length: int = Field(default=0, ge=0, le=10_000)
+    """The minimum length of a translation in tokens; its maximum length takes precedence."""
+    max_length: int | None = Field(default=None, ge=1, le=10_000)
+    """The maximum length of a translation in tokens, if `max_length_factor` allows for more."""
+    repetition_penalty: float = Field(default=1.0, ge=1, le=100)
+    """A token that is in the translation already and has probability p counts as if it had p to this power."""
+    no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000)
+    """No sequence of this many tokens occurs twice in a translation; 0: any may."""
+    sample: bool = False
+    """Draw each token at random by the model's probabilities instead of searching for the best translation."""
+    temperature: float = Field(default=1.0, gt=0, le=100)
+    """Sampling: logits are divided by this; below 1, likely tokens become more likely."""
+    top_k: int = Field(default=0, ge=0)
+    """Sampling: draw from this many likeliest tokens only; 0: from all."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sampling: draw from the fewest likeliest tokens whose probabilities sum up to this."""
+    epsilon: float = Field(default=0.0, ge=0, lt=1)
+    """Sampling: draw from the tokens with at least this probability, or else from the likeliest."""
+    seed: int = Field(default=1, ge=0, lt=2**31)
+    """Sampling: the seed; the samples of a line depend on nothing but the seed and the line."""
+
+    def limit(self, n_tokens: int) -> int:
+        """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""
+        limit = super().limit(n_tokens)
+        return limit if self.max_length is None else min(limit, self.max_length)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of hypotheses that a search works on side by side for each sentence."""
+        return self.n_candidates if self.sample else self.beam_size
+
+    @property
+    def n_candidates(self) -> int:
+        """The number of hypotheses that a search must find for each sentence, to choose the ``n_best`` from."""
+        return self.mbr or (self.beam_size if self.coverage_penalty else self.n_best)
+
+    @model_validator(mode="after")
+    def _go_together(self) -> "SearchOptions":
+        problems = list(_contradictions(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
+def _contradictions(options: SearchOptions) -> Iterator[str]:
+    """Yield the combinations among ``options`` that make no sense."""
+    given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
+    for name in ("beam_size", "beam_groups"):
+        if options.sample and getattr(options, name) > 1:
+            yield f"{given[name]} does not go with sample, which has no beams"
+    if not options.sample:
+        for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
+            if getattr(options, name) != type(options).model_fields[name].default:
+                yield f"{given[name]} needs sample, which draws tokens at random"
+        for name in ("n_best", "mbr"):
+            if getattr(options, name) > _MAX_BEAM_SIZE:
+                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; try sample"
+            elif getattr(options, name) > options.beam_size:
+                yield f"{given[name]} is more than {given['beam_size']}"
+        if options.beam_size % options.beam_groups:
+            yield f"{given['beam_groups']} does not divide {given['beam_size']}"
+    if options.mbr and options.n_best > options.mbr:
+        yield f"{given['n_best']} is more than {given['mbr']}"
+    if options.diversity != type(options).model_fields["diversity"].default and options.beam_groups == 1:
+        yield f"{given['diversity']} needs beam_groups of 2 or more"
+    if options.coverage_penalty:
+        if options.sample:
+            yield f"{given['coverage_penalty']} does not go with sample: samples are not ranked"
+        elif options.beam_size == 1:
+            yield f"{given['coverage_penalty']} needs a beam_size of 2 or more: there is nothing to rank"
+        if options.mbr:
+            yield f"{given['coverage_penalty']} does not go with {given['mbr']}, which ranks in another way"
+    if options.max_length is not None and options.min_length > options.max_length:
+        yield f"{given['min_length']} is more than {given['max_length']}"
+
+
+def _fitting_beam_size(options: dict[str, Any]) -> Any:
+    """Return the beam size, changed to fit other options, whose values may be wrong."""
+    if options.get("sample"):
+        return 1
+    size = max(value for name in ("beam_size", "n_best", "mbr") if isinstance(value := options.get(name), int))
+    groups = options.get("beam_groups")
+    if isinstance(groups, int) and groups > 1:
+        size += -size % groups
+    return min(_MAX_BEAM_SIZE, size)
