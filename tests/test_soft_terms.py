@@ -33,7 +33,7 @@ TERMS = [("dog", "Hund"), ("red house", "rote Haus"), ("car", "Auto"), ("garden"
 
 def tokenizer_with_markers(pairs: list[SentencePair] = PAIRS, tgt_lang: str = "de", **config: object) -> Tokenizer:
     settings = TokenizerConfig.model_validate({"vocab_size": 330, "joint": True, **config})
-    return train_tokenizer(pairs, settings, "en", tgt_lang, adjust=True, markers=True)
+    return train_tokenizer(pairs, settings, "en", tgt_lang, adjust=True, control_symbols=MARKERS)
 
 
 @pytest.fixture(scope="module")

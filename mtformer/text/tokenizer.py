@@ -202,7 +202,7 @@ def extend_tokenizer(
         UserError: the text does not support as many tokens.
     """
     languages = src_lang, tgt_lang
-    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, (), adjust=True))
+    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, adjust=True))
     models = [_extended(old._src, found._src, config)]
     if not old.joint:
         models.append(_extended(old._tgt, found._tgt, config))
@@ -246,7 +246,7 @@ def train_tokenizer(
     *,
     seed: int = 1,
     adjust: bool = False,
-    markers: bool = False,
+    control_symbols: Sequence[str] = (),
 ) -> Tokenizer:
     """Train SentencePiece on both sides of ``pairs``, with ``config.vocab_size`` tokens.
 
@@ -260,14 +260,14 @@ def train_tokenizer(
         tgt_lang: the target language.
         seed: the seed of the sample.
         adjust: use the nearest size that the text supports, instead of raising.
-        markers: whether :data:`MARKERS` are among the tokens.
+        control_symbols: source tokens that no text contains, such as :data:`MARKERS`; encoding never yields them.
 
     Raises:
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
     joint = share_tokens(src_lang, tgt_lang) if config.joint is None else config.joint
     texts = _sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed)
-    return Tokenizer(*_train(texts, config, MARKERS if markers else (), adjust=adjust))
+    return Tokenizer(*_train(texts, config, control_symbols, adjust=adjust))
 
 
 def _sides(pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str, *, joint: bool, seed: int) -> list["_Texts"]:
@@ -317,11 +317,15 @@ class _Texts:
             yield self._words.sub(rf"{_BOUNDARY}\g<0>{_BOUNDARY}", part) if self._words.pattern else part
 
 
-def _train(texts: list[_Texts], config: TokenizerConfig, symbols: Sequence[str], *, adjust: bool) -> list[bytes]:
+def _train(
+    texts: list[_Texts], config: TokenizerConfig, control_symbols: Sequence[str] = (), *, adjust: bool
+) -> list[bytes]:
+    """Train a model on each of ``texts``; the first, which the source has, gets ``control_symbols``."""
     models: list[bytes] = []
     most: list[int] = []
     least: list[int] = []
     for side in texts:
+        symbols = control_symbols if side is texts[0] else ()
         try:
             models.append(_train_model(side, config, symbols, config.vocab_size))
         except Exception as error:
@@ -336,7 +340,7 @@ def _train(texts: list[_Texts], config: TokenizerConfig, symbols: Sequence[str],
             if limit[0] and (adjust or len(texts) > 1):
                 models.append(_train_model(side, config, symbols, nearest))
             elif adjust:  # all sides again, so that this size, given, would train the same
-                return _train(texts, config.model_copy(update={"vocab_size": nearest}), symbols, adjust=True)
+                return _train(texts, config.model_copy(update={"vocab_size": nearest}), control_symbols, adjust=True)
             elif limit[0]:
                 most.append(limit[0])
             else:

@@ -27,7 +27,7 @@ from mtformer.runs import RunFolder
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import share_tokens
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import MARKERS, Tokenizer, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.finetune import freeze, inherit, initialize, tokenizer_of
 from mtformer.training.forecast import forecast
@@ -172,7 +172,7 @@ def _begin(
             config.data.tgt_lang,
             seed=config.training.seed,
             adjust=config.tokenizer.vocab_size is None,
-            markers=config.data.terms is not None,
+            control_symbols=MARKERS if config.data.terms else (),
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
 
