@@ -126,7 +126,8 @@ def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | 
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
-    from mtformer.search.ctranslate2_engine import CTranslate2Engine, pick_device, require_supported
+    from mtformer.search.ctranslate2_engine import CTranslate2Engine
+    from mtformer.search.ctranslate2_support import pick_device, require_supported
 
     options = _options(model.header, **changes)
     require_supported(options)
@@ -149,7 +150,7 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
 
 def _require_possible(model: ExportedModel, **changes: float | str | None) -> None:
     """Refuse options that an exported model cannot do, but the bundle that it was made from can."""
-    from mtformer.search.ctranslate2_engine import unsupported
+    from mtformer.search.ctranslate2_support import unsupported
 
     refused = unsupported(_options(model.header, **changes))
     if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
@@ -177,7 +178,7 @@ def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -
     peeked = peek(path)
     if peeked is None or device not in ("auto", "cpu") or not _has_ctranslate2():
         return False
-    from mtformer.search.ctranslate2_engine import pick_device, unsupported
+    from mtformer.search.ctranslate2_support import pick_device, unsupported
 
     return not unsupported(_options(peeked.header, **changes)) and (device == "cpu" or pick_device("auto") == "cpu")
 

@@ -7,7 +7,6 @@ are then computed again by teacher forcing, over the whole vocabulary.
 
 import logging
 import math
-import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ import ctranslate2
 from mtformer.config import SearchOptions
 from mtformer.data.filling import fill_batches
 from mtformer.errors import MtformerError, UserError
+from mtformer.search.ctranslate2_support import n_threads, require_supported
 from mtformer.search.engine import EngineError, Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.text.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -35,22 +35,6 @@ _BATCH_TOKENS = 2_048  # larger batches leave the processor's cache
 _MAPPED_SENTENCES = 32  # a batch takes the target tokens that any of its sentences may need
 _SCORING_CELLS = 2**23  # of a batch's log probabilities: tokens times vocabulary, 32 MiB
 _IMPOSSIBLE = -1e9  # CTranslate2's scores of hypotheses that do not start with the prefix are below
-_SUPPORTED = frozenset(
-    (
-        "beam_size",
-        "n_best",
-        "length_penalty",
-        "max_length_factor",
-        "max_length_offset",
-        "min_length",
-        "max_length",
-        "repetition_penalty",
-        "no_repeat_ngram_size",
-        "mbr",
-        "coverage_penalty",
-        "batch_tokens",
-    )
-)
 
 
 class _Candidate(NamedTuple):
@@ -96,7 +80,7 @@ class CTranslate2Engine:
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
         self._precision = precision
-        self._n_workers = _n_threads() if device == "cpu" else 1
+        self._n_workers = n_threads() if device == "cpu" else 1
         try:
             model = ctranslate2.Translator(
                 str(folder),
@@ -385,47 +369,6 @@ def _ranked(found: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothe
     if not best or best[0].log_prob == -math.inf:
         raise MtformerError(NO_HYPOTHESIS)
     return best
-
-
-def require_supported(options: SearchOptions) -> None:
-    """Refuse options that CTranslate2 cannot do.
-
-    Raises:
-        UserError: the message names them.
-    """
-    if refused := unsupported(options):
-        raise UserError(f"--engine ctranslate2 has no {', '.join(refused)}; use --engine torch")
-
-
-def unsupported(options: SearchOptions) -> list[str]:
-    """Return the options, as in ``seed = 1``, that differ from their defaults and that CTranslate2 cannot do."""
-    return [
-        f"{name} = {value}"
-        for name, value in options
-        if name not in _SUPPORTED
-        and (name, value) != ("precision", "int8")
-        and value != type(options).model_fields[name].default
-    ]
-
-
-def pick_device(choice: str) -> str:
-    """Resolve ``auto`` to a GPU where CTranslate2 finds one.
-
-    Raises:
-        UserError: there is no such device.
-    """
-    has_gpu = choice != "cpu" and ctranslate2.get_cuda_device_count() > 0
-    if choice not in ("auto", "cpu", "cuda"):
-        raise UserError(f"device {choice}: it is auto, cpu or cuda")
-    if choice == "cuda" and not has_gpu:
-        raise UserError("device cuda: CTranslate2 finds no GPU here; use cpu or auto")
-    return "cuda" if has_gpu else "cpu"
-
-
-def _n_threads() -> int:
-    """Return ``$OMP_NUM_THREADS``, as torch takes it, or else the number of cores that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(given) if given.isdecimal() and int(given) > 0 else len(os.sched_getaffinity(0))
 
 
 def _mapped_tokens(path: Path) -> frozenset[str] | None:
