@@ -23,7 +23,7 @@ from mtformer.data.filling import fill_batches
 from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.text.sources import ParallelText
-from mtformer.text.tokenizer import train_tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.memory import used_memory
 from mtformer.training.update import Updater
 

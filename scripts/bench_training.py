@@ -28,7 +28,8 @@ import yaml
 from mtformer.config import TextFiles, TokenizerConfig
 from mtformer.hardware import pick_precision
 from mtformer.text.sources import ParallelText
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 
 SCRIPTS = Path(__file__).parent
 VOCAB_SIZE = 8_000

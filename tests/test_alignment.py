@@ -27,7 +27,8 @@ from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.sources import SentencePair
 from mtformer.text.spans import word_spans
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize, train_tokenizer
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.translator import Translator
 
 

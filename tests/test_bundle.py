@@ -26,7 +26,7 @@ from mtformer.errors import UserError
 from mtformer.header import Header
 from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import train_tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.translator import Translator
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -5,7 +5,8 @@ from conftest import sentence_pairs
 from mtformer.config import TokenizerConfig
 from mtformer.data.corpus import Corpus, Ragged, encode_corpus, reason_to_drop
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import EOS_ID, Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 
 EMPTY = "a side is empty"
 TOO_LONG = "longer than 20 tokens (data.max_length)"

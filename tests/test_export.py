@@ -23,7 +23,8 @@ from mtformer.export.vocabulary_map import _ibm_model_1, _Pairs, make_vocabulary
 from mtformer.search import Request
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import PAD_ID, Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import PAD_ID, Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
 SENTENCE = "the red house sees my old friend."

@@ -13,7 +13,8 @@ from mtformer.pipeline import Translation
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import with_right_numbers
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.translator import Translator
 
 SOURCE = "Two dogs play in the snow with a small child."

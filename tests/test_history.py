@@ -15,7 +15,8 @@ from mtformer.errors import UserError
 from mtformer.model.weights import weights
 from mtformer.runs import RunFolder
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import Checkpoint
 from mtformer.training.history import SavedRun, history, load_saved_run, require_same_run
 

@@ -7,7 +7,8 @@ import pytest
 from mtformer.config import load_config
 from mtformer.phrasebook import train as draw_train
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DEMO = {

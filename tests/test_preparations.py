@@ -14,7 +14,8 @@ from mtformer.pipeline.copying import CopyUnknown
 from mtformer.pipeline.sentences import SplitSentences, split_sentences
 from mtformer.pipeline.standard import standard_preparations
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, on_one_line, train_tokenizer
+from mtformer.text.tokenizer import Tokenizer, on_one_line
+from mtformer.text.tokenizer_training import train_tokenizer
 
 ASCII = frozenset(map(chr, range(32, 127)))
 SUITE = [

@@ -14,7 +14,7 @@ from mtformer.model.attention import MultiHeadAttention
 from mtformer.phrasebook import held_out
 from mtformer.phrasebook.meaning import Sentence
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import train_tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parent.parent / "scripts" / "pronoun_attention.py"))
 Question, measure, places_of, questions = (SCRIPT[name] for name in ("Question", "measure", "places_of", "questions"))

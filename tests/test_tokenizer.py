@@ -15,17 +15,8 @@ from sentencepiece import SentencePieceTrainer
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import (
-    BOS_ID,
-    EOS_ID,
-    PAD_ID,
-    UNK_ID,
-    Sampling,
-    Tokenizer,
-    extend_tokenizer,
-    normalize,
-    train_tokenizer,
-)
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Sampling, Tokenizer, normalize
+from mtformer.text.tokenizer_training import extend_tokenizer, train_tokenizer
 
 Type = Literal["unigram", "bpe"]
 
@@ -324,12 +315,12 @@ def test_a_model_with_other_special_tokens_is_refused() -> None:
 SAMPLED = """
 import hashlib
 from mtformer.config import TokenizerConfig
-from mtformer.text import tokenizer
+from mtformer.text import tokenizer_training
 from mtformer.text.sources import SentencePair
-tokenizer._MAX_TRAINING_SENTENCES = 150
+tokenizer_training._MAX_TRAINING_SENTENCES = 150
 pairs = [SentencePair(f"{n ** 3:x} {n ** 5 % 9973}", f"{n ** 4:o}") for n in range(1000)]
 for seed in (1, 1, 2):
-    trained = tokenizer.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)
+    trained = tokenizer_training.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)
     print(hashlib.sha256(trained.src_model).hexdigest())
 """
 

@@ -24,7 +24,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.runs import RunFolder
 from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.text.tokenizer import train_tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.trainer import Trainer

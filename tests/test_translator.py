@@ -29,7 +29,8 @@ from mtformer.search import Hypothesis, SearchOptions
 from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.translator import Translator
 
 TEXTS = [

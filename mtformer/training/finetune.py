@@ -13,7 +13,8 @@ from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, extend_tokenizer
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import extend_tokenizer
 
 S = TypeVar("S", bound=Section)
 

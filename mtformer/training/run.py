@@ -27,7 +27,8 @@ from mtformer.runs import RunFolder
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import share_tokens
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import MARKERS, Tokenizer, train_tokenizer
+from mtformer.text.tokenizer import MARKERS, Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.finetune import freeze, inherit, initialize, tokenizer_of
 from mtformer.training.forecast import forecast
