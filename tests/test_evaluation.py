@@ -18,7 +18,7 @@ from mtformer.errors import UserError
 from mtformer.evaluate.evaluation import evaluate_model
 from mtformer.evaluate.metrics import all_scores, sacrebleu_command, sentence_scores
 from mtformer.evaluate.testsets import read_eval_sets
-from mtformer.text.sources import SentencePair, fingerprint
+from mtformer.text.sources import Example, SentencePair, fingerprint
 from mtformer.translator import Translator
 
 
@@ -108,7 +108,7 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows = tmp_path / "data" / "test.jsonl"
     rows.parent.mkdir()
     rows.touch()
-    monkeypatch.setattr("mtformer.text.sources._from_hub", lambda *_: iter([SentencePair("a house", "ein Haus")]))
+    monkeypatch.setattr("mtformer.text.sources._from_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
     with pytest.raises(UserError, match="is both input and output"):
         evaluate_model(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 

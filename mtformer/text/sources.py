@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
-from mtformer.errors import UserError
+from mtformer.errors import Problems, UserError
+from mtformer.text.drops import Drops
 from mtformer.text.lines import is_utf8, read_lines
 
 if TYPE_CHECKING:
@@ -24,11 +25,26 @@ class SentencePair(NamedTuple):
     tgt: str
 
 
+class Example(NamedTuple):
+    """A pair with its place in its source.
+
+    Attributes:
+        src: the text.
+        tgt: its translation.
+        line: the line of the file where it begins, or the row of a data set; from 1.
+    """
+
+    src: str
+    tgt: str
+    line: int
+
+
 @dataclass(frozen=True)
 class ParallelText:
     """The unchanged pairs of several sources, in order; each iteration reads the sources again, pair by pair.
 
-    Iterating raises UserError if a source cannot be read or if its two sides differ in their number of lines.
+    Iterating raises UserError if a source cannot be read or if its two sides differ in their number of lines. The
+    sources after it are read as well, so that the error reports the problems of all of them.
     """
 
     sources: Sequence[Source]
@@ -36,19 +52,32 @@ class ParallelText:
     tgt_lang: str
 
     def __iter__(self) -> Iterator[SentencePair]:
+        for src, tgt, _ in self.examples():
+            yield SentencePair(src, tgt)
+
+    def examples(self, drops: Drops | None = None) -> Iterator[Example]:
+        """Yield the pairs with their lines, and count in ``drops`` the lines that contain none."""
+        problems = Problems()
         for source in self.sources:
-            match source:
-                case TextFiles():
-                    yield from _from_text_files(source)
-                case TsvFile():
-                    yield from _from_tsv(source.tsv)
-                case JsonlFile():
-                    src_key, tgt_key = source.src_key or self.src_lang, source.tgt_key or self.tgt_lang
-                    yield from _from_jsonl(source.jsonl, src_key, tgt_key)
-                case HubDataset():
-                    yield from _from_hub(source, self.src_lang, self.tgt_lang)
-                case BuiltinText():
-                    yield from _from_phrasebook(source, self.src_lang, self.tgt_lang)
+            with problems.collected():
+                for example in self._read(source, Drops() if drops is None else drops):
+                    if not problems:
+                        yield example
+        problems.raise_all()
+
+    def _read(self, source: Source, drops: Drops) -> Iterator[Example]:
+        match source:
+            case TextFiles():
+                return _from_text_files(source)
+            case TsvFile():
+                return _from_tsv(source.tsv)
+            case JsonlFile():
+                src_key, tgt_key = source.src_key or self.src_lang, source.tgt_key or self.tgt_lang
+                return _from_jsonl(source.jsonl, src_key, tgt_key)
+            case HubDataset():
+                return _from_hub(source, self.src_lang, self.tgt_lang)
+            case BuiltinText():
+                return _from_phrasebook(source, self.src_lang, self.tgt_lang)
 
     def parts(self) -> list["ParallelText"]:
         """Return the text of each source by itself."""
@@ -56,16 +85,17 @@ class ParallelText:
 
     def places(self, numbers: Iterable[int]) -> list[str]:
         """Return the places (file and line) of pairs, which are numbered from 0 through all sources."""
-        wanted = sorted(numbers)
+        wanted = sorted(numbers, reverse=True)
         found: list[str] = []
-        first = 0
-        for source, part in zip(self.sources, self.parts(), strict=True):
-            if len(found) == len(wanted):
-                break
-            end = first + sum(1 for _ in part)
-            lines = [number - first + 1 for number in wanted if first <= number < end]
-            found += [f"{source_name(source)}:{line}" for line in lines]
-            first = end
+        number = 0
+        for part in self.parts():
+            for example in part.examples():
+                if not wanted:
+                    return found
+                while wanted and wanted[-1] == number:
+                    found.append(f"{source_name(part.sources[0])}:{example.line}")
+                    wanted.pop()
+                number += 1
         return found
 
 
@@ -106,13 +136,14 @@ def fingerprint(pairs: Iterable[SentencePair]) -> Fingerprint:
     return Fingerprint(n_pairs, digest.hexdigest()[:16])
 
 
-def _from_text_files(source: TextFiles) -> Iterator[SentencePair]:
+def _from_text_files(source: TextFiles) -> Iterator[Example]:
     missing = object()
     with closing(read_lines(source.src)) as src_lines, closing(read_lines(source.tgt)) as tgt_lines:
-        for src, tgt in itertools.zip_longest(src_lines, tgt_lines, fillvalue=missing):
+        pairs = itertools.zip_longest(src_lines, tgt_lines, fillvalue=missing)
+        for number, (src, tgt) in enumerate(pairs, 1):
             if src is missing or tgt is missing:
                 raise UserError(_unequal_message(source))
-            yield SentencePair(str(src), str(tgt))
+            yield Example(str(src), str(tgt), number)
 
 
 def _unequal_message(source: TextFiles) -> str:
@@ -146,24 +177,24 @@ def _shift_point(src_lengths: "np.ndarray", tgt_lengths: "np.ndarray") -> int:
     return int(np.argmin(cost)) + 1
 
 
-def _from_tsv(path: Path) -> Iterator[SentencePair]:
+def _from_tsv(path: Path) -> Iterator[Example]:
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
         if len(columns) < 2:
             raise UserError(f"{path}:{number}: this line has no tab: {line[:80]!r}")
-        yield SentencePair(columns[0], columns[1])
+        yield Example(columns[0], columns[1], number)
 
 
-def _from_jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[SentencePair]:
+def _from_jsonl(path: Path, src_key: str, tgt_key: str) -> Iterator[Example]:
     for number, line in enumerate(read_lines(path), 1):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             raise UserError(f"{path}:{number}: this line is not JSON: {line[:80]!r}") from None
-        yield _pair_of_row(row, src_key, tgt_key, f"{path}:{number}")
+        yield Example(*_pair_of_row(row, src_key, tgt_key, f"{path}:{number}"), number)
 
 
-def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Example]:
     import datasets  # here: importing it takes seconds, and most runs read files
 
     try:
@@ -173,18 +204,19 @@ def _from_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Sent
         reason = ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes)
         raise UserError(f"cannot load the data set {source.hf} (split {source.split}): {reason}") from error
     src_key, tgt_key = source.src_column or src_lang, source.tgt_column or tgt_lang
-    for number, row in enumerate(rows):
-        yield _pair_of_row(row, src_key, tgt_key, f"{source.hf}, split {source.split}, row {number}")
+    for number, row in enumerate(rows, 1):
+        yield Example(*_pair_of_row(row, src_key, tgt_key, f"{source.hf}, split {source.split}, row {number}"), number)
 
 
-def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[SentencePair]:
+def _from_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[Example]:
     from mtformer import phrasebook  # reads its tables
 
     for language in (src_lang, tgt_lang):
         if language not in phrasebook.LANGUAGES:
             raise UserError(f"the phrasebook has {', '.join(phrasebook.LANGUAGES)}, not {language}")
-    for saying in phrasebook.sentences(source.split, source.size, source.seed):
-        yield SentencePair(saying.text(src_lang), saying.text(tgt_lang))
+    sayings = phrasebook.sentences(source.split, source.size, source.seed)
+    for number, saying in enumerate(sayings, 1):
+        yield Example(saying.text(src_lang), saying.text(tgt_lang), number)
 
 
 def _pair_of_row(row: Any, src_key: str, tgt_key: str, where: str) -> SentencePair:
