@@ -1,12 +1,21 @@
+import bz2
 import gzip
+import lzma
 import os
+import re
 import stat
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 from mtformer.errors import MtformerError, OutputClosed, UserError
 from mtformer.text.lines import is_utf8, open_output, read_lines
@@ -118,24 +127,61 @@ def corrupt_checksum(raw: bytes) -> bytes:
     return raw[:-8] + bytes(byte ^ 0xFF for byte in raw[-8:-4]) + raw[-4:]
 
 
-def plain_text(raw: bytes) -> bytes:
-    return gzip.decompress(raw)
-
-
-@pytest.mark.parametrize("damage", [cut_off, corrupt_data, corrupt_checksum, plain_text])
+@pytest.mark.parametrize("damage", [cut_off, corrupt_data, corrupt_checksum])
 def test_a_damaged_compressed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(damage(gzip.compress("".join(f"line {n * n}\n" for n in range(500)).encode())))
     assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off after line ")
 
 
-def test_where_a_compressed_file_is_cut_off_is_told(tmp_path: Path) -> None:
-    whole = gzip.compress(b"one\ntwo\n") + gzip.compress(b"three\n")  # two members in a row are one file
-    path = tmp_path / "text.gz"
-    path.write_bytes(whole[:-1])
-    assert error_of(path).endswith("after line 3")
+COMPRESSORS = [gzip.compress, lzma.compress, bz2.compress, zstd.compress]
+
+
+@pytest.mark.parametrize("name", ["text.txt", "text.gz", "text"])
+@pytest.mark.parametrize("compress", [*COMPRESSORS, bytes])
+def test_compressed_text_is_recognized_by_its_contents(
+    tmp_path: Path, name: str, compress: Callable[[bytes], bytes]
+) -> None:
+    for raw in (b"", b"BZh9 is no archive\n", "".join(line + "\n" for line in ANY_LINES * 9_000).encode()):
+        (tmp_path / name).write_bytes(compress(raw))
+        assert list(read_lines(tmp_path / name)) == raw.decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("compress", COMPRESSORS)
+def test_concatenated_archives_are_one_file_and_a_cut_in_them_is_placed(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "text"
+    whole = compress(b"one\ntwo\n") + compress(b"three\n")
     path.write_bytes(whole)
     assert list(read_lines(path)) == ["one", "two", "three"]
+    path.write_bytes(whole[:-1])
+    assert re.fullmatch(f"{path}: the compressed file is damaged or cut off after line [23]", error_of(path))
+    archive = compress(b"".join(b"%d\n" % (n * n) for n in range(20_000)))
+    path.write_bytes(archive[: len(archive) * 2 // 3])
+    cut = int(error_of(path).rpartition(" ")[2])
+    assert (8_000 if compress is gzip.compress else 0) <= cut < 16_000  # the others lose the block that is cut
+
+
+def test_archives_that_cannot_be_read_are_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "text.zip", "w") as archive:
+        archive.writestr("text", "text")
+    assert error_of(tmp_path / "text.zip").endswith("text.zip: it is a zip archive of files: unpack it first")
+    (tmp_path / "text.zst").write_bytes(zstd.compress(b"text"))
+    monkeypatch.setitem(sys.modules, zstd.__name__, None)
+    monkeypatch.delattr(sys.modules[zstd.__name__.rpartition(".")[0]], "zstd")
+    assert error_of(tmp_path / "text.zst").endswith("Zstandard: pip install 'mtformer[zstd]'")
+
+
+def test_a_line_is_read_as_soon_as_it_is_written() -> None:
+    reading, writing = os.pipe()
+    lines = read_lines(Path(f"/dev/fd/{reading}"))
+    for text in ("B", "(", "BZh9", ""):  # what archives begin with as well
+        os.write(writing, f"{text}\n".encode())
+        assert next(lines) == text
+    os.close(writing)
+    assert list(lines) == []
+    os.close(reading)
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "missing.gz", "missing/text", "folder", "folder.gz"])

@@ -1,4 +1,4 @@
-"""Reading and writing lines of text: plain, ``.gz`` or ``-``, split on line feeds only."""
+"""Reading and writing lines of text: plain or compressed, in files, pipes and ``-``; only line feeds end a line."""
 
 import errno
 import gzip
@@ -6,7 +6,6 @@ import io
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import IO, BinaryIO
 
 from mtformer.errors import MtformerError, OutputClosed, UserError
 from mtformer.files import open_atomically
+from mtformer.text.compression import DamagedError, UnsupportedError, decompressed
 
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -39,15 +39,16 @@ def read_lines(path: Path) -> Generator[str, None, None]:
     """Yield the lines of the file at ``path``, without line ends; ``-`` is standard input.
 
     Only a line feed, alone or after a carriage return, ends a line. U+2028, U+0085 and form feeds do not: splitting
-    there would misalign the two sides of parallel text.
+    there would misalign the two sides of parallel text. Compressed files are recognized by their contents.
 
     Raises:
         UserError: the file is missing, binary, damaged or not UTF-8; the message names the file and the line.
     """
-    for line in read_numbered_lines(path):
-        if line.problem:
-            raise UserError(line.problem)
-        yield line.text
+    for number, raw in enumerate(_raw_lines(path), 1):
+        text = _text(raw)
+        if text is None:
+            raise UserError(_decode(raw, input_name(path), number).problem)
+        yield text
 
 
 def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
@@ -56,15 +57,31 @@ def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
     Raises:
         UserError: the file is missing, damaged or UTF-16.
     """
-    name = "standard input" if str(path) == "-" else str(path)
-    number = 0
+    for number, raw in enumerate(_raw_lines(path), 1):
+        text = _text(raw)
+        yield _decode(raw, input_name(path), number) if text is None else Line(number, text)
+
+
+def input_name(path: Path) -> str:
+    """Return what messages call a file that is read."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def open_input(path: Path) -> Iterator[BinaryIO]:
+    """Open the file at ``path``, or standard input for ``-``, to read its bytes, decompressed if they are compressed.
+
+    Raises:
+        UserError: it cannot be opened or read, or is damaged; also if the block raises the reader's errors.
+    """
+    name = input_name(path)
     try:
-        with _open_binary(path) as file:
-            for raw in file:
-                number += 1
-                yield _decode(raw, name, number)
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise UserError(f"{name}: the compressed file is damaged or cut off after line {number}") from None
+        with _open_raw(path) as raw, decompressed(raw) as file:
+            yield file
+    except DamagedError:
+        raise UserError(f"{name}: the compressed file is damaged or cut off") from None
+    except UnsupportedError as error:
+        raise UserError(f"cannot read {name}: {error}") from None
     except IsADirectoryError:
         raise UserError(f"{name} is a folder, not a file") from None
     except OSError as error:
@@ -149,37 +166,53 @@ def _open_file(path: Path) -> AbstractContextManager[BinaryIO]:
     return open_atomically(path) if is_regular_output(path) else path.open("wb")
 
 
-@contextmanager
-def _open_binary(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    if str(path) == "-":
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        # Not sys.stdin: a thread that waits for its lock would abort the interpreter's shutdown.
-        with open(0, "rb", closefd=False) as stdin:
-            yield stdin
-    elif path.suffix == ".gz":
-        with gzip.open(path, "rb") as file:
-            yield file
-    else:
-        with path.open("rb") as plain:
-            yield plain
+def _open_raw(path: Path) -> io.FileIO:
+    if str(path) != "-":
+        return io.FileIO(path)
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    # Not sys.stdin: a thread that waits for its lock would abort the interpreter's shutdown.
+    return io.FileIO(0, closefd=False)
+
+
+def _raw_lines(path: Path) -> Generator[bytes, None, None]:
+    """Yield the lines with their ends, but without a byte order mark."""
+    number = 0
+    with open_input(path) as file:
+        try:
+            for raw in file:
+                number += 1
+                if number == 1:
+                    if raw.startswith(_UTF16_MARKS):
+                        raise UserError(f"{input_name(path)}: this is UTF-16; save it as UTF-8")
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                yield raw
+        except DamagedError:
+            message = f"{input_name(path)}: the compressed file is damaged or cut off after line {number}"
+            raise UserError(message) from None
+
+
+def _text(raw: bytes) -> str | None:
+    """Return the text of a line without its end; None if it is not text."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text.removesuffix("\n").removesuffix("\r")
 
 
 def _decode(raw: bytes, name: str, number: int) -> Line:
-    if number == 1:
-        if raw.startswith(_UTF16_MARKS):
-            raise UserError(f"{name}: this is UTF-16; save it as UTF-8")
-        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    """Describe a line that is not text."""
     problem = ""
     if b"\0" in raw:
         problem = f"{name}:{number}: this is not a text file: the line contains a zero byte"
         raw = raw.replace(b"\0", b"\xff")
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode()
     except UnicodeDecodeError as error:
         byte = raw[error.start]
         problem = problem or (
             f"{name}:{number}: byte 0x{byte:02x} at position {error.start + 1} is not UTF-8; convert the file first"
         )
-        text = raw.decode("utf-8", errors="replace")
+        text = raw.decode(errors="replace")
     return Line(number, text.removesuffix("\n").removesuffix("\r"), problem)
