@@ -7,14 +7,13 @@ import ast
 import inspect
 import itertools
 import math
-import types
 import typing
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
 from mtformer.config import Config
-from mtformer.config.section import Section
+from mtformer.config.section import Section, parts_of, subsections
 from mtformer.config.sizing import SIZES
 from mtformer.config.sources import SOURCE_KINDS
 
@@ -39,9 +38,10 @@ A key shown with a dash that is not set gets its value from the number of traini
 def main() -> None:
     """Print the sections of a config, the kinds of sources, and the defaults that depend on the data."""
     print(INTRODUCTION)
-    for name, field in Config.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            print_section(f"`{name}`", field.annotation)
+    for name, section in subsections(Config).items():
+        print_section(f"`{name}`", section)
+        for inner, part in subsections(section).items():
+            print_section(f"`{name}.{inner}`", part)
     for kind, section in SOURCE_KINDS.items():
         print_section(f"A source with `{kind.replace('/', '` and `')}`", section)
     print(SIZING)
@@ -87,12 +87,6 @@ def value_of(field: FieldInfo) -> str:
     return " or ".join(words(part) for part in parts_of(field.annotation) if part is not type(None))
 
 
-def parts_of(annotation: Any) -> tuple[Any, ...]:
-    """Take a union apart."""
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    return typing.get_args(annotation) if is_union else (annotation,)
-
-
 def words(annotation: Any) -> str:
     """Name a type in words; the schema's own limits stand in the meanings or in the error messages."""
     if typing.get_origin(annotation) is typing.Annotated:
@@ -104,6 +98,8 @@ def words(annotation: Any) -> str:
     if typing.get_origin(annotation) is list:
         [item] = typing.get_args(annotation)
         return f"list of {words(item)}" if typing.get_origin(item) is typing.Literal else "list of sources"
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return "section"
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     return names.get(annotation, "path")
 

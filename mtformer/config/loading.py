@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from mtformer.config.schema import Config
-from mtformer.config.section import Section, fill_in
+from mtformer.config.section import Section, fill_in, subsections
 from mtformer.config.sources import SOURCE_KINDS, Source
 from mtformer.errors import UserError
 
@@ -144,7 +144,7 @@ def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, ov
     *parents, last = keys
     section = values
     for depth, parent in enumerate(parents, 1):
-        if section.get(parent) is None:
+        if section.get(parent) in (None, "true"):  # a section with its defaults
             section[parent] = {}
             applied[keys[:depth]] = override
         section = section[parent]
@@ -241,25 +241,15 @@ def _section_at(loc: Sequence[str | int]) -> type[Section] | None:
     section: type[Section] | None = Config
     for part in loc:
         if isinstance(part, str):
-            section = _subsections(section).get(part) if section else SOURCE_KINDS.get(part)
+            section = subsections(section).get(part) if section else SOURCE_KINDS.get(part)
     return section
-
-
-def _subsections(section: type[Section]) -> dict[str, type[Section]]:
-    """Return the keys of ``section`` that are sections themselves."""
-    annotations = {name: field.annotation for name, field in section.model_fields.items()}
-    return {
-        name: annotation
-        for name, annotation in annotations.items()
-        if isinstance(annotation, type) and issubclass(annotation, Section)
-    }
 
 
 def _suggestion(key: str, section: type[Section] | None) -> str:
     """Suggest the valid key nearest to ``key``, from its own section or else from another."""
     if section is None:
         return ""
-    elsewhere = {field: name for name, other in _subsections(Config).items() for field in other.model_fields}
+    elsewhere = {field: name for name, other in subsections(Config).items() for field in other.model_fields}
     close = difflib.get_close_matches(key, section.model_fields, n=1, cutoff=0.6)
     if close and key not in elsewhere:
         return f"; did you mean `{close[0]}`?"

@@ -7,8 +7,9 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from mtformer.config.augment import AugmentConfig
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     InputPath,
@@ -82,6 +83,18 @@ class DataConfig(Section):
     learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
     terms_share: float = Field(default=0.3, gt=0, le=1)
     """The share of the pairs in which to annotate terms of `terms`; each epoch draws others."""
+    augment: AugmentConfig | None = None
+    """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
+    default shares, `false`, or a section that sets some of them. Each epoch draws other variations."""
+
+    @field_validator("augment", mode="before")
+    @classmethod
+    def _switch_augmentation(cls, given: Any) -> Any:
+        if given is None or isinstance(given, dict | AugmentConfig):
+            return given
+        if str(given).lower() not in ("true", "false"):
+            raise ValueError(f"given `{given}`, allowed: true, false, or a section of shares")
+        return {} if str(given).lower() == "true" else None
 
     @model_validator(mode="after")
     def _languages_differ(self) -> "DataConfig":

@@ -1,6 +1,8 @@
 """What all sections of a config share: the base class, and the types of keys."""
 
 import os
+import types
+import typing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -52,3 +54,20 @@ class Section(BaseModel):
     """The base of all sections: unknown keys are errors, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a command needs a few sections only
+
+
+def subsections(section: type[Section]) -> dict[str, type[Section]]:
+    """Return the keys of ``section`` whose values are sections themselves, or sections or null."""
+    found = {name: parts_of(field.annotation) for name, field in section.model_fields.items()}
+    return {
+        name: part
+        for name, parts in found.items()
+        for part in parts
+        if isinstance(part, type) and issubclass(part, Section)
+    }
+
+
+def parts_of(annotation: Any) -> tuple[Any, ...]:
+    """Take a union apart."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)

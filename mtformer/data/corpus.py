@@ -4,9 +4,11 @@ import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
+from mtformer.data.augment import Augmenter
 from mtformer.data.terms import TermSampler
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Sampling, Tokenizer
@@ -65,6 +67,7 @@ def encode_corpus(
     max_ratio: float,
     sampling: Sampling | None = None,
     terms: TermSampler | None = None,
+    augmenter: Augmenter | None = None,
     epoch: int = 0,
 ) -> Corpus:
     """Encode ``pairs``; drop those that cannot be learned from and count them by reason.
@@ -76,20 +79,26 @@ def encode_corpus(
         max_ratio: the most that one side may be longer than the other.
         sampling: how to sample tokens; None takes the likeliest ones.
         terms: annotates terms where the source stays short enough; None does not.
-        epoch: which terms to annotate.
+        augmenter: varies pairs where they stay within the limits; None does not.
+        epoch: which terms to annotate and which pairs to vary.
     """
     corpus = Corpus()
     stream = iter(pairs)
     number = 0
+    problem = partial(reason_to_drop, max_length=max_length, max_ratio=max_ratio)
     while chunk := list(itertools.islice(stream, _CHUNK)):
         drawn = sampling and Sampling(sampling.alpha, sampling.seed + number)
-        src_rows = tokenizer.encode_src([pair.src for pair in chunk], drawn)
-        tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in chunk], drawn)
+        rows = _encode(tokenizer, chunk, drawn)
+        reasons = [problem(*map(len, row)) for row in rows]
+        varied = augmenter.vary(chunk, number, epoch) if augmenter else {}
+        for index, row in zip(varied, _encode(tokenizer, list(varied.values()), drawn), strict=True):
+            if not problem(*map(len, row)):
+                chunk[index], rows[index] = varied[index], row
         annotated = terms.annotated(chunk, number, epoch, drawn) if terms else {}
-        for index, (src, tgt) in enumerate(zip(src_rows, tgt_rows, strict=True)):
-            reason = reason_to_drop(len(src), len(tgt), max_length=max_length, max_ratio=max_ratio)
-            if not reason and index in annotated and max(map(len, annotated[index])) <= max_length:
-                src, tgt = annotated[index]
+        for index, row in annotated.items():
+            if max(map(len, row)) <= max_length:
+                rows[index] = row
+        for reason, (src, tgt) in zip(reasons, rows, strict=True):
             if reason:
                 corpus.dropped[reason] += 1
             else:
@@ -98,6 +107,15 @@ def encode_corpus(
                 corpus.numbers.append(number)
             number += 1
     return corpus
+
+
+def _encode(
+    tokenizer: Tokenizer, pairs: Sequence[SentencePair], sampling: Sampling | None
+) -> list[tuple[list[int], list[int]]]:
+    """Return the ids of both sides of each pair."""
+    src = tokenizer.encode_src([pair.src for pair in pairs], sampling)
+    tgt = tokenizer.encode_tgt([pair.tgt for pair in pairs], sampling)
+    return list(zip(src, tgt, strict=True))
 
 
 def reason_to_drop(src_length: int, tgt_length: int, *, max_length: int, max_ratio: float) -> str | None:

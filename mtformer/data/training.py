@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mtformer.config import Config
+from mtformer.data.augment import Augmenter
 from mtformer.data.corpus import Corpus, encode_corpus
 from mtformer.data.terms import TermSampler
 from mtformer.progress import watched
@@ -13,7 +14,7 @@ from mtformer.text.tokenizer import Sampling, Tokenizer
 
 
 class TrainingData:
-    """The training pairs, encoded once, or anew for each epoch if it draws other tokens or other annotated terms.
+    """The training pairs, encoded once, or anew for each epoch if it draws other tokens, terms or variations.
 
     Attributes:
         corpus: the encoded pairs of the current epoch.
@@ -31,12 +32,14 @@ class TrainingData:
         self._tokenizer = tokenizer
         self.n_pairs: list[int] = []
         self._terms = self._sampler()
+        shares = config.data.augment
+        self._augmenter = Augmenter(shares, seed=config.training.seed) if shares else None
         self.corpus = self._encode(0)
 
     def begin(self, epoch: int) -> None:
         """Encode the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
         alpha, seed = self._config.tokenizer.sampling, self._config.training.seed
-        if alpha or self._terms:
+        if alpha or self._terms or self._augmenter:
             self.corpus = self._encode(epoch, Sampling(alpha, derive_seed(seed, epoch)) if alpha else None)
 
     def places(self, indices: Iterable[int]) -> list[str]:
@@ -66,6 +69,7 @@ class TrainingData:
             max_ratio=limits.max_ratio,
             sampling=sampling,
             terms=self._terms,
+            augmenter=self._augmenter,
             epoch=epoch,
         )
 

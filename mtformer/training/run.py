@@ -13,6 +13,7 @@ import torch
 
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config, Facts, Precision, Provenance, ResolvedConfig, dump_config, resolve
+from mtformer.data.augment import TokenizerText
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
@@ -162,12 +163,14 @@ def _begin(
         return replace(facts, provenance=provenance), saved.tokenizer, True
     warn_of_foreign_provenance(config.provenance, facts.provenance)
     settings = resolve(config, facts)
+    shares = config.data.augment
+    text = TokenizerText(train_pairs, shares, config.training.seed) if shares else train_pairs
     if base:
-        tokenizer = tokenizer_of(base, settings, train_pairs)
+        tokenizer = tokenizer_of(base, settings, text)
     else:
         log.info("training the tokenizer")
         tokenizer = train_tokenizer(
-            train_pairs,
+            text,
             settings.tokenizer,
             config.data.src_lang,
             config.data.tgt_lang,

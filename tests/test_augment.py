@@ -1,0 +1,334 @@
+"""Variations of training pairs: each kind, how they are drawn, and what training makes of them."""
+
+import re
+import shutil
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from config_texts import MINIMAL, load, problems
+from conftest import Project, make_project, sentence_pairs
+
+from mtformer.bundle import load_bundle
+from mtformer.config import AugmentConfig, TokenizerConfig
+from mtformer.data.augment import Augmenter, TokenizerText
+from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.terms import TermSampler
+from mtformer.text.glossary import Glossary
+from mtformer.text.sources import SentencePair
+from mtformer.text.tokenizer import MARKERS, Sampling, Tokenizer
+from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.training.checkpoint import list_checkpoints
+
+NAMES = tuple(AugmentConfig.model_fields)
+NONE = dict.fromkeys(NAMES, 0.0)
+PAIRS = [SentencePair(f"{src[0].upper()}{src[1:]}", f"{tgt[0].upper()}{tgt[1:]}") for src, tgt in sentence_pairs(300)]
+LONGER = SentencePair("The man in the red hat waves.", "Der Mann mit dem roten Hut winkt.")
+
+
+def only(**shares: float) -> Augmenter:
+    return Augmenter(AugmentConfig.model_validate(NONE | shares), seed=1)
+
+
+def variations(pair: SentencePair, kind: str, n: int = 200) -> list[SentencePair]:
+    """Vary a pair many times in one way; where nothing changes, the pair itself is not among them."""
+    return list(only(**{kind: 1}).vary([pair] * n, 0, epoch=0).values())
+
+
+def test_each_kind_varies_its_share_of_the_pairs() -> None:
+    for name in NAMES:
+        assert only().vary(PAIRS, 0, epoch=0) == {}
+        assert len(only(**{name: 0.3}).vary([LONGER] * 2_000, 0, epoch=0)) == pytest.approx(600, abs=80), name
+        assert len(variations(LONGER, name)) >= 190, name  # a typo may change nothing; the last pair is never joined
+
+
+def test_kinds_are_drawn_independently_of_each_other() -> None:
+    varied = only(upper=0.5, unpunctuated=0.5).vary([LONGER] * 2_000, 0, epoch=0).values()
+    counts = Counter((pair.src.isupper(), not pair.src.endswith(".")) for pair in varied)
+    assert len(counts) == 3 and min(counts.values()) > 420
+    alone = only(upper=0.5).vary([LONGER] * 2_000, 0, epoch=0)
+    assert len(alone) == counts[True, False] + counts[True, True]
+
+
+def test_variations_depend_on_the_number_of_the_pair_and_not_on_how_the_text_is_divided() -> None:
+    augmenter = Augmenter(AugmentConfig(joined=0), seed=1)
+    whole = augmenter.vary(PAIRS, 0, epoch=3)
+    assert {i: pair for i, pair in whole.items() if i >= 100} == {
+        100 + i: pair for i, pair in augmenter.vary(PAIRS[100:], 100, epoch=3).items()
+    }
+    assert whole == augmenter.vary(PAIRS, 0, epoch=3)
+    assert whole != augmenter.vary(PAIRS, 0, epoch=4)
+    assert whole != augmenter.vary(PAIRS, 300, epoch=3)
+    assert whole != Augmenter(AugmentConfig(joined=0), seed=2).vary(PAIRS, 0, epoch=3)
+
+
+def test_variations_of_a_seed_stay_what_they_are() -> None:
+    """A resumed run would otherwise see other pairs than the one that was stopped."""
+    varied = Augmenter(AugmentConfig.model_validate(dict.fromkeys(NAMES, 0.2)), seed=1).vary([LONGER] * 5, 0, epoch=0)
+    assert {i: pair.src for i, pair in varied.items()} == {
+        0: "The man in the red haat waves. http://n.eu/chfi?file=68",
+        1: "The man in the red hat waves",
+        2: "The man 56789 in the red hat waves. https://www.user.de/dzbpia/6444",
+        3: "The Man In The Red Hat Waves. 32/57",
+        4: "<a>THE MAN IN THE RED HAT WAVES.</a> 👜",
+    }
+
+
+def test_typos_change_letters_of_the_source_within_words() -> None:
+    pair = SentencePair("Write to mary@example.org about {first_name} is it.", "Schreib mary@example.org.")
+    seen = set()
+    for src, tgt in variations(pair, "typos", 1_000):
+        assert tgt == pair.tgt
+        assert "mary@example.org" in src and "{first_name}" in src and src.endswith(" is it.")
+        assert src.startswith("W") and abs(len(src) - len(pair.src)) <= 2  # first letters stay
+        seen.add(src.split()[0])
+    assert {"Wirte", "Wrte", "Writte", "Wrute"} <= seen  # swapped, left out, doubled, a neighbour on the keyboard
+
+
+def test_typos_in_chinese_swap_drop_or_double_characters() -> None:
+    pair = SentencePair("我昨天买了薯片。", "I bought chips yesterday.")
+    found = {src for src, _ in variations(pair, "typos", 500)}
+    assert {"我昨天了买薯片。", "我昨天了薯片。", "我昨天买买了薯片。"} <= found
+    assert all(set(src) <= set(pair.src) and src.endswith("。") for src in found)
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (("The dog's 3 cars.", "Die 3 Autos."), {("THE DOG'S 3 CARS.", "DIE 3 AUTOS.")}),
+        (("Große Straße", "Big street"), {("GROSSE STRASSE", "BIG STREET"), ("GROẞE STRAẞE", "BIG STREET")}),
+        (("Big street", "Große Straße"), {("BIG STREET", "GROSSE STRASSE")}),
+        (("I ate.", "我吃了。"), {("I ATE.", "我吃了。")}),
+        (("我在IBM工作过，他用iPhone。", "I worked at IBM, he has an iPhone."), set()),
+        (("ALL CAPS", "Alles groß"), {("ALL CAPS", "ALLES GROSS")}),
+    ],
+)
+def test_capitals(pair: tuple[str, str], expected: set[tuple[str, str]]) -> None:
+    assert set(variations(SentencePair(*pair), "upper")) == {SentencePair(*varied) for varied in expected}
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (
+            ("a man with 'old' hats is in it.", "ein Mann mit 'alten' Hüten ist da."),
+            {
+                ("A Man With 'Old' Hats Is In It.", "Ein Mann Mit 'Alten' Hüten Ist Da."),
+                ("A man With 'old' Hats is in it.", "Ein Mann mit 'Alten' Hüten ist da."),
+            },
+        ),
+        (("red hat", "红帽子"), {("Red Hat", "红帽子"), ("Red hat", "红帽子")}),
+        (("他用iPhone。", "he has an iPhone"), set()),
+    ],
+)
+def test_title_case(pair: tuple[str, str], expected: set[tuple[str, str]]) -> None:
+    assert set(variations(SentencePair(*pair), "title")) == {SentencePair(*varied) for varied in expected}
+
+
+@pytest.mark.parametrize(
+    ("pair", "expected"),
+    [
+        (("Hello.", "Hallo."), ("Hello", "Hallo")),
+        (("Where? ", "在哪里？"), ("Where", "在哪里")),
+        (("Oh no ...", "O nein…"), ("Oh no", "O nein")),
+        (("Hello.", "Hallo"), None),
+        (("Hello", "Hallo."), None),
+        (("...", "..."), None),
+    ],
+)
+def test_marks_are_left_out_where_both_sides_have_them(pair: tuple[str, str], expected: tuple[str, str] | None) -> None:
+    assert set(variations(SentencePair(*pair), "unpunctuated")) == ({SentencePair(*expected)} if expected else set())
+
+
+def test_pairs_are_joined_with_the_next_one_if_they_are_sentences() -> None:
+    pairs = [
+        SentencePair("A dog.", "一只狗。"),
+        SentencePair('"A cat?"', "一只猫？"),
+        SentencePair("No mark", "没有标点"),
+        SentencePair("End.", "完。"),
+        SentencePair("", ""),
+        SentencePair("Last.", "最后。"),
+    ]
+    assert only(joined=1).vary(pairs, 0, epoch=0) == {
+        0: SentencePair('A dog. "A cat?"', "一只狗。一只猫？"),
+        1: SentencePair('"A cat?" No mark', "一只猫？没有标点"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["numbers", "placeholders", "urls", "emoji"])
+@pytest.mark.parametrize("pair", [LONGER, SentencePair("Yes, he is not here.", "是的，他不在这里。")])
+def test_what_is_inserted_is_the_same_on_both_sides_and_stands_between_words(kind: str, pair: SentencePair) -> None:
+    seen, places = set(), Counter[int]()
+    for src, tgt in variations(pair, kind):
+        words = src.split(" ")
+        [place] = [i for i in range(len(words)) if words[:i] + words[i + 1 :] == pair.src.split(" ")]
+        seen.add(words[place])
+        places[place] += 1
+        assert re.sub(rf" ?{re.escape(words[place])} ?", "", tgt).replace(" ", "") == pair.tgt.replace(" ", "")
+        assert re.search(rf"(?<!\S){re.escape(words[place])}(?!\S)", tgt)
+        assert (place == 0) == tgt.startswith(words[place])
+    n_words = len(pair.src.split(" "))
+    assert set(places) == set(range(n_words + 1)) and places[n_words] >= 80  # mostly at the end
+    assert len(seen) > 20
+
+
+def test_numbers_that_both_sides_share_become_others_of_the_same_form() -> None:
+    pair = SentencePair("He paid 3,500 for 12 cars, 2 at 10:45.", "Er zahlte 3,500 für 12 Autos, 2 um 10:45.")
+    seen = set()
+    for src, tgt in variations(pair, "numbers"):
+        numbers = re.fullmatch(r"He paid ([1-9],\d{3}) for ([1-9]\d) cars, 2 at ([1-9]\d:\d\d)\.", src)
+        assert numbers, src
+        assert tgt == "Er zahlte {} für {} Autos, 2 um {}.".format(*numbers.groups())
+        seen.add(numbers.groups())
+    assert len(seen) > 190
+
+
+def test_tags_stand_around_a_shared_word_or_around_both_sides() -> None:
+    for src, tgt in variations(SentencePair("Mary and Mary saw Anna.", "Mary sah Anna."), "tags"):
+        opening = re.findall(r"<\w+>", src)[0]
+        closing = opening.replace("<", "</")
+        assert src == f"Mary and Mary saw {opening}Anna{closing}."
+        assert tgt == f"Mary sah {opening}Anna{closing}."
+    assert SentencePair("<b>A dog.</b>", "<b>Ein Hund.</b>") in variations(SentencePair("A dog.", "Ein Hund."), "tags")
+
+
+def test_emoji_are_assigned_characters_of_all_sorts() -> None:
+    emoji = {
+        src.removeprefix("Hi ").removesuffix(" Hi") for src, _ in variations(SentencePair("Hi", "Hi"), "emoji", 5_000)
+    }
+    assert len(emoji) > 400
+    characters = {character for text in emoji for character in text}
+    assert all(unicodedata.category(character) in ("So", "Sk", "Mn") for character in characters)
+    assert {len(text) for text in emoji} == {1, 2}  # with skin tones, and signs that are shown as emoji
+
+
+def test_empty_sides_stay_empty() -> None:
+    pairs = [SentencePair("", "leer"), SentencePair(" ", ""), SentencePair("empty", "\t")]
+    assert Augmenter(AugmentConfig.model_validate(dict.fromkeys(NAMES, 1)), seed=1).vary(pairs, 0, epoch=0) == {}
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    text = TokenizerText(PAIRS, AugmentConfig(upper=0.3), seed=1)
+    return train_tokenizer(text, TokenizerConfig(vocab_size=440, joint=True), "en", "de", control_symbols=MARKERS)
+
+
+def test_the_tokenizer_has_tokens_for_capitals_and_not_for_typos_and_emoji(tokenizer: Tokenizer) -> None:
+    plain = train_tokenizer(PAIRS, TokenizerConfig(vocab_size=300, joint=True), "en", "de")
+    capitals = [pair.src.upper() for pair in PAIRS]
+    assert 2 * sum(map(tokenizer.n_src_tokens, capitals)) < sum(map(plain.n_src_tokens, capitals))
+    assert not any(unicodedata.category(character) == "So" for character in tokenizer.src_characters())
+    assert {*"".join(capitals), *"<{/9"} <= tokenizer.src_characters()
+    text = list(TokenizerText(PAIRS, AugmentConfig.model_validate(NONE | {"typos": 1, "emoji": 1}), seed=1))
+    assert text == PAIRS
+
+
+def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
+    return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
+
+
+def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> None:
+    longest = max(len(row) for pair in PAIRS for row in tokenizer.encode_src(pair))
+    limits = {"max_length": longest + 3, "max_ratio": 2.0}
+    pairs = [*PAIRS, SentencePair("", "leer"), SentencePair("the " * 99, "der " * 99), *PAIRS]
+    plain = encode_corpus(pairs, tokenizer, **limits)  # type: ignore[arg-type]
+    augmenter = Augmenter(AugmentConfig(urls=0.5), seed=1)
+    corpora = [encode_corpus(pairs, tokenizer, **limits, augmenter=augmenter, epoch=e) for e in (0, 1, 0)]  # type: ignore[arg-type]
+    first, second, again = map(rows_of, corpora)
+    assert first == again != second
+    for corpus, rows in zip(corpora, (first, second, again), strict=True):
+        assert corpus.numbers == plain.numbers and corpus.dropped == plain.dropped
+        assert max(max(map(len, row)) for row in rows) <= longest + 3  # a pair whose variation is too long stays
+        n_changed = sum(row != other for row, other in zip(rows, rows_of(plain), strict=True))
+        assert 0.1 * len(plain) < n_changed < 0.9 * len(plain)
+
+
+def test_variations_go_with_sampled_tokens_and_annotated_terms(tokenizer: Tokenizer) -> None:
+    terms = TermSampler(Glossary([("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de", share=1, seed=1)
+    begin, _, end = tokenizer.markers or ()
+    corpus = encode_corpus(
+        PAIRS,
+        tokenizer,
+        max_length=256,
+        max_ratio=6,
+        sampling=Sampling(0.2, 1),
+        terms=terms,
+        augmenter=only(unpunctuated=0.5),
+    )
+    annotated = [i for i in range(len(corpus)) if begin in corpus.src[i]]
+    texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in annotated]
+    shares = [sum(text.endswith(".") for text in texts) / len(texts), len(annotated) / len(PAIRS)]
+    assert 0.3 < shares[0] < 0.7 and shares[1] > 0.2
+    assert {tuple(corpus.src[i].tolist()).count(end) for i in annotated} <= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("true", AugmentConfig()),
+        ("false", None),
+        ("null", None),
+        ("{upper: 0.2, emoji: 0}", AugmentConfig(upper=0.2, emoji=0)),
+    ],
+)
+def test_one_word_switches_augmentation_on_and_a_section_sets_shares(
+    tmp_path: Path, value: str, expected: AugmentConfig | None
+) -> None:
+    for name in ("a.en", "a.de", "pairs.tsv"):
+        (tmp_path / name).touch()
+    assert load(tmp_path, MINIMAL).data.augment is None
+    assert load(tmp_path, f"{MINIMAL}  augment: {value}\n").data.augment == expected
+    assert load(tmp_path, MINIMAL, f"data.augment={value}").data.augment == expected
+    upper = load(tmp_path, f"{MINIMAL}  augment: true\n", "data.augment.upper=0.2").data.augment
+    assert upper == AugmentConfig(upper=0.2)
+
+
+def test_wrong_shares_are_reported_with_the_nearest_key(tmp_path: Path) -> None:
+    for name in ("a.en", "a.de", "pairs.tsv"):
+        (tmp_path / name).touch()
+    assert problems(tmp_path, f"{MINIMAL}  augment: {{emojis: 0.1, upper: 2}}\n") == [
+        "C:6: data.augment.upper: given `2`, allowed: 1.0 or less",
+        "C:6: data.augment.emojis: there is no such key; did you mean `emoji`?",
+    ]
+    assert problems(tmp_path, f"{MINIMAL}  augment: some\n") == [
+        "C:6: data.augment: given `some`, allowed: true, false, or a section of shares",
+    ]
+
+
+@pytest.fixture(scope="module")
+def augmented(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with augmentation, sampled tokens and terms, and a run of two and a half epochs."""
+    settings = {"max_steps": 30, "checkpoint_every": 4, "keep_last": 10, "validate_every": 15}
+    project = make_project(tmp_path_factory.mktemp("augmented") / "project", **settings)
+    (project.folder / "terms.tsv").write_text("dog\tHund\ncar\tAuto\n", encoding="utf-8")
+    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
+    config["data"] |= {"augment": True, "terms": "terms.tsv"}
+    config["tokenizer"] |= {"sampling": 0.3, "vocab_size": 400}
+    project.config.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    done = project.mtformer("train", project.config)
+    assert done.status == 0, done.stderr
+    return project
+
+
+def test_a_run_that_is_resumed_within_an_epoch_ends_with_the_same_weights(augmented: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    shutil.copytree(augmented.folder, folder)
+    run = folder / "runs/config"
+    for checkpoint in list_checkpoints(run / "checkpoints"):
+        if checkpoint.name > "step-000016":
+            shutil.rmtree(checkpoint)
+    (run / "model.safetensors").unlink()
+    resumed = Project(folder, folder / "config.yaml")
+    done = resumed.mtformer("train", resumed.config)
+    assert done.status == 0 and "resuming from step 16" in done.stderr, done.stderr
+    paths = (augmented.folder / "runs/config/model.safetensors", run / "model.safetensors")
+    old, new = (load_bundle(path).model.state_dict() for path in paths)
+    assert all(torch.equal(old[name], new[name]) for name in old)
+
+
+def test_a_run_is_not_resumed_with_other_shares(augmented: Project) -> None:
+    done = augmented.mtformer("train", augmented.config, "--set", "data.augment.upper=0.5")
+    assert done.status == 2 and "data.augment was " in done.stderr, done.stderr
