@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from mtformer.config import Config
 from mtformer.config.section import Section, parts_of, subsections
 from mtformer.config.sizing import SIZES
-from mtformer.config.sources import SOURCE_KINDS
+from mtformer.config.sources import SOURCE_KINDS, SourceSection
 
 INTRODUCTION = """# Config reference
 
@@ -44,6 +44,7 @@ def main() -> None:
             print_section(f"`{name}.{inner}`", part)
     for kind, section in SOURCE_KINDS.items():
         print_section(f"A source with `{kind.replace('/', '` and `')}`", section)
+    print_section("Any source", SourceSection)
     print(SIZING)
     for size in SIZES:
         pairs = "more" if size.max_pairs == math.inf else f"up to {size.max_pairs:,}"
@@ -63,6 +64,8 @@ def print_section(title: str, section: type[Section]) -> None:
     print("|---|---|---|---|")
     meanings = meanings_of(section)
     for name, field in section.model_fields.items():
+        if name not in meanings:  # of the class that it extends
+            continue
         print(f"| `{name}` | {value_of(field)} | {default_of(field)} | {one_line(meanings[name])} |")
     print()
 
@@ -97,6 +100,9 @@ def words(annotation: Any) -> str:
         return ", ".join(f"`{value}`" for value in typing.get_args(annotation))
     if typing.get_origin(annotation) is list:
         [item] = typing.get_args(annotation)
+        kind = typing.get_args(item)[0] if typing.get_origin(item) is typing.Annotated else item
+        if kind is str:
+            return "list of directions"
         return f"list of {words(item)}" if typing.get_origin(item) is typing.Literal else "list of sources"
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "section"

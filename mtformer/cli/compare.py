@@ -64,9 +64,9 @@ def compare(
 
     The first system is the baseline, with which the others are compared on one test set.
     """
+    from mtformer.config import LanguagePair
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths
-    from mtformer.text.languages import LanguagePair
     from mtformer.text.lines import open_output
 
     languages = None

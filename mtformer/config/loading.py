@@ -15,6 +15,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from mtformer.config.directions import SOURCES, expand_sources
 from mtformer.config.schema import Config
 from mtformer.config.section import Section, fill_in, subsections
 from mtformer.config.sources import SOURCE_KINDS, Source
@@ -54,7 +55,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     try:
         config = Config.model_validate(values, context={"base": path.resolve().parent})
     except ValidationError as error:
-        problems += [_explain(details, str(path), lines, applied) for details in error.errors()]
+        details_of = [_before_expansion(details, values) for details in error.errors()]
+        problems += [_explain(details, str(path), lines, applied) for details in details_of]
     if problems:
         raise UserError("\n".join(_with_heading(list(dict.fromkeys(problems)))))
     return config
@@ -157,6 +159,16 @@ def _apply_override(values: dict[str, Any], lines: Lines, applied: Overrides, ov
     applied[keys] = override
 
 
+def _before_expansion(details: ErrorDetails, values: Any) -> ErrorDetails:
+    """Give the place of a source in the file, where it may stand for several directions."""
+    match details["loc"]:
+        case "data", str(key), int(index), *rest if key in SOURCES and isinstance(values.get("data"), dict):
+            found = expand_sources(values["data"].get(key), values["data"].get("directions"))
+            if values["data"].get("directions") and index < len(found):
+                details["loc"] = ("data", key, found[index][0], *rest)
+    return details
+
+
 def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides, root: Key = ()) -> str:
     """Turn one of pydantic's errors into a sentence with file, line, key, what was given and what is allowed.
 
@@ -228,6 +240,8 @@ def _allowed(details: ErrorDetails) -> str:
             return f"at least {context['min_length']} of them"
         case "string_pattern_mismatch" if details["loc"][-1] in ("src_lang", "tgt_lang"):
             return "a language code such as en, de or zh"
+        case "string_pattern_mismatch" if "directions" in details["loc"]:
+            return "a direction such as en-de, where the code of a language may have underscores, as in en-zh_Hant"
         case "string_pattern_mismatch" if details["loc"] == ("run", "name"):
             return "a folder's name, without slashes and not beginning with a dot or a blank"
         case "path_type":

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from mtformer.config.augment import AugmentConfig
+from mtformer.config.directions import Direction, LanguagePair, expand_directions, merged
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     InputPath,
@@ -68,12 +69,20 @@ class DataConfig(Section):
     """The source language, as in `en`."""
     tgt_lang: Language
     """The target language, as in `de`."""
+    directions: list[Direction] = Field(default=[])
+    """Instead of `src_lang` and `tgt_lang`: the directions of one model, as in `[en-de, de-en, en-zh]`. Each source is
+    read for each direction, unless it names its own. With several target languages, a token such as `<2de>` goes in
+    front of each source text (Johnson et al. 2017)."""
     train: list[Source] = Field(min_length=1)
     """The sources to train on, one or more."""
     valid: list[Source] = Field(min_length=1)
     """The sources that select the best model."""
     test: list[Source] = Field(default=[])
     """The sources that `mtformer eval` scores."""
+    temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    """Instead of weights of sources: an epoch, with as many pairs as all sources have, takes a number of them from each
+    source and direction that is proportional to its size to the power of 1/T. 1 changes nothing; the higher, the more
+    alike are the shares of small and large sources."""
     max_length: int = Field(default=256, ge=8, le=4096)
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
@@ -96,10 +105,38 @@ class DataConfig(Section):
             raise ValueError(f"given `{given}`, allowed: true, false, or a section of shares")
         return {} if str(given).lower() == "true" else None
 
+    @property
+    def language_pairs(self) -> list[LanguagePair]:
+        """The directions of the model, one or more."""
+        return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
+
     @model_validator(mode="after")
     def _languages_differ(self) -> "DataConfig":
-        if self.src_lang == self.tgt_lang:
-            raise ValueError(f"src_lang and tgt_lang are both {self.src_lang}")
+        pairs = self.language_pairs
+        if len(set(pairs)) < len(pairs):
+            raise ValueError(f"directions has one twice: {', '.join(self.directions)}")
+        for pair in pairs:
+            if pair.src_lang == pair.tgt_lang:
+                raise ValueError(f"src_lang and tgt_lang are both {pair.src_lang}")
+        if merged(pairs) != (self.src_lang, self.tgt_lang):
+            raise ValueError("give src_lang and tgt_lang, or directions, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _sources_fit_together(self) -> "DataConfig":
+        known = set(self.language_pairs)
+        for key in ("train", "valid", "test"):
+            for source in getattr(self, key):
+                if source.languages and source.languages not in known:
+                    raise ValueError(f"a source of {key} is for {source.languages}, which the model does not translate")
+                if key != "train" and (source.weight != 1 or source.tag):
+                    raise ValueError(f"weight and tag are for sources of train; one of {key} has them")
+        if missing := known - {source.languages or self.language_pairs[0] for source in self.train}:
+            raise ValueError(f"no source of train has {', '.join(sorted(map(str, missing)))}")
+        if self.temperature is not None and any(source.weight != 1 for source in self.train):
+            raise ValueError("temperature with the weight of a source: both say how often its pairs occur; set one")
+        if self.terms is not None and len(known) > 1:
+            raise ValueError("terms with several directions: a glossary has one direction")
         return self
 
 
@@ -345,8 +382,14 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _name_languages(cls, given: Any) -> Any:
-        """Fill ``{src_lang}`` and ``{tgt_lang}`` into paths and the run's name: one config serves both directions."""
+        """Fill ``{src_lang}`` and ``{tgt_lang}`` into paths and the run's name: one config serves both directions.
+
+        With ``data.directions``, each source is written out for each of them.
+        """
         if not isinstance(given, dict) or not isinstance(given.get("data"), dict):
             return given
-        languages = {f"{{{key}}}": given["data"].get(key) for key in ("src_lang", "tgt_lang")}
-        return given | {key: fill_in(given[key], languages) for key in ("data", "run") if key in given}
+        data = given["data"]
+        if data.get("directions"):
+            data = expand_directions(data)
+        languages = {f"{{{key}}}": data.get(key) for key in ("src_lang", "tgt_lang")}
+        return given | {"data": fill_in(data, languages)} | {"run": fill_in(given.get("run", {}), languages)}

@@ -10,11 +10,11 @@ from urllib.error import HTTPError
 from sacrebleu.dataset import DATASETS
 from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
-from mtformer.config import Config, HubDataset, Source, TextFiles, parse_source
+from mtformer.config import Config, HubDataset, LanguagePair, Source, TextFiles, parse_source
 from mtformer.errors import MtformerError, UserError
 from mtformer.header import Header
 from mtformer.runs import run_of
-from mtformer.text.languages import LanguagePair, base_language
+from mtformer.text.languages import base_language
 from mtformer.text.lines import read_lines
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_name
 

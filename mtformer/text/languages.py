@@ -1,7 +1,6 @@
 """What a language code says about text in that language."""
 
 import re
-from typing import NamedTuple
 
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
@@ -26,13 +25,6 @@ _LETTERS = {
     "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff": "zh yue",
 }
 UNDETERMINED = "und"  # ISO 639-2's code of a language that is not known
-
-
-class LanguagePair(NamedTuple):
-    """The codes of two languages."""
-
-    src_lang: str
-    tgt_lang: str
 
 
 def language_of_script(text: str) -> str:

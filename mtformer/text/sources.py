@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtformer.config import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
+from mtformer.config import BuiltinText, HubDataset, JsonlFile, LanguagePair, Source, TextFiles, TsvFile
 from mtformer.errors import Problems, UserError
 from mtformer.text.drops import Drops
 from mtformer.text.lines import is_utf8, read_lines
@@ -45,6 +45,11 @@ class ParallelText:
 
     Iterating raises UserError if a source cannot be read or if its two sides differ in their number of lines. The
     sources after it are read as well, so that the error reports the problems of all of them.
+
+    Attributes:
+        sources: where the pairs come from.
+        src_lang: the source language of all sources that do not name their own.
+        tgt_lang: the target language of them.
     """
 
     sources: Sequence[Source]
@@ -66,22 +71,26 @@ class ParallelText:
         problems.raise_all()
 
     def _read(self, source: Source, drops: Drops) -> Iterator[Example]:
+        src_lang, tgt_lang = self._languages(source)
         match source:
             case TextFiles():
                 return _from_text_files(source)
             case TsvFile():
                 return _from_tsv(source.tsv)
             case JsonlFile():
-                src_key, tgt_key = source.src_key or self.src_lang, source.tgt_key or self.tgt_lang
+                src_key, tgt_key = source.src_key or src_lang, source.tgt_key or tgt_lang
                 return _from_jsonl(source.jsonl, src_key, tgt_key)
             case HubDataset():
-                return _from_hub(source, self.src_lang, self.tgt_lang)
+                return _from_hub(source, src_lang, tgt_lang)
             case BuiltinText():
-                return _from_phrasebook(source, self.src_lang, self.tgt_lang)
+                return _from_phrasebook(source, src_lang, tgt_lang)
 
     def parts(self) -> list["ParallelText"]:
-        """Return the text of each source by itself."""
-        return [ParallelText([source], self.src_lang, self.tgt_lang) for source in self.sources]
+        """Return the text of each source by itself, with its languages."""
+        return [ParallelText([source], *self._languages(source)) for source in self.sources]
+
+    def _languages(self, source: Source) -> LanguagePair:
+        return source.languages or LanguagePair(self.src_lang, self.tgt_lang)
 
     def places(self, numbers: Iterable[int]) -> list[str]:
         """Return the places (file and line) of pairs, which are numbered from 0 through all sources."""
