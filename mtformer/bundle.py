@@ -14,7 +14,7 @@ of all tensors with the model that the header describes before it allocates memo
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,15 @@ class Bundle:
     tokenizer: Tokenizer
     header: Header
     digest: str = ""
+
+    def toward(self, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None) -> "Bundle":
+        """Return the bundle for one direction of its model; see :meth:`Header.toward`.
+
+        Raises:
+            UserError: the model has no such direction or tag.
+        """
+        header, tokenizer = self.header.toward(self.tokenizer, src_lang, tgt_lang, tag)
+        return replace(self, header=header, tokenizer=tokenizer)
 
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
@@ -109,7 +118,7 @@ def load_ensemble(paths: Sequence[Path]) -> list[Bundle]:
 def _shared(bundle: Bundle) -> tuple[object, object]:
     """Return what the bundles of an ensemble have in common: languages and tokenizers."""
     tokenizer = bundle.tokenizer
-    return (bundle.header.src_lang, bundle.header.tgt_lang), (tokenizer.src_model, tokenizer.tgt_model)
+    return bundle.header.language_pairs, (tokenizer.src_model, tokenizer.tgt_model)
 
 
 def _load(path: Path) -> Bundle:

@@ -3,7 +3,7 @@
 import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,15 @@ class LoadedModel:
     max_length: int
     engine_name: str
     precision: str
+
+    def toward(self, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None) -> "LoadedModel":
+        """Return the model for one of its directions; see :meth:`Header.toward`.
+
+        Raises:
+            UserError: the model has no such direction or tag.
+        """
+        header, tokenizer = self.header.toward(self.tokenizer, src_lang, tgt_lang, tag)
+        return replace(self, header=header, tokenizer=tokenizer)
 
 
 def load_model(

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mtformer.config import ModelConfig, ResolvedConfig
+from mtformer.config import LanguagePair, ModelConfig, ResolvedConfig
+from mtformer.config.directions import Direction
+from mtformer.errors import UserError
+from mtformer.text.languages import UNDETERMINED
+from mtformer.text.tags import corpus_tag, tags_toward, target_tag
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 if TYPE_CHECKING:
@@ -142,6 +146,8 @@ class Header(_Part):
     Attributes:
         src_lang: the source language, as in ``en``.
         tgt_lang: the target language, as in ``de``.
+        directions: of a model of several directions, all of them, as in ``en-de``; ``src_lang`` and ``tgt_lang`` are
+            ``mul`` where there is more than one. Empty for a model of one direction.
         architecture: determines the weights.
         tokenizer_type: SentencePiece's algorithm.
         special_ids: of ``pad``, ``unk``, ``bos`` and ``eos`` in both vocabularies, the same in every bundle.
@@ -155,6 +161,7 @@ class Header(_Part):
 
     src_lang: _Language
     tgt_lang: _Language
+    directions: tuple[Direction, ...] = ()
     architecture: Architecture
     tokenizer_type: Literal["unigram", "bpe"]
     special_ids: dict[str, int]
@@ -184,6 +191,55 @@ class Header(_Part):
             for key in dict.fromkeys((h.layer, h.reading) for h in heads)
         ]
         return max(groups, key=len)
+
+    @property
+    def language_pairs(self) -> list[LanguagePair]:
+        """The directions of the model, one or more."""
+        return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
+
+    def direction(self, src_lang: str | None = None, tgt_lang: str | None = None) -> LanguagePair:
+        """Return the direction from one language to another, as far as they are given.
+
+        The source language of a model of several directions may stay open, and is then undetermined.
+
+        Raises:
+            UserError: the model has no such direction, or the target language is open.
+        """
+        given = src_lang, tgt_lang
+        wanted = [
+            pair for pair in self.language_pairs if all(one in (None, of) for one, of in zip(given, pair, strict=True))
+        ]
+        directions = ", ".join(map(str, self.language_pairs))
+        if not wanted:
+            asked = "".join(f" {name} {code}" for name, code in zip(("from", "to"), given, strict=True) if code)
+            raise UserError(f"the model does not translate{asked}; it translates {directions}")
+        sources, targets = map(set, zip(*wanted, strict=True))
+        if len(targets) > 1:
+            raise UserError(f"the model translates {directions}: name the target language (--to)")
+        return LanguagePair(sources.pop() if len(sources) == 1 else UNDETERMINED, targets.pop())
+
+    def toward(
+        self, tokenizer: Tokenizer, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None
+    ) -> tuple["Header", Tokenizer]:
+        """Return the header and the tokenizer of a model for one direction.
+
+        Args:
+            tokenizer: the model's.
+            src_lang: the source language, as for :meth:`direction`.
+            tgt_lang: the target language.
+            tag: that of a source of its training text, for texts like those.
+
+        Raises:
+            UserError: the model has no such direction or tag.
+        """
+        pair = self.direction(src_lang, tgt_lang)
+        own = {target_tag(one.tgt_lang) for one in self.language_pairs}
+        names = [symbol for symbol in tokenizer.control_symbols if symbol not in own]
+        if tag is not None and corpus_tag(tag) not in names:
+            known = f"it has {', '.join(name[1:-1] for name in names)}" if names else "it was trained without tags"
+            raise UserError(f"the model has no tag {tag!r}; {known}")
+        header = self.model_copy(update={"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang})
+        return header, tokenizer.toward(tags_toward(self.language_pairs, pair.tgt_lang, tag))
 
     @field_validator("special_ids")
     @classmethod
@@ -238,6 +294,7 @@ class Header(_Part):
         return cls(
             src_lang=data.src_lang,
             tgt_lang=data.tgt_lang,
+            directions=tuple(data.directions) if len(data.directions) > 1 else (),
             architecture=architecture,
             tokenizer_type=config.tokenizer.type,
             special_ids=_SPECIAL_IDS,

@@ -102,6 +102,9 @@ class Translator:
         terms: Glossary | str | Path | None = None,
         terms_mode: str = "hard",
         alignments: bool = False,
+        src_lang: str | None = None,
+        tgt_lang: str | None = None,
+        tag: str | None = None,
         **options: float | str | None,
     ) -> "Translator":
         """Load a trained model for translating.
@@ -119,26 +122,28 @@ class Translator:
             terms_mode: ``hard``: the search puts the translations of terms into the text; ``soft``: the model, which
                 was trained with ``data.terms``, gets them beside the terms and mostly takes them; ``both``.
             alignments: whether translations come with their alignments.
+            src_lang: the source language, which a model of several directions need not know; it helps to split
+                sentences and to write numbers and capitals as usual.
+            tgt_lang: the target language, for a model that has several.
+            tag: translate like the training text with this tag.
             options: search options that replace the bundle's own, such as ``beam_size=8`` or ``n_best=3``: the fields
                 of :class:`mtformer.search.SearchOptions`. None leaves an option as it is.
 
         Raises:
-            UserError: there is no such model, device, engine or option, the bundles of an ensemble do not belong
-                together, or the glossary cannot be used.
+            UserError: there is no such model, device, engine, option, direction or tag, the target language is open,
+                the bundles of an ensemble do not belong together, or the glossary cannot be used.
             MtformerError: the cache cannot be written.
         """
         paths = [find_model(Path(one)) for one in ([path] if isinstance(path, str | Path) else path)]
         needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
-        model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
+        model = load_model(paths, engine, device, needs_torch=needs_torch, **options).toward(src_lang, tgt_lang, tag)
         translator = cls.of(model, raw=raw)
         translator.alignments = alignments
         if terms is None:
             return translator
         glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
-        src_lang, tgt_lang = model.header.src_lang, model.header.tgt_lang
-        return translator.with_terms(
-            Terms(glossary, model.tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, mode=terms_mode)
-        )
+        languages = {"src_lang": model.header.src_lang, "tgt_lang": model.header.tgt_lang}
+        return translator.with_terms(Terms(glossary, model.tokenizer, **languages, mode=terms_mode))
 
     @classmethod
     def from_bundle(
@@ -149,7 +154,10 @@ class Translator:
         raw: bool = False,
         **options: float | str | None,
     ) -> "Translator":
-        """Translate with torch and a bundle that is loaded already, or those of an ensemble; see :meth:`load`."""
+        """Translate with torch and a bundle that is loaded already, or those of an ensemble; see :meth:`load`.
+
+        The bundle of a model of several directions is one of :meth:`Bundle.toward`.
+        """
         bundles = bundle if isinstance(bundle, Sequence) else [bundle]
         return cls.of(on_torch(bundles, device, **options), raw=raw)
 

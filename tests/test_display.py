@@ -19,7 +19,7 @@ from mtformer.progress import Progress
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.update import Update
-from mtformer.training.validation import Validation
+from mtformer.training.validation import Sample, Validation
 
 HEADER = "    step   epoch  minutes  train loss  valid loss  perplexity    BLEU  tokens/s"
 
@@ -86,7 +86,7 @@ def test_a_validation_is_a_row_below_one_header(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="mtformer")
-    running, samples = trained(monkeypatch), [("a", "ä", "b")]
+    running, samples = trained(monkeypatch), [Sample("a", "ä", "b")]
     table = ValidationTable("ter")
     for step, loss, training in ((1_000, 2.0, running), (20_000, 20.0, RunningLoss())):
         result = Validation({"loss": loss, "bleu": 12.345, "ter": 101.5}, samples)

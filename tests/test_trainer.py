@@ -15,7 +15,7 @@ from conftest import make_project, sentence_pairs
 from torch import Tensor
 
 from mtformer.bundle import load_bundle
-from mtformer.config import Facts, TsvFile, load_config, resolve
+from mtformer.config import Facts, LanguagePair, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
@@ -80,7 +80,7 @@ def make_trainer(
     data = TrainingData(config, ParallelText([TsvFile(tsv=text)], "en", "de"), tokenizer)
     torch.manual_seed(init_seed)
     model = build_model(config, tokenizer)
-    validator = Validator(config, tokenizer, valid_pairs)
+    validator = Validator(config, tokenizer, {LanguagePair("en", "de"): valid_pairs})
     return ObservedTrainer(config, model, tokenizer, data, validator, RunFolder(folder))
 
 

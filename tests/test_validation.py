@@ -10,15 +10,16 @@ import yaml
 from conftest import Project, sentence_pairs
 
 from mtformer.bundle import load_bundle
-from mtformer.config import Config, Facts, ResolvedConfig, resolve
+from mtformer.config import Config, Facts, LanguagePair, ResolvedConfig, resolve
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, Tokenizer
-from mtformer.training.validation import Validation, Validator
+from mtformer.training.validation import Sample, Validation, Validator
 from mtformer.translator import Translator
 
+EN_DE = LanguagePair("en", "de")
 PAIRS = [
     *(SentencePair(*pair) for pair in sentence_pairs(25, seed=5)),
     SentencePair("the dog sees the old house.", "der Hund sieht das alte Haus."),  # words that it knows in other places
@@ -50,7 +51,7 @@ def changed(config: Config, **sections: dict[str, object]) -> ResolvedConfig:
 
 
 def validate(learned: Learned, pairs: Sequence[SentencePair], **sections: dict[str, object]) -> Validation:
-    return Validator(changed(learned.config, **sections), learned.tokenizer, pairs).validate(learned.model)
+    return Validator(changed(learned.config, **sections), learned.tokenizer, {EN_DE: pairs}).validate(learned.model)
 
 
 def greedy(learned: Learned, texts: list[str]) -> list[str]:
@@ -110,7 +111,7 @@ def test_samples_are_sources_with_their_own_reference_and_translation(
     samples = validate(learned, PAIRS, eval={"n_samples": n_samples}).samples
     hypotheses = greedy(learned, [pair.src for pair in PAIRS])
     assert len(samples) == expected
-    assert set(samples) <= {(*pair, hypothesis) for pair, hypothesis in zip(PAIRS, hypotheses, strict=True)}
+    assert set(samples) <= {Sample(*pair, hypothesis) for pair, hypothesis in zip(PAIRS, hypotheses, strict=True)}
 
 
 def test_validating_in_the_middle_of_training_switches_dropout_off_and_draws_no_random_numbers(
@@ -120,7 +121,7 @@ def test_validating_in_the_middle_of_training_switches_dropout_off_and_draws_no_
     model = build_model(config, learned.tokenizer)
     model.load_state_dict(learned.model.state_dict())
     before = torch.get_rng_state()
-    found = Validator(config, learned.tokenizer, PAIRS).validate(model.train())
+    found = Validator(config, learned.tokenizer, {EN_DE: PAIRS}).validate(model.train())
     assert torch.equal(torch.get_rng_state(), before)
     assert found == validate(learned, PAIRS)
 

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli.options import BeamOption, Device, DeviceOption, LengthPenaltyOption, ModelOption
+from mtformer.cli.options import (
+    BeamOption,
+    Device,
+    DeviceOption,
+    FromOption,
+    LengthPenaltyOption,
+    ModelOption,
+    TagOption,
+    ToOption,
+)
 from mtformer.cli.output import columns, has_colours, print_result
 from mtformer.errors import UserError
 
@@ -30,6 +39,9 @@ class AttentionKind(StrEnum):
 def explain(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence.")],
     model: ModelOption = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tag: TagOption = None,
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What the translation must begin with, as in 'Das Tier'.")
     ] = None,
@@ -76,6 +88,9 @@ def explain(
     found = explain_model(
         find_model(model),
         text,
+        src_lang=from_,
+        tgt_lang=to,
+        tag=tag,
         prefix=prefix,
         why_not=why_not or [],
         compare_with=compare,

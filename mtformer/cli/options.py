@@ -68,6 +68,24 @@ ModelsOption = Annotated[
         rich_help_panel=IN_OUT,
     ),
 ]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="LANG", help="Source language, for a model of several directions.", rich_help_panel=IN_OUT
+    ),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="LANG", help="Target language, for a model of several directions.", rich_help_panel=IN_OUT
+    ),
+]
+TagOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Translate like the training text with this tag (data.train).", rich_help_panel=IN_OUT
+    ),
+]
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
 ]

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.options import Device, DeviceOption, ModelsOption, OptionalEngineOption
+from mtformer.cli.options import (
+    Device,
+    DeviceOption,
+    FromOption,
+    ModelsOption,
+    OptionalEngineOption,
+    TagOption,
+    ToOption,
+)
 from mtformer.jobs.options import Format
 
 if TYPE_CHECKING:
@@ -26,6 +34,9 @@ def score(
     format: Annotated[
         Format, typer.Option(help="A score a line; or score, source and translation; or JSON.")
     ] = Format.text,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tag: TagOption = None,
     normalize: Annotated[
         bool, typer.Option("--normalize", help="The mean log probability per token instead of the sum.")
     ] = False,
@@ -58,6 +69,6 @@ def score(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        return Translator.load([bundle, *others], device, engine=engine, raw=raw)
+        return Translator.load([bundle, *others], device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)
 
     run(Scoring(src, tgt, input, output, format, normalize, min_score, rerank), bundle, load)

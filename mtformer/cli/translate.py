@@ -17,8 +17,11 @@ from mtformer.cli.options import (
     DeviceOption,
     EngineChoice,
     EngineOption,
+    FromOption,
     ModelsOption,
     RawOption,
+    TagOption,
+    ToOption,
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
@@ -59,6 +62,9 @@ def translate(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write; - is standard output.", rich_help_panel=IN_OUT)
     ] = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tag: TagOption = None,
     format: Annotated[
         Format, typer.Option(help="Plain text; or line, rank, score and text; or JSON.", rich_help_panel=IN_OUT)
     ] = Format.text,
@@ -148,11 +154,14 @@ def translate(
             terms_mode=terms_mode.value,
             raw=raw,
             alignments=alignments,
+            src_lang=from_,
+            tgt_lang=to,
+            tag=tag,
             n_best=n_best,
             **search,
         )
 
-    options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
+    options = {name.rstrip("_"): value for name, value in context.params.items() if name not in _NOT_COMPARED}
     options["model"] = others
     job = Job(
         source,

@@ -1,7 +1,7 @@
 """What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
 
 from mtformer.config.augment import AugmentConfig
-from mtformer.config.directions import MULTIPLE, LanguagePair
+from mtformer.config.directions import LanguagePair
 from mtformer.config.loading import dump_config, load_config, parse_source
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
@@ -31,7 +31,6 @@ __all__ = [
     "HubDataset",
     "JsonlFile",
     "LanguagePair",
-    "MULTIPLE",
     "ModelConfig",
     "Precision",
     "Provenance",

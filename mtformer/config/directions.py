@@ -1,7 +1,7 @@
 """The languages that a model translates between: one pair of them, or several in one model."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeGuard
 
 from pydantic import Field
 
@@ -36,7 +36,7 @@ def merged(pairs: Sequence[LanguagePair]) -> LanguagePair:
 
 
 def expand_directions(data: dict[str, Any]) -> dict[str, Any]:
-    """Write out the section ``data`` of a config with ``directions``: the languages, and each source for each direction.
+    """Write out the section ``data`` of a config with ``directions``: its languages, and its sources by direction.
 
     What the schema has to refuse stays as it is.
     """
@@ -67,5 +67,5 @@ def expand_sources(sources: Any, directions: Any) -> list[tuple[int, Any]]:
     return expanded
 
 
-def _are_directions(value: Any) -> bool:
+def _are_directions(value: Any) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(one, str) and one.count("-") == 1 for one in value)

@@ -98,15 +98,25 @@ class PlannedBatch(NamedTuple):
     tgt_length: int
 
 
-def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int) -> list[PlannedBatch]:
-    """Divide all pairs into batches of at most ``max_tokens``: rows times the longer side.
+def epoch_batches(
+    corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None
+) -> list[PlannedBatch]:
+    """Divide the pairs of an epoch into batches of at most ``max_tokens``: rows times the longer side.
 
     Each epoch regroups pairs of similar length and shuffles the batches, but the shapes of the batches depend on the
     lengths alone. The result depends on the arguments alone, so (epoch, batch number) is a position in the data. A
     pair longer than the budget is a batch of its own.
+
+    Args:
+        corpus: encoded pairs.
+        max_tokens: the budget.
+        seed: of the shuffling.
+        epoch: the number of the epoch.
+        order: which pairs occur, as :func:`mtformer.data.mixing.epoch_order` chooses them; None for all, once.
     """
     random = np.random.default_rng([seed, epoch])
-    batches = fill_buckets(corpus, random.permutation(len(corpus)), max_tokens)
+    pairs = np.arange(len(corpus)) if order is None else order
+    batches = fill_buckets(corpus, random.permutation(pairs), max_tokens)
     return [batches[i] for i in random.permutation(len(batches))]
 
 

@@ -46,6 +46,7 @@ class Corpus:
 
     Attributes:
         numbers: the index of pair i among all pairs, dropped ones included, starting at 0.
+        sources: (N,) the index of the source of pair i.
         dropped: the number of dropped pairs by reason.
     """
 
@@ -53,6 +54,7 @@ class Corpus:
         self.src = Ragged()
         self.tgt = Ragged()
         self.numbers = array("q")
+        self.sources = np.zeros(0, dtype=np.int64)
         self.dropped: Counter[str] = Counter()
 
     def __len__(self) -> int:

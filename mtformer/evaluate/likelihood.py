@@ -50,7 +50,12 @@ def likelihoods(
     tokenizer, longest = translator.tokenizer, translator.max_length
     src = tokenizer.encode_src(sources)
     tgt = tokenizer.encode_tgt(references)
-    usable = [i for i in range(len(src)) if all(1 < len(ids) <= longest for ids in (src[i], tgt[i]))]
+    empty = 1 + len(tokenizer.src_prefix), 1
+    usable = [
+        i
+        for i in range(len(src))
+        if all(n < len(ids) <= longest for n, ids in zip(empty, (src[i], tgt[i]), strict=True))
+    ]
     scores = translator.engine.score([src[i] for i in usable], [tgt[i][:-1] for i in usable])
     found = dict(zip(usable, scores, strict=True))
     parts, first = [], 0

@@ -71,7 +71,7 @@ class Leaves:
 
     def _parts(self, text: str, ids: list[int]) -> list[_Part]:
         """Cut a text, encoded as ``ids``, into parts with their terms."""
-        if len(ids) == 1:
+        if len(ids) == len(self.tokenizer.src_prefix) + 1:
             return []
         if self.terms is None:
             return [_Part(part, []) for part in self._split(ids, self.max_length)]
@@ -92,10 +92,12 @@ class Leaves:
         return Request(part.ids, options.limit(len(part.ids)), constraint=constraint)
 
     def _split(self, ids: list[int], max_length: int) -> list[list[int]]:
-        """Cut ids (EOS last) into parts of at most ``max_length`` with an EOS each, at the best places there are."""
-        rest = iter(ids)
-        sizes = cut(self.tokenizer.src_tokens(ids[:-1]), max_length - 1)
-        return [[*islice(rest, size), EOS_ID] for size in sizes]
+        """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
+        prefix = self.tokenizer.src_prefix
+        body = ids[len(prefix) : -1]
+        rest = iter(body)
+        sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)
+        return [[*prefix, *islice(rest, size), EOS_ID] for size in sizes]
 
     def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
         """Join the r-th best hypotheses of a text's parts, with these terms, into its r-th best translation."""

@@ -93,19 +93,20 @@ class Pairing:
 
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
-        tokenizer = self._tokenizer
-        src_ids, tgt_ids = tokenizer.encode_src([src])[0][:-1], tokenizer.encode_tgt([tgt])[0][:-1]
+        tokenizer, prefix = self._tokenizer, self._tokenizer.src_prefix
+        src_ids, tgt_ids = tokenizer.encode_src([src])[0][len(prefix) : -1], tokenizer.encode_tgt([tgt])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
-        src_sizes = cut(src_tokens, self._max_length - 1)
+        src_sizes = cut(src_tokens, self._max_length - len(prefix) - 1)
         tgt_sizes = cut(tgt_tokens, self._max_length + self._max_length // 2)
         if len(tgt_sizes) > len(src_sizes):
             src_sizes = cut_alike(src_tokens, tgt_sizes)
         else:
             tgt_sizes = cut_alike(tgt_tokens, src_sizes)
+        sources = [[*prefix, *part] for part in _parts(src_ids, src_sizes)]
         return Pair(
-            [[*part, EOS_ID] for part in _parts(src_ids, src_sizes)],
+            [[*part, EOS_ID] for part in sources],
             _parts(tgt_ids, tgt_sizes),
-            tokenizer.src_spans(src, src_ids),
+            tokenizer.src_spans(src, [i for part in sources for i in part]),
             tokenizer.tgt_spans(tgt, tgt_ids),
             is_cut=len(src_sizes) > 1,
         )

@@ -64,6 +64,7 @@ class _Sample(_Strict):
     src: str
     ref: str
     hyp: str
+    direction: str = ""
 
 
 class SamplesLine(_Line):

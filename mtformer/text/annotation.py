@@ -34,7 +34,7 @@ class Annotator:
             sampling: how to sample the tokens of the text and of the translations; None takes the likeliest ones.
         """
         begin, middle, end = self._markers
-        ids: list[int] = []
+        ids = list(self._tokenizer.src_prefix)
         place = 0
         for match in matches:
             ids += [*self._part(text, place, match.start, sampling), begin]
@@ -57,6 +57,6 @@ class Annotator:
         return self._encode(text, sampling, inside=not self._tgt_has_spaces)
 
     def _encode(self, text: str, sampling: Sampling | None, *, inside: bool) -> list[int]:
-        if inside:
-            return self._tokenizer.encode_tgt_inside(text, sampling)  # both languages have the same tokens
-        return self._tokenizer.encode_src([text], sampling)[0][:-1]
+        if inside:  # both languages have the same tokens, and only texts of the source have a prefix
+            return self._tokenizer.encode_tgt_inside(text, sampling)
+        return self._tokenizer.encode_tgt([text], sampling)[0][:-1]

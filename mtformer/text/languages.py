@@ -1,6 +1,7 @@
 """What a language code says about text in that language."""
 
 import re
+from collections.abc import Sequence
 
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
@@ -68,6 +69,13 @@ def has_many_characters(code: str) -> bool:
 def share_tokens(one: str, other: str) -> bool:
     """Return whether a joint vocabulary suits two languages: both separate words by spaces, or neither does."""
     return is_written_with_spaces(one) == is_written_with_spaces(other)
+
+
+def suit_joint_vocabulary(src_langs: Sequence[str], tgt_langs: Sequence[str]) -> bool:
+    """Return whether a joint vocabulary suits two sides: they have a language in common, or all share tokens."""
+    return not set(src_langs).isdisjoint(tgt_langs) or all(
+        share_tokens(one, other) for one in src_langs for other in tgt_langs
+    )
 
 
 def max_token_length(code: str) -> int | None:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,6 +57,11 @@ class Tokenizer:
     """Text to token ids and back, for a source and a target language that may share one vocabulary.
 
     User text never becomes a special token: ``<s>`` or ``<0x41>`` in a text is encoded like any other characters.
+
+    Attributes:
+        src_model: the serialized SentencePiece model of the source, or of both languages.
+        tgt_model: that of the target; None if it is the same.
+        src_prefix: the ids of the control tokens that :meth:`toward` puts in front of source texts.
     """
 
     def __init__(self, src_model: bytes, tgt_model: bytes | None = None) -> None:
@@ -68,6 +74,35 @@ class Tokenizer:
         self.tgt_model = tgt_model
         self._src = _load(src_model)
         self._tgt = self._src if tgt_model is None else _load(tgt_model)
+        self.src_prefix: tuple[int, ...] = ()
+
+    def toward(self, tags: Sequence[str]) -> "Tokenizer":
+        """Return a view of this tokenizer that puts control tokens, such as ``<2de>``, in front of each source text.
+
+        Raises:
+            UserError: the source vocabulary has no such control token.
+        """
+        view = copy(self)
+        view.src_prefix = self.tag_ids(tags)
+        return view
+
+    def tag_ids(self, tags: Sequence[str]) -> tuple[int, ...]:
+        """Return the ids of control tokens of the source vocabulary.
+
+        Raises:
+            UserError: it has no such control token.
+        """
+        ids = tuple(self._src.piece_to_id(list(tags)))
+        for tag, i in zip(tags, ids, strict=True):
+            if not self._src.is_control(i):
+                raise UserError(f"the model's vocabulary has no control token {tag}")
+        return ids
+
+    @property
+    def control_symbols(self) -> list[str]:
+        """The control tokens of the source vocabulary, special tokens and :data:`MARKERS` excluded."""
+        ids = filter(self._src.is_control, range(EOS_ID + 1, self.src_vocab_size))
+        return [token for token in self.src_tokens(list(ids)) if token not in MARKERS]
 
     @property
     def joint(self) -> bool:
@@ -85,8 +120,9 @@ class Tokenizer:
         return self._tgt.vocab_size()
 
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
-        """Turn source texts into ids, each ending in EOS."""
-        return _encode(self._src, texts, sampling)
+        """Turn source texts into ids, each beginning with ``src_prefix`` and ending in EOS."""
+        rows = _encode(self._src, texts, sampling)
+        return [[*self.src_prefix, *row] for row in rows] if self.src_prefix else rows
 
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
@@ -119,7 +155,7 @@ class Tokenizer:
         return _characters(self._src)
 
     def n_src_tokens(self, text: str) -> int:
-        """Return how many tokens a source text has, without EOS."""
+        """Return how many tokens a source text has, without prefix and EOS."""
         return len(self._src.encode(normalize(text)))
 
     def src_vocabulary(self) -> list[str]:
@@ -151,8 +187,8 @@ class Tokenizer:
         return _decode(self._tgt, ids)
 
     def decode_src(self, ids: Sequence[int]) -> str:
-        """Turn source ids into text on a single line; special ids are skipped."""
-        return _decode(self._src, ids)
+        """Turn source ids into text on a single line; special ids and those of the prefix are skipped."""
+        return _decode(self._src, [i for i in ids if i not in self.src_prefix])
 
 
 def _decode(model: SentencePieceProcessor, ids: Sequence[int]) -> str:
@@ -173,7 +209,7 @@ def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampl
 
 
 def _spans(model: SentencePieceProcessor, text: str, ids: Sequence[int]) -> list[Span]:
-    tokens = [model.id_to_piece(i) for i in ids]
+    tokens = ["" if model.is_control(i) else model.id_to_piece(i) for i in ids]
     is_bytes = [model.is_byte(i) for i in ids]
     return token_spans(
         text, [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]

@@ -9,9 +9,11 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
-from mtformer.text.languages import function_words, has_many_characters, max_token_length, share_tokens
+from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
+
+Languages = str | Sequence[str]  # one or several
 
 _MAX_TRAINING_SENTENCES = 2_000_000
 _NUMBERS_AT_ONCE = 1_000_000  # drawn for the sample
@@ -23,7 +25,13 @@ _N_THREADS = 2  # the model depends on it, and must be the same on every machine
 
 
 def extend_tokenizer(
-    old: Tokenizer, pairs: Iterable[SentencePair], config: TokenizerConfig, src_lang: str, tgt_lang: str, *, seed: int
+    old: Tokenizer,
+    pairs: Iterable[SentencePair],
+    config: TokenizerConfig,
+    src_lang: Languages,
+    tgt_lang: Languages,
+    *,
+    seed: int,
 ) -> Tokenizer:
     """Extend ``old`` to ``config.vocab_size`` tokens for the text of ``pairs``; existing tokens keep their ids.
 
@@ -32,8 +40,8 @@ def extend_tokenizer(
     Raises:
         UserError: the text does not support as many tokens.
     """
-    languages = src_lang, tgt_lang
-    found = Tokenizer(*_train(_sides(pairs, *languages, joint=old.joint, seed=seed), config, adjust=True))
+    sides = _sides(pairs, src_lang, tgt_lang, joint=old.joint, seed=seed)
+    found = Tokenizer(*_train(sides, config, adjust=True))
     models = [_extended(old._src, found._src, config)]
     if not old.joint:
         models.append(_extended(old._tgt, found._tgt, config))
@@ -72,8 +80,8 @@ def _varint(number: int) -> bytes:
 def train_tokenizer(
     pairs: Iterable[SentencePair],
     config: TokenizerConfig,
-    src_lang: str,
-    tgt_lang: str,
+    src_lang: Languages,
+    tgt_lang: Languages,
     *,
     seed: int = 1,
     adjust: bool = False,
@@ -89,7 +97,7 @@ def train_tokenizer(
         config: the algorithm and the sizes.
         src_lang: with ``tgt_lang``, decides what ``config`` leaves open: whether the vocabulary is joint, how many
             characters become tokens, and how long a token may be.
-        tgt_lang: the target language.
+        tgt_lang: the target language; on each side, there may be several.
         seed: the seed of the sample.
         adjust: use the nearest size that the text supports, instead of raising.
         control_symbols: source tokens that no text contains, such as :data:`MARKERS`; encoding never yields them.
@@ -97,16 +105,22 @@ def train_tokenizer(
     Raises:
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
-    joint = share_tokens(src_lang, tgt_lang) if config.joint is None else config.joint
+    joint = suit_joint_vocabulary(_all(src_lang), _all(tgt_lang)) if config.joint is None else config.joint
     texts = _sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed)
     return Tokenizer(*_train(texts, config, control_symbols, adjust=adjust))
 
 
-def _sides(pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str, *, joint: bool, seed: int) -> list["_Texts"]:
-    languages = {"src": src_lang, "tgt": tgt_lang}
+def _all(languages: Languages) -> Sequence[str]:
+    return [languages] if isinstance(languages, str) else languages
+
+
+def _sides(
+    pairs: Iterable[SentencePair], src_lang: Languages, tgt_lang: Languages, *, joint: bool, seed: int
+) -> list["_Texts"]:
+    languages = {"src": _all(src_lang), "tgt": _all(tgt_lang)}
     if joint:
         return [_Texts(pairs, languages, seed)]
-    return [_Texts(pairs, {side: language}, seed) for side, language in languages.items()]
+    return [_Texts(pairs, {side: of_side}, seed) for side, of_side in languages.items()]
 
 
 class _Texts:
@@ -120,13 +134,12 @@ class _Texts:
         error: the exception that ended the last iteration; SentencePiece mistakes it for the end of the text.
     """
 
-    def __init__(self, pairs: Iterable[SentencePair], languages: dict[str, str], seed: int) -> None:
-        """Take one side of ``pairs`` or both: ``languages`` maps each side, ``src`` or ``tgt``, to its language."""
+    def __init__(self, pairs: Iterable[SentencePair], languages: dict[str, Sequence[str]], seed: int) -> None:
+        """Take one side of ``pairs`` or both: ``languages`` maps each side, ``src`` or ``tgt``, to its languages."""
         self._pairs, self._seed = pairs, seed
         self._sides = tuple(languages)
-        self.languages = tuple(languages.values())
-        words = set.intersection(*(set(function_words(language)) for language in self.languages))
-        self._words = re.compile("|".join(sorted(words)))
+        self.languages = tuple(dict.fromkeys(language for of_side in languages.values() for language in of_side))
+        self._words = re.compile("|".join(sorted(_boundary_words(self.languages))))
         self.error: BaseException | None = None
 
     def __iter__(self) -> Iterator[str]:
@@ -142,6 +155,12 @@ class _Texts:
         for start in range(0, len(text), _MAX_CHARACTERS):
             part = text[start : start + _MAX_CHARACTERS]
             yield self._words.sub(rf"{_BOUNDARY}\g<0>{_BOUNDARY}", part) if self._words.pattern else part
+
+
+def _boundary_words(languages: Sequence[str]) -> set[str]:
+    """Return the words that no token spans: Chinese function words, unless another language has their characters."""
+    others = [language for language in languages if has_many_characters(language) and not function_words(language)]
+    return set() if others else {word for language in languages for word in function_words(language)}
 
 
 def _sample(pairs: Iterable[SentencePair], size: int, seed: int) -> Iterator[SentencePair]:

@@ -128,8 +128,11 @@ class ValidationTable:
             self._has_header = True
         row = "  ".join(value.rjust(len(header)) for header, value in cells.items())
         log.info("%s", f"{row}  best" if is_best else row)
+        if result.by_direction:
+            of_each = [f"{direction} {scores['bleu']:.2f}" for direction, scores in result.by_direction.items()]
+            log.info("    BLEU: %s", ", ".join(of_each))
         for sample in result.samples if self._with_samples else ():
-            log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample)
+            log.info("    source:     %s\n    reference:  %s\n    hypothesis: %s", *sample[:3])
 
 
 def _decimals(metric: str) -> int:

@@ -13,6 +13,7 @@ from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.text.sources import SentencePair
+from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.text.tokenizer_training import extend_tokenizer
 
@@ -47,6 +48,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
+    if missing := set(all_tags(config.data)) - set(bundle.tokenizer.control_symbols):
+        problems.append(f"it has no tokens {', '.join(sorted(missing))}, which data.directions or a tag needs")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
@@ -71,7 +74,7 @@ def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[Sentenc
     old = bundle.tokenizer
     if config.tokenizer.vocab_size == max(old.src_vocab_size, old.tgt_vocab_size):
         return old
-    languages = config.data.src_lang, config.data.tgt_lang
+    languages = zip(*config.data.language_pairs, strict=True)
     return extend_tokenizer(old, pairs, config.tokenizer, *languages, seed=config.training.seed)
 
 

@@ -15,8 +15,8 @@ _N_WARMUP, _N_MEASURED = 2, 8
 def forecast(trainer: Trainer) -> str:
     """Describe the run of ``trainer``, which does not change: a few updates are measured on a copy of its model."""
     settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
-    plan = trainer.plan(0)
-    n_src, n_tgt = int(corpus.src.lengths.sum()), int(corpus.tgt.lengths.sum())
+    plan, order = trainer.plan(0), trainer.data.order(0)
+    n_src, n_tgt = int(corpus.src.lengths[order].sum()), int(corpus.tgt.lengths[order].sum())
     n_padded = sum(len(batch.indices) * batch.tgt_length for batch in plan)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     n_trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

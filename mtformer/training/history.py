@@ -151,7 +151,16 @@ def _conditions(config: Config) -> dict[str, JsonValue]:
     """Return all that influences the result of a run, by dotted key."""
     sections = config.model_dump(mode="json", exclude={"run", "provenance"})
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
-    return {key: value for key, value in settings.items() if key not in _FREE} | _circumstances(config.provenance)
+    kept = {key: value for key, value in settings.items() if key not in _FREE}
+    return kept | _mixing(config) | _circumstances(config.provenance)
+
+
+def _mixing(config: Config) -> dict[str, JsonValue]:
+    """Return the weights and tags of sources, if there are any."""
+    weights: list[JsonValue] = [source.weight for source in config.data.train]
+    tags: list[JsonValue] = [source.tag for source in config.data.train]
+    mixing: dict[str, JsonValue] = {"data.train.weight": weights} if set(weights) != {1.0} else {}
+    return mixing | ({"data.train.tag": tags} if any(tags) else {})
 
 
 def _circumstances(provenance: Provenance) -> dict[str, JsonValue]:

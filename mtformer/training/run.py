@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import torch
 
 from mtformer.bundle import Bundle, load_bundle
-from mtformer.config import Config, Facts, Precision, Provenance, ResolvedConfig, dump_config, resolve
+from mtformer.config import Config, Facts, LanguagePair, Precision, Provenance, ResolvedConfig, dump_config, resolve
 from mtformer.data.augment import TokenizerText
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
-from mtformer.errors import MtformerError, UserError
+from mtformer.errors import MtformerError, Problems, UserError
 from mtformer.files import require_distinct, write_atomically
 from mtformer.hardware import pick_device, pick_precision
 from mtformer.memory import keep_freed_memory
@@ -26,8 +27,9 @@ from mtformer.progress import watched
 from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
 from mtformer.text.glossary import Glossary
-from mtformer.text.languages import share_tokens
+from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
@@ -112,14 +114,14 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     require_packages(config)
     data = config.data
     train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
-    valid_pairs = list(ParallelText(data.valid, data.src_lang, data.tgt_lang))
+    valid_pairs = _by_direction(ParallelText(data.valid, data.src_lang, data.tgt_lang))
     base = load_bundle(config.training.init_from) if config.training.init_from else None
     facts, tokenizer, is_resumed = ranks.by_first(
         lambda: _begin(config, train_pairs, valid_pairs, base, ranks, None if fresh else RunFolder.of(config))
     )
     trial = resolve(config, facts)
     training_data = TrainingData(trial, train_pairs, tokenizer)
-    _report(training_data.corpus)
+    _report(training_data)
     keep_freed_memory()
     model = _build(trial, tokenizer, base, device, ranks)
     if not is_resumed:
@@ -131,10 +133,21 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     return Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
 
 
+def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
+    """Read the pairs of each direction."""
+    found: dict[LanguagePair, list[SentencePair]] = {}
+    problems = Problems()
+    for part in text.parts():
+        with problems.collected():
+            found.setdefault(LanguagePair(part.src_lang, part.tgt_lang), []).extend(part)
+    problems.raise_all()
+    return found
+
+
 def _begin(
     config: Config,
     train_pairs: ParallelText,
-    valid_pairs: Sequence[SentencePair],
+    valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
     base: Bundle | None,
     ranks: Ranks,
     folder: RunFolder | None,
@@ -172,21 +185,24 @@ def _begin(
         tokenizer = train_tokenizer(
             text,
             settings.tokenizer,
-            config.data.src_lang,
-            config.data.tgt_lang,
+            *zip(*config.data.language_pairs, strict=True),
             seed=config.training.seed,
             adjust=config.tokenizer.vocab_size is None,
-            control_symbols=MARKERS if config.data.terms else (),
+            control_symbols=[*(MARKERS if config.data.terms else ()), *all_tags(config.data)],
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
 
 
 def _facts_of_text(
-    config: Config, train_pairs: ParallelText, valid_pairs: Sequence[SentencePair], base: Bundle | None, ranks: Ranks
+    config: Config,
+    train_pairs: ParallelText,
+    valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
+    base: Bundle | None,
+    ranks: Ranks,
 ) -> Facts:
     """Read the text once, and note what the result depends on."""
     train_text = fingerprint(watched(train_pairs, "reading the text", "pairs"))
-    valid_text = fingerprint(valid_pairs)
+    valid_text = fingerprint(chain.from_iterable(valid_pairs.values()))
     for name, text in (("training", train_text), ("validation", valid_text)):
         if not text.n_pairs:
             raise UserError(f"the {name} sources contain no sentence pairs")
@@ -209,7 +225,7 @@ def _facts_of_text(
 
 def _share_tokens(config: Config) -> bool:
     """Whether there is one tokenizer for both languages, if the config leaves it open; annotated terms need one."""
-    return config.data.terms is not None or share_tokens(config.data.src_lang, config.data.tgt_lang)
+    return config.data.terms is not None or suit_joint_vocabulary(*zip(*config.data.language_pairs, strict=True))
 
 
 def _vocab_size(tokenizer: Tokenizer) -> int:
@@ -274,13 +290,16 @@ def _describe(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, 
         )
 
 
-def _report(corpus: Corpus) -> None:
+def _report(data: TrainingData) -> None:
+    corpus = data.corpus
     n_dropped = sum(corpus.dropped.values())
     log.info("%s training pairs, %s dropped", f"{len(corpus):,}", f"{n_dropped:,}")
     for reason, count in corpus.dropped.most_common():
         log.info("    %s: %s", f"{count:,}", reason)
     if not len(corpus):
         raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
+    for line in data.mixture():
+        log.info("    %s", line)
 
 
 def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer) -> None:

@@ -26,6 +26,9 @@ def explain_model(
     bundle: Path,
     text: str,
     *,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    tag: str | None = None,
     prefix: str | None = None,
     why_not: Sequence[str] = (),
     compare_with: str | None = None,
@@ -42,6 +45,9 @@ def explain_model(
     Args:
         bundle: the model, in the folder of its run if ``checkpoints`` are wanted.
         text: one sentence.
+        src_lang: the source language, for a model of several directions; may stay open.
+        tgt_lang: the target language.
+        tag: that of a source of the training text.
         prefix: what the translation must begin with.
         why_not: words of the target language to ask about.
         compare_with: another sentence.
@@ -52,13 +58,13 @@ def explain_model(
         options: search options that replace the bundle's own.
 
     Raises:
-        UserError: ``output`` is the bundle or part of a checkpoint; the model has no such attention; there are too few
-            checkpoints; or a text cannot be explained.
+        UserError: ``output`` is the bundle or part of a checkpoint; the model has no such direction, tag or attention;
+            there are too few checkpoints; or a text cannot be explained.
         MtformerError: the model predicts NaN, or the page cannot be written.
     """
     folder = RunFolder(bundle.parent).checkpoints
     require_distinct(output, [bundle, *folder.rglob("*")])
-    loaded = load_bundle(bundle)
+    loaded = load_bundle(bundle).toward(src_lang, tgt_lang, tag)
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
     translator = Translator.from_bundle(loaded, device, raw=False, **options)

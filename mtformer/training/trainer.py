@@ -226,7 +226,10 @@ class Trainer:
 
     def plan(self, epoch: int) -> list[PlannedBatch]:
         """Return the batches of an epoch."""
-        return epoch_batches(self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch)
+        order = self.data.order(epoch)
+        return epoch_batches(
+            self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch, order=order
+        )
 
     def _require_plan_of_epoch(self, plan: Sequence[PlannedBatch]) -> None:
         """Note the batches of an epoch that starts; refuse others in the middle of it."""
@@ -336,11 +339,10 @@ class Trainer:
             # The sort is stable: of equal scores the earlier one is kept.
             ranking = sorted([*state.best_scores, score], key=lambda score: score.rank, reverse=True)
             state.best_scores = ranking[: self.settings.keep_best]
-        scores = {f"valid_{name}": score for name, score in result.scores.items()}
+        scores = {f"valid_{name}": score for name, score in result.all_scores.items()}
         self._log(**scores, valid_perplexity=result.perplexity)
         if result.samples and self.ranks.is_first:
-            samples = [dict(zip(("src", "ref", "hyp"), sample, strict=True)) for sample in result.samples]
-            self.samples.write({"step": state.step, "samples": samples})
+            self.samples.write({"step": state.step, "samples": [sample.to_dict() for sample in result.samples]})
         self.table.add(
             step=state.step,
             epoch=state.step / self.steps_per_epoch,
@@ -351,7 +353,7 @@ class Trainer:
         )
         if better and self.ranks.is_first:
             heads = self.validator.alignment_heads(self.model)
-            header = Header.of(self.config, self.tokenizer, result.scores | {"step": float(state.step)}, heads)
+            header = Header.of(self.config, self.tokenizer, result.all_scores | {"step": float(state.step)}, heads)
             save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
         if self.settings.report and self.ranks.is_first:
             refresh_report(self.folder)

@@ -2,15 +2,18 @@
 
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from mtformer.config import ResolvedConfig
+from mtformer.config import LanguagePair, ResolvedConfig
 from mtformer.data.batches import fill_buckets, make_batch
-from mtformer.data.corpus import encode_corpus
+from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.mixing import Prefixed
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.hardware import autocast
@@ -19,6 +22,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.alignment_heads import choose_heads
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
+from mtformer.text.tags import tags_toward
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
 from mtformer.training.ranks import ALONE, Ranks
@@ -29,18 +33,42 @@ log = logging.getLogger(__name__)
 _ALIGNED_PAIRS = 1_000  # for choosing the heads that align
 
 
+class Sample(NamedTuple):
+    """A translation of a validation sentence.
+
+    Attributes:
+        src: the source.
+        ref: its reference.
+        hyp: the translation.
+        direction: as in ``en-de``; empty for a model of one direction.
+    """
+
+    src: str
+    ref: str
+    hyp: str
+    direction: str = ""
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what ``samples.jsonl`` records."""
+        shown = self._asdict()
+        return shown if self.direction else {key: shown[key] for key in ("src", "ref", "hyp")}
+
+
 @dataclass(frozen=True)
 class Validation:
     """Scores of a model.
 
     Attributes:
         scores: ``loss``, the cross entropy per target token in nats, without label smoothing; ``bleu`` of greedy
-            translations, from 0 to 100; and the metric of early stopping, if it is another.
-        samples: (source, reference, hypothesis) of some sentences.
+            translations, from 0 to 100; and the metric of early stopping, if it is another. Of several directions, the
+            mean of their scores.
+        samples: some sentences of each direction.
+        by_direction: of several directions, the scores of each.
     """
 
     scores: dict[str, float]
-    samples: list[tuple[str, str, str]]
+    samples: list[Sample]
+    by_direction: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def loss(self) -> float:
@@ -52,78 +80,124 @@ class Validation:
         """The exponential of the loss: the number of equally likely tokens with the same uncertainty."""
         return math.exp(min(self.loss, 700.0))
 
+    @property
+    def all_scores(self) -> dict[str, float]:
+        """The scores, and those of each direction under names such as ``bleu_en-de``."""
+        of_each = self.by_direction.items()
+        return self.scores | {f"{name}_{key}": value for key, scores in of_each for name, value in scores.items()}
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The validation pairs of a direction.
+
+    Attributes:
+        languages: the direction.
+        pairs: the text.
+        corpus: the ids of those pairs that have a loss.
+        tokenizer: the model's, toward the target language.
+        tokenize: BLEU's tokenization.
+    """
+
+    languages: LanguagePair
+    pairs: Sequence[SentencePair]
+    corpus: Corpus
+    tokenizer: Tokenizer
+    tokenize: str
+
 
 class Validator:
-    """Scores models on all validation pairs."""
+    """Scores models on all validation pairs, those of each direction by themselves."""
 
-    def __init__(self, config: ResolvedConfig, tokenizer: Tokenizer, pairs: Sequence[SentencePair]) -> None:
-        """Encode ``pairs``; those with an empty or overlong side count for BLEU only.
+    def __init__(
+        self, config: ResolvedConfig, tokenizer: Tokenizer, pairs: Mapping[LanguagePair, Sequence[SentencePair]]
+    ) -> None:
+        """Encode the pairs of each direction; those with an empty or overlong side count for BLEU only.
 
         Raises:
             UserError: all pairs are like that.
         """
         self._config = config
         self._search = config.search.updated(beam_size=1)
-        self._tokenizer = tokenizer
-        self._pairs = pairs
-        self._corpus = encode_corpus(pairs, tokenizer, max_length=config.data.max_length, max_ratio=math.inf)
-        for reason, count in self._corpus.dropped.items():
+        self._sets = [self._encoded(tokenizer, *found) for found in pairs.items()]
+
+    def _encoded(self, tokenizer: Tokenizer, languages: LanguagePair, pairs: Sequence[SentencePair]) -> _Set:
+        data = self._config.data
+        view = tokenizer.toward(tags_toward(data.language_pairs, languages.tgt_lang))
+        n_tags = len(view.src_prefix)
+        corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf)
+        for reason, count in corpus.dropped.items():
             log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
-        if not len(self._corpus):
+        if not len(corpus):
             raise UserError("every validation pair has an empty or overlong side (data.max_length)")
+        corpus.src = Prefixed(corpus.src, [view.src_prefix], np.zeros(len(corpus), dtype=np.int64))
         # Without MeCab: which model is the best must not depend on what happens to be installed.
-        self._tokenize = bleu_tokenize(config.eval.bleu_tokenize, config.data.tgt_lang, with_mecab=False)
-        every = max(1, len(pairs) // max(1, config.eval.n_samples))
-        self._sample_places = range(0, len(pairs), every)[: config.eval.n_samples]
+        tokenize = bleu_tokenize(self._config.eval.bleu_tokenize, languages.tgt_lang, with_mecab=False)
+        return _Set(languages, pairs, corpus, view, tokenize)
 
     @property
     def n_pairs(self) -> int:
         """The validation pairs."""
-        return len(self._pairs)
+        return sum(len(one.pairs) for one in self._sets)
 
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
+        found = {str(one.languages): self._score(one, model, ranks) for one in self._sets}
+        if len(found) == 1:
+            return Validation(*found.popitem()[1])
+        by_direction = {direction: scores for direction, (scores, _) in found.items()}
+        names = next(iter(by_direction.values()))
+        means = {name: fmean(scores[name] for scores in by_direction.values()) for name in names}
+        samples = [
+            sample._replace(direction=direction) for direction, (_, samples) in found.items() for sample in samples
+        ]
+        return Validation(means, samples, by_direction)
+
+    def _score(self, one: _Set, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
+        """Score the model on the pairs of a direction."""
         device = next(model.parameters()).device
         precision = self._config.training.precision
         with autocast(device, precision):
-            loss = self._loss(model, ranks)
+            loss = self._loss(one, model, ranks)
         # The rows of a search change at every step, and oneDNN would generate bfloat16 kernels for each number of them.
         with autocast(device, "fp32" if device.type == "cpu" else precision):
-            hypotheses = ranks.unshare(self._translate(model, ranks.share(self._pairs)))
-        references = [pair.tgt for pair in self._pairs]
-        samples = [(self._pairs[i].src, references[i], hypotheses[i]) for i in self._sample_places]
-        scores = {"loss": loss, "bleu": bleu(hypotheses, references, self._tokenize).value}
+            hypotheses = ranks.unshare(self._translate(one, model, ranks.share(one.pairs)))
+        references = [pair.tgt for pair in one.pairs]
+        scores = {"loss": loss, "bleu": bleu(hypotheses, references, one.tokenize).value}
         match self._config.training.early_stopping_metric:
             case "chrf":
                 scores["chrf"] = chrf(hypotheses, references).value
             case "ter":
-                scores["ter"] = ter(hypotheses, references, self._config.data.tgt_lang).value
-        return Validation(scores, samples)
+                scores["ter"] = ter(hypotheses, references, one.languages.tgt_lang).value
+        n_samples = self._config.eval.n_samples
+        places = range(0, len(references), max(1, len(references) // max(1, n_samples)))[:n_samples]
+        return scores, [Sample(*one.pairs[i], hypotheses[i]) for i in places]
 
     def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
-        """Choose the heads that align the validation pairs best; see :func:`choose_heads`."""
-        places = range(min(len(self._corpus), _ALIGNED_PAIRS))
-        sources = [self._corpus.src[place].tolist() for place in places]
-        return choose_heads(model, sources, [self._corpus.tgt[place][:-1].tolist() for place in places])
+        """Choose the heads that align the validation pairs best, in all directions; see :func:`choose_heads`."""
+        n_each = _ALIGNED_PAIRS // len(self._sets)
+        places = [(one.corpus, i) for i in range(n_each) for one in self._sets if i < len(one.corpus)]
+        sources = [corpus.src[i].tolist() for corpus, i in places]
+        return choose_heads(model, sources, [corpus.tgt[i][:-1].tolist() for corpus, i in places])
 
     @torch.inference_mode()
-    def _loss(self, model: Transformer, ranks: Ranks) -> float:
+    def _loss(self, one: _Set, model: Transformer, ranks: Ranks) -> float:
         total, n_tokens = 0.0, 0.0
-        plan = fill_buckets(self._corpus, np.arange(len(self._corpus)), self._config.training.max_tokens)
+        plan = fill_buckets(one.corpus, np.arange(len(one.corpus)), self._config.training.max_tokens)
         for planned in ranks.share(plan):
-            batch = make_batch(self._corpus, *planned).to(next(model.parameters()).device)
+            batch = make_batch(one.corpus, *planned).to(next(model.parameters()).device)
             total += summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item()
             n_tokens += batch.n_tokens
         total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
 
-    def _translate(self, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
+    def _translate(self, one: _Set, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
             TorchEngine(model),
-            self._tokenizer,
+            one.tokenizer,
             self._search,
-            tgt_lang=self._config.data.tgt_lang,
+            tgt_lang=one.languages.tgt_lang,
             max_length=self._config.data.max_length,
         )
         translations = translator.translate([pair.src for pair in pairs])
