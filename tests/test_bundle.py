@@ -148,7 +148,8 @@ def test_keys_that_a_later_version_may_leave_out_are_optional(saved: Path) -> No
 
 def test_a_bundle_names_files_without_their_folders(original: Bundle, tmp_path: Path, saved: Path) -> None:
     config = original.header.provenance["config"]
-    assert config["data"]["train"] == [{"src": "train.en", "tgt": "train.de"}]
+    [source] = config["data"]["train"]
+    assert (source["src"], source["tgt"]) == ("train.en", "train.de")
     assert config["training"]["max_steps"] == 20
     content = saved.read_bytes()
     assert b"train.en" in content

@@ -19,7 +19,6 @@ from mtformer.text.tokenizer import BOS_ID, Tokenizer
 from mtformer.training.validation import Sample, Validation, Validator
 from mtformer.translator import Translator
 
-EN_DE = LanguagePair("en", "de")
 PAIRS = [
     *(SentencePair(*pair) for pair in sentence_pairs(25, seed=5)),
     SentencePair("the dog sees the old house.", "der Hund sieht das alte Haus."),  # words that it knows in other places
@@ -51,7 +50,9 @@ def changed(config: Config, **sections: dict[str, object]) -> ResolvedConfig:
 
 
 def validate(learned: Learned, pairs: Sequence[SentencePair], **sections: dict[str, object]) -> Validation:
-    return Validator(changed(learned.config, **sections), learned.tokenizer, {EN_DE: pairs}).validate(learned.model)
+    config = changed(learned.config, **sections)
+    [languages] = config.data.language_pairs
+    return Validator(config, learned.tokenizer, {languages: pairs}).validate(learned.model)
 
 
 def greedy(learned: Learned, texts: list[str]) -> list[str]:
@@ -121,7 +122,7 @@ def test_validating_in_the_middle_of_training_switches_dropout_off_and_draws_no_
     model = build_model(config, learned.tokenizer)
     model.load_state_dict(learned.model.state_dict())
     before = torch.get_rng_state()
-    found = Validator(config, learned.tokenizer, {EN_DE: PAIRS}).validate(model.train())
+    found = Validator(config, learned.tokenizer, {LanguagePair("en", "de"): PAIRS}).validate(model.train())
     assert torch.equal(torch.get_rng_state(), before)
     assert found == validate(learned, PAIRS)
 
