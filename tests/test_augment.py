@@ -1,6 +1,7 @@
 """Variations of training pairs: each kind, how they are drawn, and what training makes of them."""
 
 import re
+import runpy
 import shutil
 import unicodedata
 from collections import Counter
@@ -23,6 +24,7 @@ from mtformer.text.tokenizer import MARKERS, Sampling, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 
+ROOT = Path(__file__).parent.parent
 NAMES = tuple(AugmentConfig.model_fields)
 NONE = dict.fromkeys(NAMES, 0.0)
 PAIRS = [SentencePair(f"{src[0].upper()}{src[1:]}", f"{tgt[0].upper()}{tgt[1:]}") for src, tgt in sentence_pairs(300)]
@@ -332,3 +334,17 @@ def test_a_run_that_is_resumed_within_an_epoch_ends_with_the_same_weights(augmen
 def test_a_run_is_not_resumed_with_other_shares(augmented: Project) -> None:
     done = augmented.mtformer("train", augmented.config, "--set", "data.augment.upper=0.5")
     assert done.status == 2 and "data.augment was " in done.stderr, done.stderr
+
+
+def test_the_report_compares_runs_without_and_with_augmentation(
+    trained: Project, augmented: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(project.folder / "runs/config") for project in (trained, augmented)]
+    monkeypatch.setattr("sys.argv", ["augmentation_report.py", *runs])
+    runpy.run_path(str(ROOT / "scripts/augmentation_report.py"), run_name="__main__")
+    clean, stress = capsys.readouterr().out.split("\n\n")
+    plain, with_capitals = ([float(n) for n in re.findall(r"(\d+\.\d) and", line)] for line in clean.split("\n")[2:])
+    assert with_capitals[1] < 0.8 * plain[1]  # tokens of text in capitals
+    rows = [re.split(r" *\| *", line.strip("| ")) for line in stress.strip().split("\n")]
+    assert [row[0] for row in rows[2:5]] == ["clean", "all caps", "title case"]
+    assert all(len(row) == 5 for row in rows) and rows[2][1].endswith("(100.0%)")
