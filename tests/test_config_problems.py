@@ -78,7 +78,10 @@ search:
   beem_size: 4
 model: {source_lang: en}
 """
-    kinds = "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
+    kinds = (
+        "a source is one of {src: …, tgt: …}, {moses: …}, {tsv: …}, {csv: …}, {jsonl: …}, {tmx: …}, {hf: …, split: …}, "
+        "{sacrebleu: …}, {builtin: phrasebook}"
+    )
     assert set(problems(folder, text, "eval.n_samples")) == {
         "C:2: data.src_lang: given `EN`, allowed: a language code such as en, de or zh",
         "C:1: data.tgt_lang: this key is required and not given",
@@ -91,7 +94,8 @@ model: {source_lang: en}
         "C:11: data.test.0.tsv: there is no file gone.tsv",
         "C:12: data.test.1.jsonl: there is no file gone.jsonl",
         "C:13: data.test.2.split: this key is required and not given",
-        "C:14: data.test.3.hf: there is no such key; there are weight, tag, directions, tsv",
+        "C:14: data.test.3.hf: there is no such key; there are weight, tag, directions, tsv, src_column, tgt_column, "
+        "header, quotes",
         f"C:15: data.test.4: {kinds}",
         "C:16: modle: there is no such key; did you mean `model`?",
         "C:17: warmup_steps: there is no such key; did you mean `training.warmup_steps`?",

@@ -80,7 +80,7 @@ def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
         (["tsv", "--pair", "en-de"], "tsv: write a source as key:value, such as tsv:pairs.tsv"),
         (["tsv:none.tsv", "--pair", "en-de"], "there is no file"),
         (["tsv:.", "--pair", "en-de"], "is a folder, not a file"),
-        (["file:none.tsv", "--pair", "en-de"], "a source is one of {src: …, tgt: …}, {tsv: …}"),
+        (["file:none.tsv", "--pair", "en-de"], "a source is one of {src: …, tgt: …}, {moses: …}, {tsv: …}"),
         (["builtin:phrasebok", "--pair", "en-de"], "builtin: given `phrasebok`, allowed: phrasebook"),
         (["builtin:phrasebook,sice:3", "--pair", "en-de"], "sice: there is no such key; did you mean `size`?"),
         (["builtin:phrasebook,split:dev", "--pair", "en-de"], "split: given `dev`, allowed: train, valid, test"),

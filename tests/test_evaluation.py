@@ -108,7 +108,7 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows = tmp_path / "data" / "test.jsonl"
     rows.parent.mkdir()
     rows.touch()
-    monkeypatch.setattr("mtformer.text.sources._from_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
+    monkeypatch.setattr("mtformer.text.sources.parallel.read_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
     with pytest.raises(UserError, match="is both input and output"):
         evaluate_model(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 

@@ -2,20 +2,16 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+import threading
 from pathlib import Path
-from textwrap import dedent
 
 import numpy as np
 import pytest
-from hub_server import serve_hub
 
-from mtformer.config import JsonlFile, Source, TextFiles, TsvFile
+from mtformer.config import JsonlFile, MosesFiles, Source, TextFiles, TsvFile, parse_source
 from mtformer.errors import UserError
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+from mtformer.text.drops import Drops
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable, source_files
 
 PAIRS = [
     ("one house", "ein Haus"),
@@ -84,16 +80,6 @@ def test_a_bad_source_is_reported_when_its_turn_comes(tmp_path: Path) -> None:
         next(pairs)
 
 
-def test_further_columns_of_a_tsv_are_ignored(tmp_path: Path) -> None:
-    assert read(tsv(tmp_path, ["a\tb\tc", "d\te\t", "f\tg\r"])) == [("a", "b"), ("d", "e"), ("f", "g")]
-
-
-@pytest.mark.parametrize("line", ["two  spaces", ""])
-def test_a_line_of_a_tsv_without_a_tab_is_named(tmp_path: Path, line: str) -> None:
-    source = tsv(tmp_path, ["a\tb", line, "c\td"])
-    assert error_of(source) == f"{source.tsv}:2: this line has no tab: {line!r}"
-
-
 @pytest.mark.parametrize(
     ("row", "keys"),
     [
@@ -105,6 +91,8 @@ def test_a_line_of_a_tsv_without_a_tab_is_named(tmp_path: Path, line: str) -> No
         ({"translation": "a b", "en": "c"}, ("translation", "en")),
         ({"en": "a\nb", "de": "c"}, (None, None)),
         ({"en": "a\rb", "de": "c"}, (None, None)),
+        ({"src": "a b", "tgt": "c", "score": "0.5"}, (None, None)),
+        ({"text_de": "c", "text_en": "a b"}, (None, None)),
     ],
 )
 def test_a_json_object_holds_a_pair_of_lines(
@@ -117,7 +105,6 @@ def test_a_json_object_holds_a_pair_of_lines(
     ("line", "problem"),
     [
         ('{"en": "a", "de": "b"', 'this line is not JSON: \'{"en"'),
-        ("", "this line is not JSON"),
         ("[" * 100_000, "this line is not JSON"),
         ('["a", "b"]', "this is not an object with the keys 'en' and 'de'"),
         ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr"),
@@ -139,7 +126,7 @@ def test_a_line_of_jsonl_without_a_pair_is_named(tmp_path: Path, line: str, prob
 @pytest.mark.parametrize("kind", [0, 2, 3])
 def test_a_byte_that_is_not_utf8_is_named_in_every_kind_of_source(tmp_path: Path, kind: int) -> None:
     source = every_kind(tmp_path, PAIRS)[kind]
-    path = list(source.model_dump(exclude_none=True).values())[-1]
+    path = source_files(source, "en", "de")[-1]
     path.write_bytes(path.read_bytes().replace(b"ein Haus", b"ein H\xe4us"))
     assert re.match(re.escape(f"{path}:1: ") + r"byte 0xe4 at position \d+ is not UTF-8", error_of(source))
 
@@ -212,129 +199,96 @@ def test_the_fingerprint_tells_texts_apart_and_not_the_files_they_come_from(tmp_
     assert len(digests - {expected.digest}) == len(changes)
 
 
-READ = """
-import json, sys
-from mtformer.config import HubDataset
-from mtformer.errors import UserError
-from mtformer.text.sources import ParallelText
-try:
-    print(json.dumps(list(ParallelText([HubDataset(**json.loads(sys.argv[1]))], "en", "de"))))
-except UserError as error:
-    sys.exit(f"UserError: {error}")
-"""
+def test_blank_lines_of_jsonl_are_skipped_and_counted(tmp_path: Path) -> None:
+    source = jsonl(tmp_path, ["", '{"en": "a", "de": "b"}', " ", '{"en": "c", "de": "d"}'])
+    drops = Drops()
+    assert list(ParallelText([source], "en", "de").examples(drops)) == [("a", "b", 2), ("c", "d", 4)]
+    assert (drops.counts, drops.lines) == ({"blank": 2}, {"blank": [1, 3]})
 
 
-@dataclass(frozen=True)
-class Hub:
-    folder: Path
-    environment: dict[str, str]
-
-    def add(self, name: str, **files: str) -> None:
-        """Add a data set; ``train_jsonl="…"`` is its file ``train.jsonl``."""
-        (self.folder / name).mkdir(parents=True)
-        for file, text in files.items():
-            (self.folder / name / file.replace("_", ".")).write_text(dedent(text), encoding="utf-8")
-
-    def run(self, **source: str) -> subprocess.CompletedProcess[str]:
-        # In a process of its own, since the client reads the environment when it is imported. The current folder is
-        # not that of the data sets: their names would be taken for local folders.
-        command = [sys.executable, "-c", READ, json.dumps(source)]
-        return subprocess.run(command, env=self.environment, cwd=self.folder.parent, capture_output=True, text=True)
-
-    def pairs(self, **source: str) -> list[list[str]]:
-        done = self.run(**source)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)  # nothing else is on stdout
-
-    def error(self, **source: str) -> str:
-        done = self.run(**source)
-        assert "UserError: " in done.stderr, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr.split("UserError: ")[1].strip()
+def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    sources: list[Source] = [
+        text_files(tmp_path, ["a"], ["b"]),
+        tsv(tmp_path, ["no tab"]),
+        jsonl(tmp_path, ['{"en": "a", "de": "b"}', "{"]),
+        text_files(tmp_path / "other", ["a", "b"], ["c"]),
+    ]
+    assert [message.rpartition("/")[2] for message in error_of(*sources).splitlines()] == [
+        "pairs.tsv:1: this line has no tab: 'no tab'",
+        "pairs.jsonl:2: this line is not JSON: '{'",
+        "tgt.txt has 1: they are not parallel line by line; the lines seem to shift near line 1",
+    ]
+    with pytest.raises(UserError) as error:
+        require_readable([ParallelText(sources, "en", "de"), ParallelText(sources[1:2], "en", "de")])
+    assert str(error.value).endswith("pairs.tsv:1: this line has no tab: 'no tab'")  # the only one in a first line
 
 
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    folder = tmp_path / "hub"
-    folder.mkdir()
-    with serve_hub(folder, cache=tmp_path / "cache") as environment:
-        own = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-        yield Hub(folder, own | environment)
+def test_places_are_lines_of_files(tmp_path: Path) -> None:
+    sources: list[Source] = [text_files(tmp_path, ["a", "b"], ["c", "d"]), tsv(tmp_path, ["a\tb", "", "c\td", "e\tf"])]
+    places = ParallelText(sources, "en", "de").places([3, 1, 2])
+    assert [place.rpartition("/")[2] for place in places] == ["src.txt:2", "pairs.tsv:1", "pairs.tsv:3"]
 
 
-def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_cache(hub: Hub) -> None:
-    hub.add(
-        "me/pairs",
-        train_jsonl='{"en": "a\\nb", "de": "ä", "id": 1}\n{"en": "", "de": "猫。"}\n',
-        test_jsonl='{"en": "t", "de": "u", "id": 1}\n',
+def test_files_that_share_a_name_up_to_the_language(tmp_path: Path) -> None:
+    write(tmp_path / "corpus.en", ["a"])
+    write(tmp_path / "corpus.de.gz", ["b"])
+    write(tmp_path / "corpus.fr", ["c"])
+    source = MosesFiles(moses=tmp_path / "corpus")
+    assert read(source) == [("a", "b")]
+    assert list(ParallelText([source], "de", "fr")) == [("b", "c")]
+    with pytest.raises(UserError, match=r"no file .*corpus\.es, compressed or not; there are: corpus\.de\.gz, "):
+        list(ParallelText([source], "en", "es"))
+    write(tmp_path / "corpus.de", ["b"])
+    assert "corpus.de.gz exist: name the files with src and tgt" in error_of(source)
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    source = text_files(tmp_path, ["a"] * 3, ["b"] * 3)
+    pairs = iter(ParallelText([source], "en", "de"))
+    next(pairs)
+    write(source.tgt, ["c"] * 4)
+    with pytest.raises(UserError, match=r"tgt\.txt changed while it was being read: rerun when nothing writes to it"):
+        list(pairs)
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    source = TsvFile(tsv=tmp_path / "pipe")
+    text = ParallelText([source], "en", "de")
+    threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[gzip.compress(b"a\tb\n")]).start()
+    require_readable([text])  # leaves it alone
+    assert list(text) == [("a", "b")]
+    for again in (text, *text.parts()):
+        with pytest.raises(
+            UserError, match="pipe is a pipe, which can be read only once, and its text is needed again"
+        ):
+            list(again)
+
+
+@pytest.mark.parametrize("key", ["tsv", "src", "jsonl", "tmx"])
+def test_a_config_may_name_pipes_but_no_folders(tmp_path: Path, key: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    other = {"tgt": str(tmp_path / "pipe")} if key == "src" else {}
+    notation = "".join(f",{name}:{path}" for name, path in other.items())
+    for path in (tmp_path / "pipe", "-"):
+        assert str(getattr(parse_source(f"{key}:{path}{notation}", "en", "de"), key)) == str(path)
+    with pytest.raises(UserError, match="is a folder, not a file"):
+        parse_source(f"{key}:{tmp_path}{notation}", "en", "de")
+    with pytest.raises(UserError, match="both standard input"):
+        parse_source("src:-,tgt:-", "en", "de")
+    with pytest.raises(UserError, match=f"there are no files {tmp_path}/corpus"):
+        parse_source(f"moses:{tmp_path}/corpus", "en", "de")
+
+
+@pytest.mark.parametrize(("n_kept", "warned"), [(18, False), (17, True), (0, True)])
+def test_many_dropped_lines_deserve_a_warning(n_kept: int, warned: bool) -> None:
+    drops = Drops()
+    for line in (3, 5):
+        drops.add("blank", line)
+    assert bool(drops.warning("text.tsv", n_kept)) is warned
+    for line in range(10, 20):
+        drops.add("too long", line)
+    assert drops.warning("text.tsv", n_kept=8) == (
+        "text.tsv: 12 of 20 lines are dropped (60%): 10 too long (lines 10, 11, 12, 13, 14, …); 2 blank (lines 3, 5)"
     )
-    assert hub.pairs(hf="me/pairs", split="train") == [["a b", "ä"], ["", "猫。"]]
-    assert hub.pairs(hf="me/pairs", split="test") == [["t", "u"]]
-    assert hub.pairs(hf="me/pairs", split="train[1:]") == [["", "猫。"]]
-
-    offline = Hub(hub.folder, hub.environment | {"HF_HUB_OFFLINE": "1"})
-    assert offline.pairs(hf="me/pairs", split="test") == [["t", "u"]]
-
-
-def test_a_configuration_with_a_translation_column_is_read(hub: Hub) -> None:
-    hub.add(
-        "me/wmt",
-        README_md="""\
-            ---
-            configs:
-            - {config_name: de-en, data_files: [{split: train, path: a.jsonl}]}
-            - {config_name: cs-en, data_files: [{split: train, path: b.jsonl}]}
-            dataset_info:
-            - config_name: de-en
-              features: [{name: translation, dtype: {translation: {languages: [de, en]}}}]
-            - config_name: cs-en
-              features: [{name: translation, dtype: {translation: {languages: [cs, en]}}}]
-            ---
-            """,
-        a_jsonl='{"translation": {"de": "eins", "en": "one"}}\n',
-        b_jsonl='{"translation": {"cs": "dva", "en": "two"}}\n',
-    )
-    assert hub.pairs(hf="me/wmt", config="de-en", split="train") == [["one", "eins"]]
-    other = hub.pairs(hf="me/wmt", config="cs-en", split="train", src_column="cs", tgt_column="en")
-    assert other == [["dva", "two"]]
-
-    message = hub.error(hf="me/wmt", split="train")
-    assert message.startswith("cannot load the data set me/wmt (split train): ")
-    assert "de-en" in message  # which configurations there are
-    assert "cs-en" in message
-
-
-def test_columns_of_any_name_are_read_and_a_missing_one_is_named_with_those_there_are(hub: Hub) -> None:
-    hub.add("me/table", train_csv='source,target,score\n"one, two",eins,0.5\n')
-    pairs = hub.pairs(hf="me/table", split="train", src_column="source", tgt_column="target")
-    assert pairs == [["one, two", "eins"]]
-
-    message = hub.error(hf="me/table", split="train", src_column="source")
-    assert message.startswith("me/table, split train, row ")
-    assert message.endswith("there is no text under 'de'; the keys are: source, target, score")
-
-
-def test_a_data_set_or_split_that_is_not_there_is_named(hub: Hub) -> None:
-    message = hub.error(hf="me/missing", split="train")
-    assert message == (
-        "cannot load the data set me/missing (split train): "
-        "Dataset 'me/missing' doesn't exist on the Hub or cannot be accessed."
-    )
-    hub.add("me/pairs", train_jsonl='{"en": "a", "de": "b"}\n')
-    message = hub.error(hf="me/pairs", split="valid")
-    assert message.startswith("cannot load the data set me/pairs (split valid): ")
-    assert "train" in message.split("): ")[1]  # which splits there are
-
-
-def test_a_file_of_a_data_set_that_cannot_be_parsed_is_told_with_the_cause(hub: Hub) -> None:
-    hub.add("me/broken", train_jsonl='{"en": "a", "de": "b"}\n{"en": "a", "de"\n')
-    message = hub.error(hf="me/broken", split="train")
-    assert message.startswith("cannot load the data set me/broken (split train): ")
-    assert "JSON" in message
-
-
-def test_a_folder_in_the_form_of_a_data_set_is_read(hub: Hub) -> None:
-    hub.add("local/pairs", train_jsonl='{"en": "a", "de": "b"}\n')
-    folder = str(hub.folder / "local" / "pairs")
-    offline = Hub(hub.folder, hub.environment | {"HF_HUB_OFFLINE": "1"})
-    assert offline.pairs(hf=folder, split="train") == [["a", "b"]]

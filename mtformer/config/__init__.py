@@ -17,7 +17,18 @@ from mtformer.config.schema import (
     TrainingConfig,
 )
 from mtformer.config.search import SearchConfig, SearchOptions, SearchPrecision
-from mtformer.config.sources import BuiltinText, HubDataset, JsonlFile, Source, TextFiles, TsvFile
+from mtformer.config.sources import (
+    BuiltinText,
+    CsvFile,
+    HubDataset,
+    JsonlFile,
+    MosesFiles,
+    SacrebleuSet,
+    Source,
+    TextFiles,
+    TmxFile,
+    TsvFile,
+)
 
 __all__ = [
     "AugmentConfig",
@@ -25,6 +36,7 @@ __all__ = [
     "BuiltinText",
     "Change",
     "Config",
+    "CsvFile",
     "DataConfig",
     "EvalConfig",
     "Facts",
@@ -32,16 +44,19 @@ __all__ = [
     "JsonlFile",
     "LanguagePair",
     "ModelConfig",
+    "MosesFiles",
     "Precision",
     "Provenance",
     "ResolvedConfig",
     "ResolvedTraining",
     "RunConfig",
+    "SacrebleuSet",
     "SearchConfig",
     "SearchOptions",
     "SearchPrecision",
     "Source",
     "TextFiles",
+    "TmxFile",
     "TokenizerConfig",
     "TrainingConfig",
     "TsvFile",

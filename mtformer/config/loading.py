@@ -187,8 +187,8 @@ def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides,
         return label + str(details["ctx"]["error"])
     if details["type"] == "union_tag_not_found":
         return (
-            label
-            + "a source is one of {src: …, tgt: …}, {tsv: …}, {jsonl: …}, {hf: …, split: …}, {builtin: phrasebook}"
+            label + "a source is one of {src: …, tgt: …}, {moses: …}, {tsv: …}, {csv: …}, {jsonl: …}, {tmx: …}, "
+            "{hf: …, split: …}, {sacrebleu: …}, {builtin: phrasebook}"
         )
     shown = "nothing" if given is None else f"`{given}`"
     return f"{label}given {shown}, allowed: {_allowed(details)}"

@@ -1,27 +1,59 @@
 """What all sections of a config share: the base class, and the types of keys."""
 
+import glob
 import os
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationInfo
 
 
-def _resolve(path: Path, info: ValidationInfo) -> Path:
-    """Make ``path`` absolute, from the folder of the config file that is being read, and require the file."""
+def _absolute(path: Path, info: ValidationInfo) -> Path | None:
+    """Return ``path`` from the folder of the config file that is being read.
+
+    None in the config of a run, whose files may be on another machine.
+    """
     base = (info.context or {}).get("base")
-    if base is None:  # the config of a run: its files may be on another machine
-        return path
     try:
-        path = Path(os.path.abspath(base / path.expanduser()))  # noqa: PTH100 (links keep their names)
-        if path.is_file():
-            return path
-        is_folder = path.is_dir()
-    except (OSError, RuntimeError):  # a name that is too long, or ~ of an unknown user
-        is_folder = False
-    raise ValueError(f"{path} is a folder, not a file" if is_folder else f"there is no file {path}")
+        return base and Path(os.path.abspath(base / path.expanduser()))  # noqa: PTH100 (links keep their names)
+    except RuntimeError:  # ~ of an unknown user
+        raise ValueError(f"there is no file {path}") from None
+
+
+def _existing_file(path: Path, info: ValidationInfo) -> Path:
+    """Make ``path`` absolute, and require a file there."""
+    file = _absolute(path, info)
+    if file and not _is(file, Path.is_file):
+        raise ValueError(f"{file} is a folder, not a file" if _is(file, Path.is_dir) else f"there is no file {file}")
+    return file or path
+
+
+def _existing_text(path: Path, info: ValidationInfo) -> Path:
+    """Do the same, but allow what can be read only once as well: a pipe, a device, and ``-`` for standard input."""
+    if str(path) == "-":
+        return path
+    file = _absolute(path, info)
+    if file and _is(file, Path.exists) and not _is(file, Path.is_dir):
+        return file
+    return _existing_file(path, info)
+
+
+def _existing_files(prefix: Path, info: ValidationInfo) -> Path:
+    """Make ``prefix`` absolute, and require files that begin with it and a dot."""
+    found = _absolute(prefix, info)
+    if found and not any(_is(path, Path.is_file) for path in found.parent.glob(f"{glob.escape(found.name)}.*")):
+        raise ValueError(f"there are no files {found}.*")
+    return found or prefix
+
+
+def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
+    try:
+        return kind(path)
+    except OSError:  # a name that is too long
+        return False
 
 
 def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
@@ -36,7 +68,9 @@ def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
     return value
 
 
-InputPath = Annotated[Path, AfterValidator(_resolve)]
+InputPath = Annotated[Path, AfterValidator(_existing_file)]
+TextPath = Annotated[Path, AfterValidator(_existing_text)]
+TextPrefix = Annotated[Path, AfterValidator(_existing_files)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -47,6 +81,11 @@ TokensOrAuto = Annotated[
 ]
 PatienceOrAuto = Annotated[
     Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
+]
+_bool_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[bool]")
+BoolOrAuto = Annotated[
+    Annotated[bool, Tag("[bool]")] | Annotated[Literal["auto"], Tag("[auto]")],
+    _bool_or_auto,
 ]
 
 

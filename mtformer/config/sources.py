@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mtformer.config.directions import Direction, LanguagePair
-from mtformer.config.section import InputPath, PositiveFloat, PositiveInt, Section
+from mtformer.config.section import BoolOrAuto, PositiveFloat, PositiveInt, Section, TextPath, TextPrefix
 
 
 def _free(tag: str) -> str:
@@ -15,6 +15,7 @@ def _free(tag: str) -> str:
 
 
 _TAKEN = ("s", "pad", "unk", "term", "is")
+Column = Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
 TagName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$", max_length=32), AfterValidator(_free)]
 
 
@@ -36,30 +37,75 @@ class SourceSection(Section):
 
 
 class TextFiles(SourceSection):
-    """Two text files, where line n of one is the translation of line n of the other; plain or ``.gz``."""
+    """Two text files, where line n of one is the translation of line n of the other."""
 
-    src: InputPath
+    src: TextPath
     """The text in the source language; in a path, `{src_lang}` and `{tgt_lang}` stand for the language codes."""
-    tgt: InputPath
+    tgt: TextPath
     """The text in the target language."""
+
+    @model_validator(mode="after")
+    def _sides_differ(self) -> "TextFiles":
+        if str(self.src) == str(self.tgt) == "-":
+            raise ValueError("src and tgt are both standard input: read one of them from a file")
+        return self
+
+
+class MosesFiles(SourceSection):
+    """Two such files that share their name up to the language code, as in `corpus.en` and `corpus.de`."""
+
+    moses: TextPrefix
+    """What the names have in common, such as `corpus`; compressed files have one more ending, as in `corpus.en.gz`."""
 
 
 class TsvFile(SourceSection):
-    """One file with a pair on each line: source, tab, target; further columns are ignored; plain or ``.gz``."""
+    """A table with a pair on each line, in columns separated by tabs. Blank lines are skipped."""
 
-    tsv: InputPath
+    tsv: TextPath
     """The file."""
+    src_column: Column | None = None
+    """The column of the source text: its name in the header, or its number from 1. Default: the column that the header
+    names by the language (`en`, `en-US`, `eng`, `English`, `text_en`) or as `source` or `src`; without a header, the
+    first of two."""
+    tgt_column: Column | None = None
+    """The column of the target text, likewise; without a header, the second of two."""
+    header: BoolOrAuto = "auto"
+    """Whether the first line names the columns; `auto`: if it names the languages, or a column is given by name."""
+    quotes: bool = False
+    """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
+
+
+class CsvFile(SourceSection):
+    """A table with a pair in each row, in columns separated by commas, with quotes where needed (RFC 4180)."""
+
+    csv: TextPath
+    """The file."""
+    src_column: Column | None = None
+    """As for `tsv`."""
+    tgt_column: Column | None = None
+    """As for `tsv`."""
+    header: BoolOrAuto = "auto"
+    """As for `tsv`."""
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    """What separates the columns; some spreadsheets write `;`."""
 
 
 class JsonlFile(SourceSection):
-    """One file with a JSON object on each line; plain or ``.gz``."""
+    """A file with a JSON object on each line. Blank lines are skipped."""
 
-    jsonl: InputPath
+    jsonl: TextPath
     """The file."""
     src_key: str | None = None
-    """The key of the source text. Default: the code of the source language."""
+    """The key of the source text. Default: the key that names the language, as for the columns of `tsv`."""
     tgt_key: str | None = None
-    """The key of the target text. Default: the code of the target language."""
+    """The key of the target text, likewise."""
+
+
+class TmxFile(SourceSection):
+    """A translation memory (TMX): the segments of its units in both languages, without inline markup."""
+
+    tmx: TextPath
+    """The file. `en` also stands for the variants of English in it, such as `en-US`."""
 
 
 class HubDataset(SourceSection):
@@ -71,10 +117,22 @@ class HubDataset(SourceSection):
     """The configuration of the data set, if it has several."""
     split: str
     """The split to read, such as ``train``."""
+    revision: str | None = None
+    """A commit, branch or tag of the data set. The config of the run records the commit. Default: the newest commit."""
+    streaming: bool = False
+    """Read rows as they arrive instead of downloading the whole data set first."""
     src_column: str | None = None
-    """The column of the source text. Default: the code of the source language."""
+    """The column of the source text. Default: the column that names the language, as for `tsv`."""
     tgt_column: str | None = None
-    """The column of the target text. Default: the code of the target language."""
+    """The column of the target text, likewise."""
+
+
+class SacrebleuSet(SourceSection):
+    """A test set that sacreBLEU downloads."""
+
+    sacrebleu: str
+    """Its name, such as `wmt14/full`; `sacrebleu --list` prints all. `mtformer eval` uses all references of a
+    set; other commands use the first."""
 
 
 class BuiltinText(SourceSection):
@@ -92,9 +150,13 @@ class BuiltinText(SourceSection):
 
 SOURCE_KINDS: dict[str, type[SourceSection]] = {
     "src/tgt": TextFiles,
+    "moses": MosesFiles,
     "tsv": TsvFile,
+    "csv": CsvFile,
     "jsonl": JsonlFile,
+    "tmx": TmxFile,
     "hf": HubDataset,
+    "sacrebleu": SacrebleuSet,
     "builtin": BuiltinText,
 }
 
@@ -109,9 +171,13 @@ def _source_kind(value: Any) -> str | None:
 
 Source = Annotated[
     Annotated[TextFiles, Tag("src/tgt")]
+    | Annotated[MosesFiles, Tag("moses")]
     | Annotated[TsvFile, Tag("tsv")]
+    | Annotated[CsvFile, Tag("csv")]
     | Annotated[JsonlFile, Tag("jsonl")]
+    | Annotated[TmxFile, Tag("tmx")]
     | Annotated[HubDataset, Tag("hf")]
+    | Annotated[SacrebleuSet, Tag("sacrebleu")]
     | Annotated[BuiltinText, Tag("builtin")],
     Discriminator(_source_kind),
 ]

@@ -1,22 +1,17 @@
 """Test sets: from files, from any source of a config, from the config of a model's run, or through sacreBLEU."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
-from urllib.error import HTTPError
 
-from sacrebleu.dataset import DATASETS
-from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
-
-from mtformer.config import Config, HubDataset, LanguagePair, Source, TextFiles, parse_source
-from mtformer.errors import MtformerError, UserError
+from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
+from mtformer.errors import UserError
 from mtformer.header import Header
 from mtformer.runs import run_of
-from mtformer.text.languages import base_language
 from mtformer.text.lines import read_lines
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_name
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_files, source_name
+from mtformer.text.sources.test_sets import download_test_set
 
 _HOW_TO_NAME_ONE = "give --data, or --src and --ref"
 
@@ -128,10 +123,13 @@ def _from_files(src: Path, references: Sequence[Path]) -> EvalSet:
 
 
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
+    if isinstance(source, SacrebleuSet):
+        return _from_sacrebleu(source.sacrebleu, src_lang, tgt_lang)
     pairs = list(ParallelText([source], src_lang, tgt_lang))
     sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
-    named = (str(source.tgt),) if isinstance(source, TextFiles) else ()
-    return EvalSet(source_name(source), sources, [references], _files_of(source), named)
+    files = source_files(source, src_lang, tgt_lang)
+    named = (str(files[1]),) if isinstance(source, TextFiles | MosesFiles) else ()
+    return EvalSet(source_name(source), sources, [references], files, named)
 
 
 def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
@@ -152,34 +150,5 @@ def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
 
 
 def _from_sacrebleu(name: str, src_lang: str, tgt_lang: str) -> EvalSet:
-    """Read a test set that sacreBLEU knows; it downloads the set into ``~/.sacrebleu`` (``$SACREBLEU``) once."""
-    if name not in DATASETS:
-        close = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f"did you mean {close[0]}?" if close else "sacrebleu --list names all"
-        raise UserError(f"sacreBLEU has no test set {name!r}; {hint}")
-    dataset = DATASETS[name]
-    pairs = (f"{src_lang}-{tgt_lang}", f"{base_language(src_lang)}-{base_language(tgt_lang)}")
-    pair = next((pair for pair in pairs if pair in dataset.langpairs), None)
-    if pair is None:
-        raise UserError(f"sacreBLEU's {name} has no {pairs[1]}; it has {', '.join(sorted(dataset.langpairs))}")
-    try:
-        files = [Path(file) for file in (get_source_file(name, pair), *get_reference_files(name, pair))]
-    except (Exception, SystemExit) as error:  # SystemExit: a wrong checksum
-        reason = "its checksum is wrong" if isinstance(error, SystemExit) else " ".join(str(error).split())
-        if isinstance(error, HTTPError):
-            error.close()  # it is also the response, with a connection
-        folder = Path(SACREBLEU_DIR, name)
-        raise MtformerError(
-            f"sacreBLEU cannot download {name}: {reason}; try again later, and first delete {folder} if it is damaged"
-        ) from error
-    sources, *references = [list(read_lines(file)) for file in files]
-    if not references or any(len(stream) != len(sources) for stream in references):
-        raise MtformerError(f"{files[0].parent} is damaged: delete it, and sacreBLEU will download it again")
-    return EvalSet(name, sources, references, files, ("-t", name, "-l", pair))
-
-
-def _files_of(source: Source) -> list[Path]:
-    """List the files that ``source`` is read from; a data set of the hub may be a local folder."""
-    if isinstance(source, HubDataset):
-        return list(Path(source.hf).rglob("*"))
-    return [value for _, value in source if isinstance(value, Path)]
+    found = download_test_set(name, src_lang, tgt_lang)
+    return EvalSet(name, found.sources, found.references, found.files, ("-t", name, "-l", found.pair))

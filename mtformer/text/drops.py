@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+BLANK = "blank"  # the reason that a line is
 _SHOWN = 5  # lines named for each reason
 _LOUD = 0.1  # a larger share of a source deserves a warning
 

@@ -1,0 +1,170 @@
+"""Which columns of a table, or keys of an object, contain the two texts."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mtformer.errors import UserError
+from mtformer.text.language_names import EXACT, VARIANT, is_language, matches_language
+
+_ROLES = (("source", "src"), ("target", "tgt", "trg"))
+_FILLERS = ("text", "sentence", "segment")
+_OTHER_NAMES = ("id", "no", "index", "line", "score", "domain", "corpus", "origin", "split", "url", "comment")
+
+
+class Wanted(NamedTuple):
+    """What is known of the columns before the table is.
+
+    Attributes:
+        given: the columns of source and target that the user names, by name or number; None if left open.
+        languages: the source and the target language.
+    """
+
+    given: tuple[str | None, str | None]
+    languages: tuple[str, str]
+
+
+class Layout(NamedTuple):
+    """How to read a table: the positions of source and target, from 0, and whether the first row is a header."""
+
+    src: int
+    tgt: int
+    has_header: bool
+
+
+def find_layout(row: Sequence[str], wanted: Wanted, header: bool | str) -> Layout:
+    """Choose the columns by the first ``row`` of a table.
+
+    Args:
+        row: its cells.
+        wanted: what to look for.
+        header: whether the row is a header; ``auto`` if it has to be decided.
+
+    Raises:
+        UserError: the columns do not exist or cannot be told; the message lists those that there are.
+    """
+    row = _without_empty_end(row)
+    has_header = _is_header(row, wanted) if header == "auto" else bool(header)
+    found = [_given(row, column, has_header) for column in wanted.given]
+    if has_header:
+        found = [_named(row, wanted, side) if column is None else column for side, column in enumerate(found)]
+    found = _rest_of_two(row, found, has_header)
+    if None in found:
+        raise UserError(_open_message(row, wanted, found, has_header))
+    src, tgt = found
+    assert src is not None
+    assert tgt is not None
+    if src == tgt:
+        raise UserError(f"source and target are both column {src + 1}; {_listing(row, has_header)}")
+    return Layout(src, tgt, has_header)
+
+
+def find_key(names: Sequence[str], wanted: Wanted, side: int) -> str:
+    """Return the key of one side among ``names``, or the code of the language if no key names it.
+
+    Raises:
+        UserError: several keys name it.
+    """
+    given = wanted.given[side]
+    if given is not None:
+        return given
+    place = _named(names, wanted, side)
+    return wanted.languages[side] if place is None else names[place]
+
+
+def _is_header(row: Sequence[str], wanted: Wanted) -> bool:
+    """Decide whether the first row names columns instead of containing a pair."""
+    names = [given for given in wanted.given if given is not None and not given.isdecimal()]
+    if names:
+        return True
+    named = [any(_match(cell, wanted, side) for cell in row) for side in (0, 1)]
+    if all(named):
+        return True
+    # Names of other columns and languages: a header as well, which lacks what is wanted.
+    return len(row) > 1 and all(_is_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row)
+
+
+def _given(row: Sequence[str], column: str | None, has_header: bool) -> int | None:
+    """Return the position of a column that the user names."""
+    if column is None:
+        return None
+    cells = [cell.strip() for cell in row]
+    if has_header and column in cells:
+        return cells.index(column)
+    if column.isdecimal() and 1 <= int(column) <= len(row):
+        return int(column) - 1
+    what = f"number {column}" if column.isdecimal() else repr(column)
+    raise UserError(f"there is no column {what}; {_listing(row, has_header)}")
+
+
+def _named(row: Sequence[str], wanted: Wanted, side: int) -> int | None:
+    """Return the position of the name that fits one side best; None if none does."""
+    matches = [_match(name, wanted, side) for name in row]
+    best = max(matches, default=0)
+    places = [place for place, match in enumerate(matches) if match == best]
+    if not best:
+        return None
+    if len(places) > 1:
+        shown = " or ".join(repr(row[place]) for place in places)
+        raise UserError(f"the column of the {_side(side)} may be {shown}: set {_key(side)}")
+    return places[0]
+
+
+def _match(name: str, wanted: Wanted, side: int) -> int:
+    """Tell how well a name fits a side: as its language (2 and 3), or as ``source`` or ``target`` (1)."""
+    if match := matches_language(_core(name), wanted.languages[side]):
+        exact = match == EXACT and matches_language(name, wanted.languages[side]) == EXACT
+        return EXACT + 1 if exact else VARIANT + 1
+    return int(_core(name) in _ROLES[side])
+
+
+def _core(name: str) -> str:
+    """Return what matters in a name: ``en`` in ``text_en`` and ``src_en``, ``source`` in ``Source text``."""
+    words = [word for word in re.split(r"[\s_-]+", name.strip().lower()) if word and word not in _FILLERS]
+    roles = [word for word in words if word in (*_ROLES[0], *_ROLES[1])]
+    return "-".join(word for word in words if word not in roles) or (roles[0] if len(roles) == 1 else "")
+
+
+def _is_name(cell: str) -> bool:
+    core = _core(cell)
+    return is_language(core) or core in (*_ROLES[0], *_ROLES[1], *_OTHER_NAMES)
+
+
+def _rest_of_two(row: Sequence[str], found: Sequence[int | None], has_header: bool) -> list[int | None]:
+    """Fill in what is left of two columns, unless the header says that it is in another language."""
+    if len(row) != 2 or None not in found:
+        return list(found)
+    known = [column for column in found if column is not None]
+    rest = [place for place in (0, 1) if place not in known]
+    if has_header and any(is_language(_core(row[place])) for place in rest):
+        return list(found)
+    return [rest.pop(0) if column is None else column for column in found]
+
+
+def _open_message(row: Sequence[str], wanted: Wanted, found: Sequence[int | None], has_header: bool) -> str:
+    sides = [side for side in (0, 1) if found[side] is None]
+    keys = " and ".join(_key(side) for side in sides)
+    if has_header:
+        texts = " and ".join(f"the {_side(side)} ({wanted.languages[side]})" for side in sides)
+        return f"the header does not name {texts}; {_listing(row, has_header)}: set {keys}, or header if it is none"
+    return f"it is not clear which columns contain the texts; {_listing(row, has_header)}: set {keys}"
+
+
+def _listing(row: Sequence[str], has_header: bool) -> str:
+    columns = ", ".join(f"{number} {cell.strip()[:30]!r}" for number, cell in enumerate(row, 1))
+    return f"the columns are {columns}" if has_header else f"the first row is {columns}"
+
+
+def _side(side: int) -> str:
+    return ("source", "target")[side]
+
+
+def _key(side: int) -> str:
+    return ("src_column", "tgt_column")[side]
+
+
+def _without_empty_end(row: Sequence[str]) -> Sequence[str]:
+    n = len(row)
+    while n > 2 and not row[n - 1].strip():
+        n -= 1
+    return row[:n]

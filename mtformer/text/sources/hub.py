@@ -1,0 +1,161 @@
+"""Data sets of the Hugging Face hub, through the ``datasets`` library (its cache: ``$HF_HOME``)."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mtformer.config import HubDataset, Source
+from mtformer.errors import MtformerError, UserError
+from mtformer.text.sources.columns import Wanted
+from mtformer.text.sources.pairs import Example
+from mtformer.text.sources.rows import RowReader
+
+_CHUNK = 1_000  # rows converted to Python objects at once
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def read_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Example]:
+    """Yield the pairs of one split; it is downloaded once, or with ``streaming`` each time, as it is read.
+
+    Raises:
+        UserError: the data set, its split or its columns do not exist or are not accessible.
+        MtformerError: the download failed.
+    """
+    with _explained(source):
+        builder = _builder(source)
+        if source.streaming:
+            rows = builder.as_streaming_dataset(source.split)
+        else:
+            builder.download_and_prepare()
+            rows = builder.as_dataset(source.split)
+        if rows.features:  # pictures and sounds would be decoded
+            texts = [name for name, feature in rows.features.items() if not hasattr(feature, "decode_example")]
+            rows = rows.select_columns(texts)
+    reader = RowReader(Wanted((source.src_column, source.tgt_column), (src_lang, tgt_lang)))
+    for number, row in enumerate(_rows(rows, source), 1):
+        yield Example(*reader.pair(row, f"{source.hf}, split {source.split}, row {number}"), number)
+
+
+def pinned(sources: Sequence[Source]) -> list[Source]:
+    """Return ``sources`` with the commits of their data sets, so that a rerun reads the same text.
+
+    Raises:
+        UserError: a data set does not exist or is not accessible.
+        MtformerError: the hub cannot be reached.
+    """
+    return [
+        source.model_copy(update={"revision": commit_of(source)}) if isinstance(source, HubDataset) else source
+        for source in sources
+    ]
+
+
+def commit_of(source: HubDataset) -> str | None:
+    """Return the commit that ``source`` is read at; None for a local folder, which has none."""
+    if Path(source.hf).is_dir():
+        return None
+    if source.revision and _COMMIT.fullmatch(source.revision):
+        return source.revision
+    with _explained(source):
+        return str(_builder(source).hash)
+
+
+def split_names(source: HubDataset) -> list[str]:
+    """Return the names of all splits of a data set, whichever ``source`` names."""
+    import datasets
+
+    with _explained(source):
+        found = datasets.get_dataset_split_names(source.hf, source.config, revision=source.revision)
+    return list(found)
+
+
+def licence_of(source: HubDataset) -> str | None:
+    """Return the licence that the card of a data set names, if it does."""
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        card = Path(source.hf, "README.md")
+        if not card.parent.is_dir():
+            found = huggingface_hub.hf_hub_download(source.hf, card.name, repo_type="dataset", revision=source.revision)
+            card = Path(found)
+        licence = huggingface_hub.DatasetCard.load(card).data.license
+    except (EntryNotFoundError, OSError, ValueError):
+        return None
+    return ", ".join(licence) if isinstance(licence, list) else licence
+
+
+def _builder(source: HubDataset) -> Any:
+    import datasets  # here: importing it takes seconds, and most runs read files
+
+    builder = datasets.load_dataset_builder(source.hf, source.config, revision=source.revision)
+    # Where the hub cannot be reached, the library falls back to any commit in its cache.
+    if source.revision and _COMMIT.fullmatch(source.revision) and builder.hash != source.revision:
+        raise MtformerError(
+            f"cannot load the data set {source.hf}: revision {source.revision} is neither in the cache nor on the hub, "
+            "or the hub cannot be reached"
+        )
+    return builder
+
+
+def _rows(rows: Any, source: HubDataset) -> Iterator[dict[str, Any]]:
+    chunks = rows.iter(batch_size=_CHUNK)
+    while True:
+        with _explained(source):
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        for values in zip(*chunk.values(), strict=True):
+            yield dict(zip(chunk, values, strict=True))
+
+
+@contextmanager
+def _explained(source: HubDataset) -> Iterator[None]:
+    """Turn the many errors of the libraries into a sentence that says what to do.
+
+    Raises:
+        UserError: the user has to name something else, or to ask for access.
+        MtformerError: it may work later.
+    """
+    try:
+        yield
+    except MtformerError:
+        raise
+    except Exception as error:
+        what = f"cannot load the data set {source.hf} (split {source.split}): "
+        status = _status(error)
+        if "gated" in str(error) or status in (401, 403):
+            address = f"https://huggingface.co/datasets/{source.hf}"
+            raise UserError(
+                f"{what}access to it is restricted; ask for it at {address}, then run `hf auth login` or set HF_TOKEN"
+            ) from error
+        if status == 429:
+            raise MtformerError(f"{what}the hub asks to wait (429); rerun later, what is downloaded stays") from error
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise MtformerError(f"{what}{_reason(error)}; rerun to resume the download") from error
+        raise UserError(f"{what}{_reason(error)}{_hint(error)}") from error
+
+
+def _status(error: BaseException | None) -> int | None:
+    """Return the status of the HTTP response that is behind an error."""
+    while error is not None:
+        if response := getattr(error, "response", None):
+            return response.status_code
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _reason(error: Exception) -> str:
+    causes = [error, error.__cause__] if error.__cause__ else [error]  # the cause names the line of a bad file
+    return ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes)
+
+
+def _hint(error: Exception) -> str:
+    if "Config name is missing" in str(error):
+        return "; name one of them with `config`"
+    if "DatasetGenerationError" in type(error).__name__:
+        cache = os.environ.get("HF_HOME", "~/.cache/huggingface")
+        return f"; if a download was damaged, delete it in {cache}/hub and rerun"
+    return ""

@@ -1,0 +1,71 @@
+"""Tables: tsv and csv."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtformer.config import CsvFile, TsvFile
+from mtformer.errors import UserError
+from mtformer.text.drops import BLANK, Drops
+from mtformer.text.lines import input_name, read_lines
+from mtformer.text.sources.columns import Wanted, find_layout
+from mtformer.text.sources.pairs import Example, one_line
+
+Row = tuple[int, list[str]]  # the number of its first line, its cells
+
+
+def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
+    """Yield the pairs of a table; blank lines are skipped and counted in ``drops``.
+
+    Raises:
+        UserError: naming the line that cannot be read, or the columns if those of the texts are not found.
+    """
+    path = source.tsv if isinstance(source, TsvFile) else source.csv
+    name = input_name(path)
+    rows = _rows(source)
+    wanted = Wanted((source.src_column, source.tgt_column), (src_lang, tgt_lang))
+    layout, n_columns = None, 0
+    for line, cells in rows:
+        if not any(cell and not cell.isspace() for cell in cells):
+            drops.add(BLANK, line)
+            continue
+        if layout is None:
+            _require_two(cells, source, f"{name}:{line}")
+            try:
+                layout, n_columns = find_layout(cells, wanted, source.header), len(cells)
+            except UserError as error:
+                raise UserError(f"{name}: {error}") from None
+            if layout.has_header:
+                continue
+        if len(cells) <= max(layout.src, layout.tgt) or any(cells[n_columns:]):
+            _require_two(cells, source, f"{name}:{line}")
+            raise UserError(f"{name}:{line}: this line has {len(cells)} columns, and the first has {n_columns}")
+        yield Example(one_line(cells[layout.src]), one_line(cells[layout.tgt]), line)
+
+
+def _rows(source: TsvFile | CsvFile) -> Iterator[Row]:
+    if isinstance(source, CsvFile):
+        return _quoted(source.csv, source.delimiter)
+    if source.quotes:
+        return _quoted(source.tsv, "\t")
+    return ((number, line.split("\t")) for number, line in enumerate(read_lines(source.tsv), 1))
+
+
+def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
+    reader = csv.reader((line + "\n" for line in read_lines(path)), delimiter=delimiter, strict=True)
+    while True:
+        first = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reason = "its quotes are not closed" if reader.line_num > first else str(error)
+            raise UserError(f"{input_name(path)}:{first}: this row cannot be read: {reason}") from None
+        yield first, cells
+
+
+def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> None:
+    if len(cells) < 2:
+        separator = "tab" if isinstance(source, TsvFile) else repr(source.delimiter)
+        raise UserError(f"{where}: this line has no {separator}: {cells[0][:80]!r}")
