@@ -26,6 +26,24 @@ from mtformer.config.section import (
 from mtformer.config.sources import Source
 
 Precision = Literal["fp32", "bf16"]
+FilterName = Literal[
+    "all",
+    "empty",
+    "too_long",
+    "encoding",
+    "copy",
+    "script",
+    "length_ratio",
+    "repetition",
+    "numbers",
+    "urls",
+    "markup",
+    "language",
+    "held_out",
+    "duplicates",
+    "near_duplicates",
+    "many_targets",
+]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512, "dropout": 0.2},
@@ -87,6 +105,9 @@ class DataConfig(Section):
     """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
     max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
     """The maximum ratio between the lengths of the two sides of a training pair; others are dropped."""
+    filters: list[FilterName] = Field(default=[])
+    """The rules that drop pairs from the training text, such as `[copy, language]`; `[all]`: all of them. `mtformer
+    data check` reports what each would drop."""
     terms: InputPath | None = None
     """A glossary, whose terms are annotated with their translations in some training pairs that have both: the model
     learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""

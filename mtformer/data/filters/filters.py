@@ -1,0 +1,116 @@
+"""The filters of a config, applied to chunks of a text in order."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from mtformer.config import DataConfig, FilterName
+from mtformer.data.filters.rules import PairRule, pair_rules
+from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+
+VERSION = 1  # of the rules: what they drop depends on it
+
+MEANINGS: dict[str, str] = {
+    "empty": "a side is empty",
+    "too_long": "a side is extremely long",
+    "encoding": "damaged encoding or control characters",
+    "copy": "the target copies the source",
+    "script": "wrong script",
+    "length_ratio": "the lengths do not match",
+    "repetition": "a side repeats itself",
+    "numbers": "the numbers differ",
+    "urls": "the URLs or e-mail addresses differ",
+    "markup": "markup on one side only",
+    "language": "wrong language",
+    "duplicates": "duplicate",
+    "near_duplicates": "near duplicate",
+    "many_targets": "a source with more than 20 targets",
+    "held_out": "in the validation or test set",
+}
+
+
+class Filters:
+    """Tells which pairs of a text to drop.
+
+    Most rules look at one pair at a time: :meth:`pair_reasons` may run in any process. Others remember the pairs that
+    came before: one process must pass all chunks, in order, to :meth:`reasons` or to :meth:`corpus_reasons`.
+    """
+
+    def __init__(
+        self, names: Iterable[FilterName], src_lang: str, tgt_lang: str, held_out: Iterable[SentencePair] = ()
+    ) -> None:
+        """Apply the rules ``names`` to text in two languages.
+
+        Args:
+            names: the rules; ``all`` stands for all of them.
+            src_lang: the source language.
+            tgt_lang: the target language.
+            held_out: the pairs that the rule ``held_out`` keeps out.
+        """
+        given = set(names)
+        self.names = [name for name in MEANINGS if name in given or "all" in given]
+        rules = pair_rules(src_lang, tgt_lang)
+        self._pair_rules: dict[str, PairRule] = {name: rule for name, rule in rules.items() if name in self.names}
+        pairs = list(held_out)
+        self._key = f"{VERSION} {src_lang}-{tgt_lang} {' '.join(self.names)} {fingerprint(pairs).digest}"
+        self._corpus_rules = self._make_corpus_rules(pairs, src_lang, tgt_lang)
+
+    @classmethod
+    def of(cls, data: DataConfig, text: ParallelText) -> "Filters | None":
+        """Return the filters of a config for the training text in one direction; None if the config has none.
+
+        Raises:
+            UserError: the validation or test set cannot be read.
+        """
+        if not data.filters:
+            return None
+        held_out = ParallelText([*data.valid, *data.test], text.src_lang, text.tgt_lang)
+        return cls(data.filters, text.src_lang, text.tgt_lang, held_out)
+
+    @property
+    def key(self) -> str:
+        """What the result depends on besides the text: the rules, their version, the pairs that are held out."""
+        return self._key
+
+    def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        """Return why to drop each of the next pairs of the text; None for those to keep."""
+        return self.corpus_reasons(pairs, self.pair_reasons(pairs))
+
+    def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        """Return why to drop each pair by the rules that look at one pair at a time."""
+        return _apply(self._pair_rules, pairs, [None] * len(pairs))
+
+    def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
+        """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
+        return _apply(self._corpus_rules, pairs, reasons)
+
+    def _make_corpus_rules(self, held_out: Sequence[SentencePair], src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
+        makers: dict[str, Callable[[], PairRule]] = {
+            "held_out": lambda: partial(HeldOut(held_out, src_lang, tgt_lang).contains, near=True),
+            "duplicates": lambda: Duplicates(near=False).add,
+            "near_duplicates": lambda: Duplicates(near=True).add,
+            "many_targets": lambda: ManyTargets(src_lang).add,
+        }
+        return {name: make() for name, make in makers.items() if name in self.names}
+
+
+def reason(name: str) -> str:
+    """Return how a run reports the pairs that a rule has dropped."""
+    return f"{MEANINGS[name]} (data.filters: {name})"
+
+
+def _apply(
+    rules: dict[str, PairRule], pairs: Sequence[SentencePair], reasons: Sequence[str | None]
+) -> list[str | None]:
+    """Fill in the reasons that are None; each rule sees only the pairs that those before it keep."""
+    found = list(reasons)
+    left = [place for place, one in enumerate(found) if one is None]
+    for name, rule in rules.items():
+        if not left:
+            break
+        dropped = rule([pairs[place] for place in left])
+        for place, is_dropped in zip(left, dropped, strict=True):
+            if is_dropped:
+                found[place] = reason(name)
+        left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
+    return found

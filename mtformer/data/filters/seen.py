@@ -1,0 +1,140 @@
+"""Sets of texts as 64-bit hashes: eight bytes for each, and the same in every process."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.sources import SentencePair
+
+Hashes = NDArray[np.uint64]
+
+_LEAST_LETTERS = 12  # of a sentence that must not be in several sets: short phrases are in all of them
+_MOST_TARGETS = 20
+
+
+def hashes(texts: Iterable[str]) -> Hashes:
+    """Return the hash of each text (XXH3)."""
+    return np.fromiter((xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in texts), np.uint64)
+
+
+def exact_key(text: str) -> str:
+    """Return what is the same for exact duplicates: the text, whatever spaces are around its words."""
+    return " ".join(text.split())
+
+
+def near_key(text: str) -> str:
+    """Return what is the same for near duplicates: the letters alone, or else the text itself."""
+    return "".join(filter(str.isalpha, text.casefold())) or text
+
+
+def exact_pair_key(pair: SentencePair) -> str:
+    """Return what is the same for pairs whose sides are exact duplicates."""
+    return f"{exact_key(pair.src)}\n{exact_key(pair.tgt)}"
+
+
+def near_pair_key(pair: SentencePair) -> str:
+    """Return what is the same for pairs whose sides are near duplicates."""
+    return f"{near_key(pair.src)}\n{near_key(pair.tgt)}"
+
+
+class HashSet:
+    """A growing set of hashes as sorted arrays, each at least twice as long as the next; 8 bytes for each hash.
+
+    Two texts of a million have the same hash with a probability of 3e-8.
+    """
+
+    def __init__(self, first: Hashes | None = None) -> None:
+        self._runs: list[Hashes] = [] if first is None or not len(first) else [np.unique(first)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def contains(self, found: Hashes) -> NDArray[np.bool_]:
+        """Tell of each hash whether the set has it."""
+        there = np.zeros(len(found), dtype=np.bool_)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, found), len(run) - 1)
+            there |= run[places] == found
+        return there
+
+    def add(self, found: Hashes) -> NDArray[np.bool_]:
+        """Add hashes; tell of each whether it was there before, in the set or among those before it."""
+        values, first = np.unique(found, return_index=True)
+        repeated = np.ones(len(found), dtype=np.bool_)
+        repeated[first] = self.contains(values)
+        if len(new := values[~repeated[first]]):
+            self._runs.append(new)
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last = self._runs.pop()
+            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
+        return repeated
+
+
+class Duplicates:
+    """Remembers the pairs of a text, to tell which come again."""
+
+    def __init__(self, *, near: bool) -> None:
+        """Compare letters alone if ``near``, else whole texts."""
+        self._key = near_pair_key if near else exact_pair_key
+        self._seen = HashSet()
+
+    def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
+        """Tell of each pair whether it has come before."""
+        return self._seen.add(hashes(map(self._key, pairs))).tolist()
+
+
+class ManyTargets:
+    """Counts the translations of each source that is no short phrase, to tell which have more than people write."""
+
+    def __init__(self, src_lang: str) -> None:
+        """Count sources in the language ``src_lang``."""
+        self._least = _least_letters(src_lang)
+        self._sources = HashSet()
+        self._counts: Counter[int] = Counter()  # of sources that came again
+
+    def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
+        """Tell of each pair whether its source has had 20 targets before."""
+        found = hashes(exact_key(pair.src) for pair in pairs)
+        again = self._sources.add(found)
+        many = []
+        for pair, key, is_known in zip(pairs, found.tolist(), again.tolist(), strict=True):
+            if is_known and len(near_key(pair.src)) >= self._least:
+                self._counts[key] += 1
+            many.append(self._counts[key] >= _MOST_TARGETS)
+        return many
+
+
+class HeldOut:
+    """Finds the sentences of validation and test sets in other text."""
+
+    def __init__(self, pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str) -> None:
+        """Take the pairs that are held out, and their languages."""
+        sides = list(zip(*pairs, strict=True)) or [(), ()]
+        self._exact = [HashSet(hashes(map(exact_key, side))) for side in sides]
+        self._near = [HashSet(hashes(map(near_key, side))) for side in sides]
+        self._least = [_least_letters(code) for code in (src_lang, tgt_lang)]
+
+    def contains(self, pairs: Sequence[SentencePair], *, near: bool) -> list[bool]:
+        """Tell of each pair whether one of its sides is that of a held-out pair, and no short phrase.
+
+        Args:
+            pairs: other text.
+            near: compare letters alone.
+        """
+        found = np.zeros(len(pairs), dtype=np.bool_)
+        for side, least, texts in zip(
+            self._near if near else self._exact, self._least, zip(*pairs, strict=True), strict=True
+        ):
+            keys = [near_key(text) for text in texts]
+            is_long = np.array([len(key) >= least for key in keys])
+            found |= is_long & side.contains(hashes(keys if near else map(exact_key, texts)))
+        return found.tolist()
+
+
+def _least_letters(code: str) -> int:
+    """Return how many letters make a sentence rather than a short phrase; Chinese and Japanese need fewer."""
+    return _LEAST_LETTERS if is_written_with_spaces(code) else _LEAST_LETTERS // 3

@@ -1,0 +1,198 @@
+"""The rules of ``data.filters``: what they drop, and what they must let pass."""
+
+import pickle
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from conftest import Project
+
+from mtformer.config import FilterName, load_config
+from mtformer.data.filters import Filters
+from mtformer.data.filters.seen import HashSet, hashes
+from mtformer.errors import UserError
+from mtformer.text.sources import ParallelText, SentencePair
+
+CLEAN = [
+    ("She has bought three apples and a loaf of bread.", "Sie hat drei Äpfel und ein Brot gekauft."),
+    ("Yes.", "Ja."),
+    ("No!", "Nein!"),
+    ("Taxi", "Taxi"),
+    ("Hotel Bristol", "Hotel Bristol"),
+    ("Tom Jackson, London", "Tom Jackson, London"),
+    ("1, 2, 3", "1, 2, 3"),
+    ("10:45", "10:45"),
+    ("mtformer.config", "mtformer.config"),
+    ("Mr. Schwarzenegger lives in Austria.", "Herr Schwarzenegger wohnt in Österreich."),
+    ('He only said "Danke!" and left.', 'Er sagte nur „Danke!“ und ging.'),
+    ("It costs 3,500 euros.", "Es kostet 3.500 Euro."),
+    ("They have ten dogs.", "Sie haben 10 Hunde."),
+    ("He came on May 3, 1984.", "Er kam am 3. Mai 1984."),
+    ("The 90s were wild.", "Die Neunziger waren wild."),
+    ("Write to info@example.org.", "Schreiben Sie an info@example.org!"),
+    ("Read <b>this</b> first.", "Lies <b>das</b> zuerst."),
+    ("x < y & y > z", "x < y & y > z"),
+    ("Naïve café owners – “really”?", "Naive Cafébesitzer – „wirklich“?"),
+    ("No, no, no, no!", "Nein, nein, nein, nein!"),
+    ("Go.", "Lasst uns endlich gehen."),
+    ("SÃO PAULO", "SÃO PAULO"),
+]  # fmt: skip
+NOISY: list[tuple[FilterName, str, str]] = [
+    ("empty", "", "Das ist ein Satz."),
+    ("empty", "This is a sentence.", " \t"),
+    ("too_long", "word " * 201, "Wort " * 201),
+    ("too_long", "A" * 61, "B" * 61),
+    ("encoding", "The fish is fresh.", "Der Fisch ist fÃ¼r die GÃ¤ste."),
+    ("encoding", "The door is open.", "Die TÃ¼r ist offen."),
+    ("encoding", "The door is\x1f open.", "Die Tür ist offen."),
+    ("encoding", "The door is open.", "Die T\ufffdr ist offen."),
+    ("copy", "The old man is sleeping.", "The old man is sleeping."),
+    ("copy", "The old man is sleeping.", "the old man is sleeping."),
+    ("copy", "Tom ran.", "Tom ran."),
+    ("copy", "The old man from Berlin is sleeping now.", "The old man aus Berlin is sleeping now."),
+    ("script", "Where is the station?", "Где находится вокзал?"),
+    ("language", "Where is the station, please?", "Pouvez-vous me dire où se trouve la gare ?"),
+    ("language", "Das ist doch wirklich nicht so schwer.", "Das ist doch wirklich gar nicht so schwer."),
+    ("length_ratio", "Yes.", "Das hat mir mein Bruder gestern schon am Telefon erzählt."),
+    ("repetition", "The dog barks.", "Der Hund Hund Hund Hund Hund Hund Hund bellt."),
+    ("numbers", "He paid 1,250 dollars.", "Er hat 1.450 Dollar bezahlt."),
+    ("urls", "See www.example.org.", "Siehe www.example.com."),
+    ("urls", "Write to info@example.org.", "Schreiben Sie uns."),
+    ("markup", "He said no.<br/>", "Er sagte nein."),
+    ("markup", "Stone &amp; wood.", "Stein und Holz."),
+]
+
+
+def kept(
+    names: Sequence[FilterName], pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")
+) -> list[bool]:
+    reasons = Filters(names, *languages).reasons([SentencePair(*pair) for pair in pairs])
+    return [reason is None for reason in reasons]
+
+
+@pytest.mark.parametrize(("src", "tgt"), CLEAN)
+def test_good_pairs_pass_all_rules(src: str, tgt: str) -> None:
+    pairs = [SentencePair(src, tgt)]
+    assert Filters(["all"], "en", "de").reasons(pairs) == [None]
+    assert Filters(["all"], "de", "en").pair_reasons([SentencePair(tgt, src)]) == [None]
+
+
+@pytest.mark.parametrize(("name", "src", "tgt"), NOISY)
+def test_a_rule_drops_what_it_is_for_and_says_so(name: FilterName, src: str, tgt: str) -> None:
+    [reason] = Filters([name], "en", "de").reasons([SentencePair(src, tgt)])
+    assert reason is not None
+    assert reason.endswith(f"(data.filters: {name})")
+    assert kept(["all"], [(src, tgt)]) == [False]
+
+
+def test_chinese_and_english() -> None:
+    good = [
+        ("我在Facebook工作", "I work at Facebook."),
+        ("好", "OK."),
+        ("Michael Jackson", "Michael Jackson"),
+        ("他有三个孩子", "He has three children."),
+        ("哈哈哈哈", "Ha ha ha ha!"),
+    ]
+    bad = [
+        ("Where did you go last night?", "Where did you go last night?"),
+        ("I have been waiting for you.", "I have waited for you."),
+        ("我今天想去北京看我的朋友", "我今天想去北京看我的朋友"),
+        ("これはとても面白い本です", "This is a very interesting book."),
+    ]
+    assert kept(["all"], good, ("zh", "en")) == [True] * len(good)
+    assert kept(["all"], bad, ("zh", "en")) == [False] * len(bad)
+
+
+def test_a_language_that_the_identifier_does_not_know_is_never_refused() -> None:
+    pairs = [("This is an English sentence about nothing.", "Dies ist ein deutscher Satz über gar nichts.")]
+    assert kept(["language"], pairs, ("tlh", "qaa")) == [True]
+
+
+def test_duplicates_are_found_across_chunks() -> None:
+    pairs = [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze."), ("A  dog.", "Ein Hund. "), ("A dog!", "Ein Hund")]
+    for names, expected in (
+        (["duplicates"], [True, True, False, True]),
+        (["near_duplicates"], [True, True, False, False]),
+    ):
+        filters = Filters(names, "en", "de")
+        found = [filters.reasons([SentencePair(*pair)])[0] is None for pair in pairs]
+        assert found == kept(names, pairs) == expected
+
+
+def test_a_source_may_have_twenty_targets_and_a_short_phrase_any_number() -> None:
+    long = [("This is the same text.", f"Text {number}") for number in range(25)]
+    short = [("Yes.", f"Ja {number}") for number in range(25)]
+    assert kept(["many_targets"], long + short) == [True] * 20 + [False] * 5 + [True] * 25
+
+
+def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
+    held_out = [SentencePair("The train is late again.", "Der Zug kommt wieder zu spät."), SentencePair("Yes.", "Ja.")]
+    pairs = [
+        SentencePair("The train is late AGAIN", "Der Zug hat wieder Verspätung."),
+        SentencePair("Today it is late.", "Der Zug kommt wieder zu spät!"),
+        SentencePair("Yes.", "Ja."),
+        SentencePair("The train is late.", "Der Zug hat Verspätung."),
+    ]
+    filters = Filters(["held_out"], "en", "de", held_out)
+    assert [reason is None for reason in filters.reasons(pairs)] == [False, False, True, True]
+
+
+def test_a_set_of_hashes_is_a_set() -> None:
+    random = np.random.default_rng(1)
+    known: set[int] = set()
+    found = HashSet()
+    for chunk in np.array_split(random.integers(0, 3_000, size=5_000), 37):
+        expected = []
+        for value in chunk.tolist():
+            expected.append(value in known)
+            known.add(value)
+        assert found.add(chunk.astype(np.uint64)).tolist() == expected
+    assert len(found) == len(known)
+    assert found.contains(np.arange(4_000, dtype=np.uint64)).tolist() == [value in known for value in range(4_000)]
+
+
+def test_hashes_are_the_same_in_every_process() -> None:
+    assert hashes(["ein Hund"]).tolist() == [441_519_011_320_916_084]
+
+
+def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() -> None:
+    pairs = [SentencePair(*pair) for pair in CLEAN] + [SentencePair(src, tgt) for _, src, tgt in NOISY]
+    filters = Filters(["all"], "en", "de", pairs[:1])
+    expected = filters.reasons(pairs)
+    worker = pickle.loads(pickle.dumps(Filters(["all"], "en", "de", pairs[:1])))
+    reader = Filters(["all"], "en", "de", pairs[:1])
+    assert reader.corpus_reasons(pairs, worker.pair_reasons(pairs)) == expected
+    assert expected[0] is not None
+
+
+def test_the_key_changes_with_whatever_changes_the_result() -> None:
+    held_out = [SentencePair("a", "b")]
+    keys = [
+        Filters(["copy"], "en", "de").key,
+        Filters(["copy", "empty"], "en", "de").key,
+        Filters(["copy"], "en", "fr").key,
+        Filters(["copy"], "en", "de", held_out).key,
+    ]
+    assert len(set(keys)) == len(keys)
+    assert Filters(["empty", "copy"], "en", "de").key == keys[1]
+
+
+def test_the_filters_of_a_config_keep_its_validation_and_test_sets_out(project: Project) -> None:
+    text = "An entirely new sentence.", "Ein ganz neuer Satz."
+    for name, language in (("valid", "en"), ("test", "de")):
+        path = project.folder / f"{name}.{language}"
+        path.write_text(path.read_text() + text[language == "de"] + "\n")
+        path = project.folder / f"{name}.{'de' if language == 'en' else 'en'}"
+        path.write_text(path.read_text() + "-\n")
+    config = load_config(project.config)
+    train = ParallelText(config.data.train, "en", "de")
+    assert Filters.of(config.data, train) is None
+    filters = Filters.of(load_config(project.config, ["data.filters=[held_out]"]).data, train)
+    assert filters is not None
+    pairs = [SentencePair(text[0], "-"), SentencePair("-", text[1]), SentencePair(*text[::-1])]
+    assert [reason is None for reason in filters.reasons(pairs)] == [False, False, True]
+
+
+def test_a_rule_that_does_not_exist_is_an_error(project: Project) -> None:
+    with pytest.raises(UserError, match=r"data\.filters.*given `copies`, allowed: all, empty, too_long"):
+        load_config(project.config, ["data.filters=[copies]"])
