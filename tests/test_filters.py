@@ -108,15 +108,15 @@ def test_a_language_that_the_identifier_does_not_know_is_never_refused() -> None
     assert kept(["language"], pairs, ("tlh", "qaa")) == [True]
 
 
-def test_duplicates_are_found_across_chunks() -> None:
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("duplicates", [True, True, False, True]), ("near_duplicates", [True, True, False, False])],
+)
+def test_duplicates_are_found_across_chunks(name: FilterName, expected: list[bool]) -> None:
     pairs = [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze."), ("A  dog.", "Ein Hund. "), ("A dog!", "Ein Hund")]
-    for names, expected in (
-        (["duplicates"], [True, True, False, True]),
-        (["near_duplicates"], [True, True, False, False]),
-    ):
-        filters = Filters(names, "en", "de")
-        found = [filters.reasons([SentencePair(*pair)])[0] is None for pair in pairs]
-        assert found == kept(names, pairs) == expected
+    filters = Filters([name], "en", "de")
+    found = [filters.reasons([SentencePair(*pair)])[0] is None for pair in pairs]
+    assert found == kept([name], pairs) == expected
 
 
 def test_a_source_may_have_twenty_targets_and_a_short_phrase_any_number() -> None:
