@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from conftest import Project
 
-from mtformer.config import FilterName, load_config
-from mtformer.data.filters import Filters
-from mtformer.data.filters.seen import HashSet, hashes
+from mtformer.config import FilterName, LanguagePair, load_config
+from mtformer.data.filters import Filters, filters_of
+from mtformer.data.filters.seen import HashSet, HeldOut, hashes
 from mtformer.errors import UserError
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.sources import SentencePair
 
+EN_DE = LanguagePair("en", "de")
 CLEAN = [
     ("She has bought three apples and a loaf of bread.", "Sie hat drei Äpfel und ein Brot gekauft."),
     ("Yes.", "Ja."),
@@ -66,20 +67,20 @@ NOISY: list[tuple[FilterName, str, str]] = [
 def kept(
     names: Sequence[FilterName], pairs: Sequence[tuple[str, str]], languages: tuple[str, str] = ("en", "de")
 ) -> list[bool]:
-    reasons = Filters(names, *languages).reasons([SentencePair(*pair) for pair in pairs])
+    reasons = Filters(names, LanguagePair(*languages)).reasons([SentencePair(*pair) for pair in pairs])
     return [reason is None for reason in reasons]
 
 
 @pytest.mark.parametrize(("src", "tgt"), CLEAN)
 def test_good_pairs_pass_all_rules(src: str, tgt: str) -> None:
     pairs = [SentencePair(src, tgt)]
-    assert Filters(["all"], "en", "de").reasons(pairs) == [None]
-    assert Filters(["all"], "de", "en").pair_reasons([SentencePair(tgt, src)]) == [None]
+    assert Filters(["all"], EN_DE).reasons(pairs) == [None]
+    assert Filters(["all"], LanguagePair("de", "en")).pair_reasons([SentencePair(tgt, src)]) == [None]
 
 
 @pytest.mark.parametrize(("name", "src", "tgt"), NOISY)
 def test_a_rule_drops_what_it_is_for_and_says_so(name: FilterName, src: str, tgt: str) -> None:
-    [reason] = Filters([name], "en", "de").reasons([SentencePair(src, tgt)])
+    [reason] = Filters([name], EN_DE).reasons([SentencePair(src, tgt)])
     assert reason is not None
     assert reason.endswith(f"(data.filters: {name})")
     assert kept(["all"], [(src, tgt)]) == [False]
@@ -114,7 +115,7 @@ def test_a_language_that_the_identifier_does_not_know_is_never_refused() -> None
 )
 def test_duplicates_are_found_across_chunks(name: FilterName, expected: list[bool]) -> None:
     pairs = [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze."), ("A  dog.", "Ein Hund. "), ("A dog!", "Ein Hund")]
-    filters = Filters([name], "en", "de")
+    filters = Filters([name], EN_DE)
     found = [filters.reasons([SentencePair(*pair)])[0] is None for pair in pairs]
     assert found == kept([name], pairs) == expected
 
@@ -133,7 +134,7 @@ def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
         SentencePair("Yes.", "Ja."),
         SentencePair("The train is late.", "Der Zug hat Verspätung."),
     ]
-    filters = Filters(["held_out"], "en", "de", held_out)
+    filters = Filters(["held_out"], EN_DE, HeldOut(held_out, EN_DE))
     assert [reason is None for reason in filters.reasons(pairs)] == [False, False, True, True]
 
 
@@ -157,10 +158,10 @@ def test_hashes_are_the_same_in_every_process() -> None:
 
 def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() -> None:
     pairs = [SentencePair(*pair) for pair in CLEAN] + [SentencePair(src, tgt) for _, src, tgt in NOISY]
-    filters = Filters(["all"], "en", "de", pairs[:1])
+    filters = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
     expected = filters.reasons(pairs)
-    worker = pickle.loads(pickle.dumps(Filters(["all"], "en", "de", pairs[:1])))
-    reader = Filters(["all"], "en", "de", pairs[:1])
+    worker = pickle.loads(pickle.dumps(Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))))
+    reader = Filters(["all"], EN_DE, HeldOut(pairs[:1], EN_DE))
     assert reader.corpus_reasons(pairs, worker.pair_reasons(pairs)) == expected
     assert expected[0] is not None
 
@@ -168,13 +169,13 @@ def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() ->
 def test_the_key_changes_with_whatever_changes_the_result() -> None:
     held_out = [SentencePair("a", "b")]
     keys = [
-        Filters(["copy"], "en", "de").key,
-        Filters(["copy", "empty"], "en", "de").key,
-        Filters(["copy"], "en", "fr").key,
-        Filters(["copy"], "en", "de", held_out).key,
+        Filters(["copy"], EN_DE).key,
+        Filters(["copy", "empty"], EN_DE).key,
+        Filters(["copy"], LanguagePair("en", "fr")).key,
+        Filters(["copy"], EN_DE, HeldOut(held_out, EN_DE)).key,
     ]
     assert len(set(keys)) == len(keys)
-    assert Filters(["empty", "copy"], "en", "de").key == keys[1]
+    assert Filters(["empty", "copy"], EN_DE).key == keys[1]
 
 
 def test_the_filters_of_a_config_keep_its_validation_and_test_sets_out(project: Project) -> None:
@@ -184,13 +185,20 @@ def test_the_filters_of_a_config_keep_its_validation_and_test_sets_out(project: 
         path.write_text(path.read_text() + text[language == "de"] + "\n")
         path = project.folder / f"{name}.{'de' if language == 'en' else 'en'}"
         path.write_text(path.read_text() + "-\n")
-    config = load_config(project.config)
-    train = ParallelText(config.data.train, "en", "de")
-    assert Filters.of(config.data, train) is None
-    filters = Filters.of(load_config(project.config, ["data.filters=[held_out]"]).data, train)
-    assert filters is not None
+    assert filters_of(load_config(project.config).data) == {}
+    found = filters_of(load_config(project.config, ["data.filters=[held_out]"]).data)
     pairs = [SentencePair(text[0], "-"), SentencePair("-", text[1]), SentencePair(*text[::-1])]
-    assert [reason is None for reason in filters.reasons(pairs)] == [False, False, True]
+    assert [reason is None for reason in found[EN_DE].reasons(pairs)] == [False, False, True]
+
+
+def test_held_out_sentences_are_kept_out_of_every_direction() -> None:
+    held_out = HeldOut([SentencePair("An entirely new sentence.", "Ein ganz neuer Satz.")], EN_DE)
+    german_french = (
+        SentencePair("Ein ganz neuer Satz.", "Une phrase."),
+        SentencePair("Ein ganz alter Satz.", "Une autre."),
+    )
+    filters = Filters(["held_out"], LanguagePair("de", "fr"), held_out)
+    assert [reason is None for reason in filters.reasons(german_french)] == [False, True]
 
 
 def test_a_rule_that_does_not_exist_is_an_error(project: Project) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from mtformer.config import DataConfig, FilterName
+from mtformer.config import DataConfig, FilterName, LanguagePair
 from mtformer.data.filters.rules import PairRule, pair_rules
 from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+from mtformer.text.sources import ParallelText, SentencePair
 
 VERSION = 1  # of the rules: what they drop depends on it
 
@@ -36,36 +36,21 @@ class Filters:
     came before: one process must pass all chunks, in order, to :meth:`reasons` or to :meth:`corpus_reasons`.
     """
 
-    def __init__(
-        self, names: Iterable[FilterName], src_lang: str, tgt_lang: str, held_out: Iterable[SentencePair] = ()
-    ) -> None:
+    def __init__(self, names: Iterable[FilterName], languages: LanguagePair, held_out: HeldOut | None = None) -> None:
         """Apply the rules ``names`` to text in two languages.
 
         Args:
             names: the rules; ``all`` stands for all of them.
-            src_lang: the source language.
-            tgt_lang: the target language.
-            held_out: the pairs that the rule ``held_out`` keeps out.
+            languages: those of the text.
+            held_out: the sentences that the rule ``held_out`` keeps out.
         """
         given = set(names)
         self.names = [name for name in MEANINGS if name in given or "all" in given]
-        rules = pair_rules(src_lang, tgt_lang)
+        rules = pair_rules(*languages)
         self._pair_rules: dict[str, PairRule] = {name: rule for name, rule in rules.items() if name in self.names}
-        pairs = list(held_out)
-        self._key = f"{VERSION} {src_lang}-{tgt_lang} {' '.join(self.names)} {fingerprint(pairs).digest}"
-        self._corpus_rules = self._make_corpus_rules(pairs, src_lang, tgt_lang)
-
-    @classmethod
-    def of(cls, data: DataConfig, text: ParallelText) -> "Filters | None":
-        """Return the filters of a config for the training text in one direction; None if the config has none.
-
-        Raises:
-            UserError: the validation or test set cannot be read.
-        """
-        if not data.filters:
-            return None
-        held_out = ParallelText([*data.valid, *data.test], text.src_lang, text.tgt_lang)
-        return cls(data.filters, text.src_lang, text.tgt_lang, held_out)
+        held_out = held_out or HeldOut()
+        self._corpus_rules = self._make_corpus_rules(held_out, languages)
+        self._key = f"{VERSION} {languages} {' '.join(self.names)} {held_out.digest:x}"
 
     @property
     def key(self) -> str:
@@ -84,14 +69,28 @@ class Filters:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
         return _apply(self._corpus_rules, pairs, reasons)
 
-    def _make_corpus_rules(self, held_out: Sequence[SentencePair], src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
+    def _make_corpus_rules(self, held_out: HeldOut, languages: LanguagePair) -> dict[str, PairRule]:
         makers: dict[str, Callable[[], PairRule]] = {
-            "held_out": lambda: partial(HeldOut(held_out, src_lang, tgt_lang).contains, near=True),
+            "held_out": lambda: partial(held_out.contains, languages=languages, near=True),
             "duplicates": lambda: Duplicates(near=False).add,
             "near_duplicates": lambda: Duplicates(near=True).add,
-            "many_targets": lambda: ManyTargets(src_lang).add,
+            "many_targets": lambda: ManyTargets(languages.src_lang).add,
         }
         return {name: make() for name, make in makers.items() if name in self.names}
+
+
+def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
+    """Return the filters of a config for its training text in each direction; nothing if it has none.
+
+    Raises:
+        UserError: the validation or test set cannot be read.
+    """
+    if not data.filters:
+        return {}
+    held_out = HeldOut()
+    for part in ParallelText([*data.valid, *data.test], data.src_lang, data.tgt_lang).parts():
+        held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
+    return {languages: Filters(data.filters, languages, held_out) for languages in data.language_pairs}
 
 
 def reason(name: str) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from mtformer.config import LanguagePair
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.sources import SentencePair
 
@@ -109,29 +110,39 @@ class ManyTargets:
 
 
 class HeldOut:
-    """Finds the sentences of validation and test sets in other text."""
+    """Finds the sentences of validation and test sets, in whatever direction these are translated, in other text."""
 
-    def __init__(self, pairs: Iterable[SentencePair], src_lang: str, tgt_lang: str) -> None:
-        """Take the pairs that are held out, and their languages."""
-        sides = list(zip(*pairs, strict=True)) or [(), ()]
-        self._exact = [HashSet(hashes(map(exact_key, side))) for side in sides]
-        self._near = [HashSet(hashes(map(near_key, side))) for side in sides]
-        self._least = [_least_letters(code) for code in (src_lang, tgt_lang)]
+    def __init__(self, pairs: Iterable[SentencePair] = (), languages: LanguagePair | None = None) -> None:
+        """Take the pairs that are held out, if any, and their languages."""
+        self._exact: dict[str, HashSet] = {}
+        self._near: dict[str, HashSet] = {}
+        self.digest = 0  # of all sentences
+        if languages:
+            self.add(pairs, languages)
 
-    def contains(self, pairs: Sequence[SentencePair], *, near: bool) -> list[bool]:
-        """Tell of each pair whether one of its sides is that of a held-out pair, and no short phrase.
+    def add(self, pairs: Iterable[SentencePair], languages: LanguagePair) -> None:
+        """Hold out more pairs."""
+        for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
+            for sets, key in ((self._exact, exact_key), (self._near, near_key)):
+                found = hashes(map(key, texts))
+                self.digest = (self.digest * 31 + int(found.sum(dtype=np.uint64))) % 2**64
+                sets.setdefault(language, HashSet()).add(found)
+
+    def contains(self, pairs: Sequence[SentencePair], *, languages: LanguagePair, near: bool) -> list[bool]:
+        """Tell of each pair whether one of its sides is a held-out sentence, and no short phrase.
 
         Args:
             pairs: other text.
+            languages: its languages.
             near: compare letters alone.
         """
         found = np.zeros(len(pairs), dtype=np.bool_)
-        for side, least, texts in zip(
-            self._near if near else self._exact, self._least, zip(*pairs, strict=True), strict=True
-        ):
-            keys = [near_key(text) for text in texts]
-            is_long = np.array([len(key) >= least for key in keys])
-            found |= is_long & side.contains(hashes(keys if near else map(exact_key, texts)))
+        for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
+            held_out = (self._near if near else self._exact).get(language)
+            if held_out is not None:
+                keys = [near_key(text) for text in texts]
+                is_long = np.array([len(key) >= _least_letters(language) for key in keys])
+                found |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
         return found.tolist()
 
 
