@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from mtformer.config import LanguagePair, ModelConfig, ResolvedConfig
+from mtformer.config import LanguagePair, ModelConfig, Normalization, ResolvedConfig, TokenizerType
 from mtformer.config.directions import Direction
 from mtformer.errors import UserError
 from mtformer.text.languages import UNDETERMINED
@@ -149,7 +149,8 @@ class Header(_Part):
         directions: of a model of several directions, all of them, as in ``en-de``; ``src_lang`` and ``tgt_lang`` are
             ``mul`` where there is more than one. Empty for a model of one direction.
         architecture: determines the weights.
-        tokenizer_type: SentencePiece's algorithm.
+        tokenizer_type: the algorithm.
+        normalization: the form that texts are given before SentencePiece sees them; the tokenizer has it too.
         special_ids: of ``pad``, ``unk``, ``bos`` and ``eos`` in both vocabularies, the same in every bundle.
         search: search settings.
         scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
@@ -163,7 +164,8 @@ class Header(_Part):
     tgt_lang: _Language
     directions: tuple[Direction, ...] = ()
     architecture: Architecture
-    tokenizer_type: Literal["unigram", "bpe"]
+    tokenizer_type: TokenizerType
+    normalization: Normalization = "nfc"
     special_ids: dict[str, int]
     search: SearchDefaults
     scores: dict[str, float] = {}
@@ -296,7 +298,8 @@ class Header(_Part):
             tgt_lang=data.tgt_lang,
             directions=tuple(data.directions) if len(data.directions) > 1 else (),
             architecture=architecture,
-            tokenizer_type=config.tokenizer.type,
+            tokenizer_type=tokenizer.type,
+            normalization=tokenizer.normalization,
             special_ids=_SPECIAL_IDS,
             search=search,
             scores=dict(scores or {}),

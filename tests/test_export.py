@@ -1,5 +1,6 @@
 """Models for other programs compute what ours do."""
 
+import io
 import re
 from dataclasses import replace
 from itertools import product
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Project, sentence_pairs
+from sentencepiece import SentencePieceTrainer
 from transformers import AutoModelForSeq2SeqLM
 
 from mtformer import Translator
@@ -22,6 +24,7 @@ from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, w
 from mtformer.export.vocabulary_map import _ibm_model_1, _Pairs, make_vocabulary_map
 from mtformer.search import Request
 from mtformer.search.torch_engine import TorchEngine
+from mtformer.text.given_tokenizer import adopt
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import PAD_ID, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -117,12 +120,35 @@ def test_what_transformers_cannot_hold_is_named(architecture: dict[str, Any], na
         require_exportable(header.architecture.model_copy(update={"norm": "pre"} | architecture))
 
 
-@pytest.mark.parametrize("type", ["unigram", "bpe"])
-def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(type: str) -> None:
+def tokenizer_with(**settings: object) -> Tokenizer:
+    config = TokenizerConfig.model_validate({"vocab_size": 320} | settings)
+    return train_tokenizer([SentencePair(*pair) for pair in sentence_pairs(200)], config, "en", "de", adjust=True)
+
+
+def given_tokenizer() -> Tokenizer:
+    """A tokenizer as SentencePiece trains it by default, with a normalization of its own."""
+    model = io.BytesIO()
+    texts = (text for pair in sentence_pairs(200) for text in pair)
+    SentencePieceTrainer.train(sentence_iterator=texts, model_writer=model, vocab_size=70, minloglevel=2)
+    return Tokenizer(adopt(model.getvalue()))
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        tokenizer_with(),
+        tokenizer_with(type="bpe"),
+        tokenizer_with(type="bpe", normalization="nfkc"),
+        tokenizer_with(type="char", normalization="nfkc"),
+        tokenizer_with(type="byte", normalization="identity"),
+        tokenizer_with(normalization="identity"),
+        given_tokenizer(),
+    ],
+    ids=lambda ours: f"{ours.type}-{ours.normalization}",
+)
+def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(ours: Tokenizer) -> None:
     pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]
-    config = TokenizerConfig.model_validate({"type": type, "vocab_size": 320})
-    ours = train_tokenizer(pairs, config, "en", "de")
-    theirs = to_fast_tokenizer(ours.src_model, bpe=type == "bpe", max_length=256)
+    theirs = to_fast_tokenizer(ours.src_model, max_length=256)
     random = np.random.default_rng(1)
     alphabet = [*"ab <>/s.0xAé\u0301它。😀▁€\t\u3000", "dog", " the", "</s>", "<0x41>"]
     texts = ["", " ", *(pair.src for pair in pairs)]
@@ -134,6 +160,12 @@ def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(type: str) -> Non
     assert sum(same) >= len(texts) - 5
     assert all(same[:202])
     assert [theirs.decode(ids, skip_special_tokens=True) for ids in expected] == [ours.decode(ids) for ids in expected]
+
+
+def test_symbols_that_a_user_has_defined_are_an_error_for_transformers() -> None:
+    model = tokenizer_with(user_symbols=["{name}"]).src_model
+    with pytest.raises(UserError, match=r"cannot keep \{name\} \(tokenizer.user_symbols\) whole"):
+        to_fast_tokenizer(model, max_length=256)
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])

@@ -14,7 +14,6 @@ from mtformer.config.schema import (
     Precision,
     Provenance,
     RunConfig,
-    TokenizerConfig,
     TrainingConfig,
 )
 from mtformer.config.search import SearchConfig, SearchOptions, SearchPrecision
@@ -30,6 +29,7 @@ from mtformer.config.sources import (
     TmxFile,
     TsvFile,
 )
+from mtformer.config.tokenizer import Normalization, TokenizerConfig, TokenizerType
 
 __all__ = [
     "AugmentConfig",
@@ -47,6 +47,7 @@ __all__ = [
     "LanguagePair",
     "ModelConfig",
     "MosesFiles",
+    "Normalization",
     "Precision",
     "Provenance",
     "ResolvedConfig",
@@ -60,6 +61,7 @@ __all__ = [
     "TextFiles",
     "TmxFile",
     "TokenizerConfig",
+    "TokenizerType",
     "TrainingConfig",
     "TsvFile",
     "dump_config",

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TokenizerConfig, TrainingConfig
+from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TrainingConfig
 from mtformer.config.section import PositiveFloat, PositiveInt
 from mtformer.config.sizing import Size, size_for
+from mtformer.config.tokenizer import TokenizerConfig
 from mtformer.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
@@ -56,6 +57,7 @@ class Facts:
     Attributes:
         n_pairs: the number of training pairs.
         base: the settings of the bundle that training starts from, if it does.
+        tokenizer: the settings of the SentencePiece models that the config names, if it does.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
         vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
         precision: what ``precision: auto`` becomes; a trial value before it is known.
@@ -65,6 +67,7 @@ class Facts:
 
     n_pairs: int
     base: Base | None = None
+    tokenizer: TokenizerConfig | None = None
     joint: bool = True
     vocab_size: int | None = None
     precision: Precision = "fp32"
@@ -80,7 +83,7 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
     """
     size = size_for(facts.n_pairs)
     model = facts.base.model if facts.base else _sized(config.model, size, facts.n_pairs)
-    tokenizer = facts.base.tokenizer if facts.base else config.tokenizer
+    tokenizer = facts.base.tokenizer if facts.base else facts.tokenizer or config.tokenizer
     sections = {
         "tokenizer": tokenizer.model_dump()
         | {

@@ -24,6 +24,7 @@ from mtformer.config.section import (
     fill_in,
 )
 from mtformer.config.sources import Source
+from mtformer.config.tokenizer import TokenizerConfig
 
 Precision = Literal["fp32", "bf16"]
 FilterName = Literal[
@@ -159,23 +160,6 @@ class DataConfig(Section):
         if self.terms is not None and len(known) > 1:
             raise ValueError("terms with several directions: a glossary has one direction")
         return self
-
-
-class TokenizerConfig(Section):
-    """SentencePiece (Kudo and Richardson 2018). A tokenizer for Chinese alone keeps tokens as short as words."""
-
-    type: Literal["unigram", "bpe"] = "unigram"
-    """The algorithm; with small vocabularies, BPE leaves more words whole."""
-    vocab_size: int | None = Field(default=None, ge=260, le=256_000)
-    """The number of tokens. Separate tokenizers have fewer where a side of the text does not support as many. Default:
-    by the size of the data."""
-    joint: bool | None = None
-    """One tokenizer for both languages, or one for each. Default: joint, unless only one of the two languages separates
-    words by spaces."""
-    character_coverage: float | None = Field(default=None, ge=0.9, le=1)
-    """The share of characters that become tokens; the others are spelled in bytes. Default: by language."""
-    sampling: float = Field(default=0.0, ge=0, le=1)
-    """Sample another segmentation in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or BPE's merge dropout."""
 
 
 class ModelConfig(Section):
@@ -388,6 +372,15 @@ class Config(Section):
             raise ValueError(
                 f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would skip other "
                 "layers and wait for the others there; set one of them to its default"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_tokenizer(self) -> "Config":
+        if self.training.init_from is not None and self.tokenizer.paths:
+            raise ValueError(
+                "training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it contains; "
+                "remove one of the two"
             )
         return self
 

@@ -10,7 +10,6 @@ from mtformer.explain.record import Explainer
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.tokenizer import normalize
 
 _N_STEPS = 10  # that an answer lists
 
@@ -54,7 +53,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     forms = [explainer.encode_word(word, first=first) for first in (True, False)]  # at the beginning, and later
     for form in forms:
         explainer.require_room(form, "word", len(trace.source.tokens))
-    pattern = _pattern(word, explainer.tgt_lang)
+    pattern = _pattern(explainer.tokenizer.normalize_tgt(word), explainer.tgt_lang)
     answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), found=False, message="", steps=())
     if found := pattern.search(trace.target.text):
         step = _step_at(explainer, trace, found.start())
@@ -82,11 +81,10 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
 
 
 def _pattern(word: str, language: str) -> re.Pattern[str]:
-    """Return what finds the word in a text, but not a part of a longer one if the language separates words.
+    """Return what finds the normalized word in a text, but not a part of a longer one if the language separates words.
 
     A side that is punctuation needs no boundary: a letter may follow “müde.” as well as a space.
     """
-    word = normalize(word)
     has_boundaries = is_written_with_spaces(language)
     before = r"(?<!\w)" if has_boundaries and re.match(r"\w", word) else ""
     after = r"(?!\w)" if has_boundaries and re.search(r"\w$", word) else ""

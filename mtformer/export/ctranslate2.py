@@ -43,11 +43,14 @@ Without it:
     tokens = source.encode("…", out_type=str) + ["</s>"]
     [result] = translator.translate_batch([tokens], beam_size={beam_size})
     print(target.decode(result.hypotheses[0]))
-
+{normalization}
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
 hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
 
 `mtformer.json` has the languages, the search settings, where the model comes from, and a digest of each file.
+"""
+_NORMALIZE = """
+The model was trained on text in {form}: call `unicodedata.normalize("{form}", text)` first.
 """
 _USE_MAP = """
 
@@ -96,6 +99,7 @@ def write_ctranslate2(
         tgt_tokenizer=tgt_tokenizer,
         beam_size=header.search.beam_size,
         max_length=header.architecture.max_length,
+        normalization=_NORMALIZE.format(form=header.normalization.upper()) * (header.normalization != "identity"),
         use_map="" if vocabulary_map is None else _USE_MAP,
     )
     (folder / "README.md").write_text(readme, encoding="utf-8")

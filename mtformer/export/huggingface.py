@@ -28,7 +28,9 @@ from mtformer.errors import UserError
 from mtformer.header import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from mtformer.text.model_proto import BPE as BPE_MODEL
+from mtformer.text.model_proto import Kind, Settings, read_settings, read_tokens
+from mtformer.text.tokenizer import BOS_ID, CONTROL_CHARACTERS, EOS_ID, PAD_ID, UNK_ID, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
 _N_POSITIONS = 4_096
@@ -88,14 +90,14 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
         name: the name of the bundle's file.
 
     Raises:
-        UserError: transformers have no architecture for the model.
+        UserError: transformers have no architecture for the model, or no tokenizer like its own.
     """
     header, tokenizer = bundle.header, bundle.tokenizer
-    to_transformers(bundle).save_pretrained(folder)
-    bpe, max_length = header.tokenizer_type == "bpe", header.architecture.max_length
-    to_fast_tokenizer(tokenizer.src_model, bpe=bpe, max_length=max_length).save_pretrained(folder)
+    max_length = header.architecture.max_length
+    to_fast_tokenizer(tokenizer.src_model, max_length=max_length).save_pretrained(folder)
     if has_target := tokenizer.tgt_model is not None:
-        to_fast_tokenizer(tokenizer.tgt_model, bpe=bpe, max_length=max_length).save_pretrained(folder / _TARGET)
+        to_fast_tokenizer(tokenizer.tgt_model, max_length=max_length).save_pretrained(folder / _TARGET)
+    to_transformers(bundle).save_pretrained(folder)
     (folder / "mtformer.json").write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
     readme = _USE.format(
         src_lang=header.src_lang,
@@ -190,31 +192,31 @@ def _renamed(name: str) -> str:
     return f"model.{name}"
 
 
-def to_fast_tokenizer(model: bytes, *, bpe: bool, max_length: int) -> PreTrainedTokenizerFast:
+def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFast:
     """Return a SentencePiece model as a fast tokenizer, which ends each text in EOS.
 
     Args:
         model: the serialized SentencePiece model.
-        bpe: whether its algorithm is BPE, not unigram.
         max_length: the longest text, in tokens, that the Transformer was trained for.
+
+    Raises:
+        UserError: it has tokens that a user has defined.
     """
-    tokens = _Tokens.of(model)
-    fast = FastTokenizer(_bpe(tokens) if bpe else _unigram(tokens))
-    fast.normalizer = normalizers.Sequence(
-        [
-            normalizers.NFC(),
-            normalizers.Replace(Regex(r"\s+"), " "),
-            normalizers.Replace(Regex("^ |[ ▁]+$"), ""),  # SentencePiece takes ▁ for a space, but not at the start
-            normalizers.Replace(" ", "▁"),
-            normalizers.Prepend("▁"),
-        ]
-    )
+    if symbols := [token.text for token in read_tokens(model) if token.kind == Kind.USER_DEFINED]:
+        raise UserError(
+            f"the tokenizers of transformers cannot keep {', '.join(symbols)} (tokenizer.user_symbols) whole without "
+            "putting spaces after them"
+        )
+    tokens, settings = _Tokens.of(model), read_settings(model)
+    fast = FastTokenizer(_bpe(tokens) if settings.algorithm == BPE_MODEL else _unigram(tokens))
+    fast.normalizer = _normalizer(settings)
     # A special token or a byte that is spelled out in a text is not one. Neither is found where "<" stands alone, and
     # it may stand alone if no token contains it.
     if not any("<" in tokens.texts[i] for i in tokens.plain):
         fast.pre_tokenizer = pre_tokenizers.Split("<", behavior="isolated")
+    n_stripped = max_length if settings.removes_extra_spaces else 1
     fast.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", left=max_length)]
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", left=n_stripped)]
     )
     fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS_ID)])
     return PreTrainedTokenizerFast(
@@ -227,6 +229,26 @@ def to_fast_tokenizer(model: bytes, *, bpe: bool, max_length: int) -> PreTrained
         split_special_tokens=True,
         clean_up_tokenization_spaces=False,
     )
+
+
+def _normalizer(settings: Settings) -> normalizers.Normalizer:
+    """Return what a model and :func:`mtformer.text.tokenizer.normalize` do to a text before it is split."""
+    spaces = normalizers.Replace(Regex(r"\s+"), " ")
+    of_form: dict[str, list[normalizers.Normalizer]] = {
+        "nfc": [normalizers.NFC(), spaces],
+        "nfkc": [normalizers.NFKC(), spaces],
+        "identity": [normalizers.Replace(Regex(CONTROL_CHARACTERS.pattern), " ")],
+    }
+    form = form_of(settings.rule)
+    steps = of_form[form]
+    if settings.character_map:  # without ▁, which is a space
+        steps += [normalizers.Replace("▁", " "), normalizers.Precompiled(settings.character_map)]
+    if settings.removes_extra_spaces:
+        steps.append(normalizers.Replace(Regex(" +"), " "))
+    if form != "identity" or settings.removes_extra_spaces:
+        # SentencePiece takes ▁ for a space, but not at the start
+        steps.append(normalizers.Replace(Regex("^ |[ ▁]+$"), ""))
+    return normalizers.Sequence([*steps, normalizers.Replace(" ", "▁"), normalizers.Prepend("▁")])
 
 
 class _Tokens(NamedTuple):

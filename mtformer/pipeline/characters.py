@@ -42,13 +42,18 @@ class KnownCharacters:
     except inside an emoji. Where there is no such form, the character stays, with a note.
     """
 
-    def __init__(self, known: frozenset[str]) -> None:
-        """Take the characters that the model has tokens for."""
-        self._known = known
+    def __init__(self, known: frozenset[str] | None, *, composes: bool = True) -> None:
+        """Take the characters that the model has tokens for, None for all.
+
+        Args:
+            known: the characters.
+            composes: whether the tokenizer composes letters with their accents (NFC). If not, they may stand apart.
+        """
+        self._known, self._composes = known, composes
 
     def __call__(self, text: str) -> Prepared | None:
         """Prepare texts with unknown characters."""
-        if self._known.issuperset(text):
+        if self._knows(text):
             return None
         composed = unicodedata.normalize("NFC", on_one_line(_ESCAPE.sub("", text)))
         known = "".join(map(self._form, " " + composed, composed))
@@ -60,23 +65,29 @@ class KnownCharacters:
 
     def can_write(self, character: str) -> bool:
         """Tell whether the model knows a form of a character, or its small letter."""
-        return self._known.issuperset(self._form(" ", character)) or self._known.issuperset(character.lower())
+        return self._knows(self._form(" ", character)) or self._knows(character.lower())
+
+    def _knows(self, text: str) -> bool:
+        if self._known is None:
+            return not any(unicodedata.category(character) == "Cc" for character in text)
+        return self._known.issuperset(text)
 
     def _form(self, before: str, character: str) -> str:
         """Return the known form of a character that follows ``before``."""
-        if character in self._known:
+        if self._knows(character):
             return character
         if is_symbol(character) and is_symbol(before):  # a joiner in an emoji
             return character
         if character.isspace():
             return " "
         category = unicodedata.category(character)
-        if category in ("Cf", "Cc") or (category in ("Mn", "Me") and before in self._known):
+        if category in ("Cf", "Cc") or (category in ("Mn", "Me") and self._knows(before)):
             return ""
         compatible = unicodedata.normalize("NFKC", character)
         bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
         alike = "".join(_ALIKE.get(c, c) for c in compatible)
-        for form in (compatible, alike, bare):
-            if form and self._known.issuperset(form):
+        apart = "" if self._composes else unicodedata.normalize("NFD", character)
+        for form in (apart, compatible, alike, bare):
+            if form and self._knows(form):
                 return form
         return character

@@ -14,7 +14,7 @@ def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) ->
     What has no letter that the model knows is copied. In other texts unknown characters are replaced, and then each
     sentence is translated alone, in the casing that the model knows.
     """
-    characters = KnownCharacters(tokenizer.src_characters())
+    characters = KnownCharacters(tokenizer.src_characters(), composes=tokenizer.normalization != "identity")
     return (
         CopyUnknown(characters.can_write),  # first, so that copies are exact
         characters,

@@ -42,7 +42,7 @@ class Terms:
             raise UserError(f"terms_mode {mode}: it is {', '.join(MODES[:-1])} or {MODES[-1]}")
         self.mode = mode
         self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
-        self._glossary = glossary
+        self._glossary = glossary = _normalized(glossary, tokenizer)
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
         tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
         if tokenizer.markers is not None:  # they spell nothing
@@ -114,6 +114,11 @@ class Terms:
 
     def _count(self, text: str, tgt: str) -> int:
         return len(find_words(text, tgt, self._tgt_words))
+
+
+def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:
+    """Return a glossary with translations as the model writes them."""
+    return Glossary((term.src, tokenizer.normalize_tgt(term.tgt)) for term in glossary.terms)
 
 
 def _spell(term: Term, tokenizer: Tokenizer) -> Spellings:

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 _FULL_WIDTH_ENDS = tuple("。！？；")  # no space follows them
 _CONTINUATION_BYTE = re.compile("<0x[89AB][0-9A-F]>")  # of a character that is spelled as several bytes
-_SENTENCE_ENDS = (*".!?;", *_FULL_WIDTH_ENDS)
+_SENTENCE_ENDS = (*".!?;", *(f"<0x{ord(end):02X}>" for end in ".!?;"), *_FULL_WIDTH_ENDS)
 
 
 def cut(tokens: Sequence[str], most: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Span = tuple[int, int]  # start and end, in characters of a text
 
@@ -22,7 +22,7 @@ def word_spans(text: str) -> list[Span]:
     return [match.span() for match in _WORDS.finditer(text) if not match[0].isspace()]
 
 
-def token_spans(text: str, tokens: Sequence[str | bytes]) -> list[Span]:
+def token_spans(text: str, tokens: Sequence[str | bytes], normalize: Callable[[str], str]) -> list[Span]:
     """Return where each token of ``text`` stands in it, without the space before it.
 
     A token that is only a space has an empty span. Tokens that spell a character in bytes all have its span, and so
@@ -31,8 +31,9 @@ def token_spans(text: str, tokens: Sequence[str | bytes]) -> list[Span]:
     Args:
         text: as a user has written it.
         tokens: those of the normalized text, without EOS; bytes are those of a character that has no token.
+        normalize: the normalization, which may remove spaces.
     """
-    letters = [span for character, span in _composed(text) if not character.isspace() and character != _SPACE]
+    letters = [span for character, span in _normalized(text, normalize) if character not in (" ", _SPACE)]
     spans, place, spelled = [], 0, b""
     for token in tokens:
         if isinstance(token, bytes):
@@ -60,27 +61,26 @@ def _cover(letters: Sequence[Span], start: int, end: int) -> Span:
     return at, at
 
 
-def _composed(text: str) -> Iterator[tuple[str, Span]]:
-    """Yield the characters of NFC, each with the span of ``text`` that it is composed of."""
-    for start, end in _clusters(text):
-        for character in unicodedata.normalize("NFC", text[start:end]):
+def _normalized(text: str, normalize: Callable[[str], str]) -> Iterator[tuple[str, Span]]:
+    """Yield the characters of the normalized text, each with the span of ``text`` that it comes from."""
+    for start, end in _clusters(text, normalize):
+        for character in normalize(text[start:end]):
             yield character, (start, end)
 
 
-def _clusters(text: str) -> Iterable[Span]:
-    """Return the smallest parts of ``text`` across which NFC composes nothing."""
-    if unicodedata.is_normalized("NFC", text):
+def _clusters(text: str, normalize: Callable[[str], str]) -> Iterable[Span]:
+    """Return the smallest parts of ``text`` that are normalized alone as they are in it."""
+    if normalize(text) == text:
         return ((i, i + 1) for i in range(len(text)))
     starts: list[int] = []
     for place, character in enumerate(text):
-        if not starts or _begins(text[starts[-1] : place], character):
+        if not starts or _begins(text[starts[-1] : place], character, normalize):
             starts.append(place)
     return zip(starts, [*starts[1:], len(text)], strict=True)
 
 
-def _begins(before: str, character: str) -> bool:
+def _begins(before: str, character: str, normalize: Callable[[str], str]) -> bool:
     """Tell whether ``character`` begins a part: it is no combining mark and is not composed with those before."""
     if unicodedata.combining(character):
         return False
-    nfc = unicodedata.normalize("NFC", before + character)
-    return nfc == unicodedata.normalize("NFC", before) + unicodedata.normalize("NFC", character)
+    return normalize(before + character) == normalize(before) + normalize(character)

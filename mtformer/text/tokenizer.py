@@ -5,20 +5,33 @@ import unicodedata
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from sentencepiece import SentencePieceProcessor, set_random_generator_seed
 
+from mtformer.config import Normalization, TokenizerType
 from mtformer.errors import UserError
+from mtformer.text.model_proto import (
+    BPE,
+    CHARACTERS,
+    UNIGRAM,
+    Kind,
+    Settings,
+    read_settings,
+    read_tokens,
+    without_dummy_prefix,
+)
 from mtformer.text.spans import Span, token_spans
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
 
-# A protobuf field that, appended to a model, makes SentencePiece not put a space before the text.
-_NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"  # normalizer_spec { add_dummy_prefix: false }
+_TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe", CHARACTERS: "char"}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
-_CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
+CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
+
+# The name of the rule in a model whose texts are to have a form. SentencePiece itself has no rule with such a name.
+RULES: dict[Normalization, str] = {form: f"mtformer-{form}" for form in get_args(Normalization)}
 
 
 class Sampling(NamedTuple):
@@ -34,17 +47,25 @@ class Sampling(NamedTuple):
     seed: int
 
 
-def normalize(text: str) -> str:
-    """Return ``text`` in composed Unicode (NFC) with single spaces.
+def normalize(text: str, form: Normalization = "nfc") -> str:
+    """Return ``text`` in a Unicode form with single spaces, or as it is, but on one line.
 
-    Compatibility mapping (NFKC) would turn the full-width punctuation of Chinese into ASCII, in the output too.
+    The form is composed Unicode (NFC) unless another one is given. Compatibility mapping (NFKC) turns the full-width
+    punctuation of Chinese into ASCII, in the output too.
     """
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    if form == "identity":
+        return on_one_line(text)
+    return " ".join(unicodedata.normalize("NFC" if form == "nfc" else "NFKC", text).split())
+
+
+def form_of(rule: str) -> Normalization:
+    """Return the form that texts are to have for a model with a rule of this name."""
+    return next((form for form, name in RULES.items() if name == rule), "nfc")
 
 
 def on_one_line(text: str) -> str:
     """Return ``text`` with a space for each run of control characters, line breaks among them."""
-    return _CONTROL_CHARACTERS.sub(" ", text)
+    return CONTROL_CHARACTERS.sub(" ", text)
 
 
 def byte_of(token: str) -> int | None:
@@ -72,8 +93,8 @@ class Tokenizer:
         """
         self.src_model = src_model
         self.tgt_model = tgt_model
-        self._src = _load(src_model)
-        self._tgt = self._src if tgt_model is None else _load(tgt_model)
+        self._src = _Model(src_model)
+        self._tgt = self._src if tgt_model is None else _Model(tgt_model)
         self.src_prefix: tuple[int, ...] = ()
 
     def toward(self, tags: Sequence[str]) -> "Tokenizer":
@@ -92,7 +113,7 @@ class Tokenizer:
         Raises:
             UserError: it has no such control token.
         """
-        ids = tuple(self._src.piece_to_id(list(tags)))
+        ids = tuple(self._src.ids(tags))
         for tag, i in zip(tags, ids, strict=True):
             if not self._src.is_control(i):
                 raise UserError(f"the model's vocabulary has no control token {tag}")
@@ -110,53 +131,71 @@ class Tokenizer:
         return self._tgt is self._src
 
     @property
+    def type(self) -> TokenizerType:
+        """The algorithm; if the source and the target have different ones, that of the source."""
+        return self._src.type
+
+    @property
+    def normalization(self) -> Normalization:
+        """The form that :func:`normalize` gives to texts before SentencePiece sees them."""
+        return self._src.form
+
+    @property
+    def user_symbols(self) -> list[str]:
+        """The tokens that a user has defined, which are never split."""
+        return self._src.user_symbols
+
+    @property
     def src_vocab_size(self) -> int:
         """The number of source tokens."""
-        return self._src.vocab_size()
+        return self._src.vocab_size
 
     @property
     def tgt_vocab_size(self) -> int:
         """The number of target tokens."""
-        return self._tgt.vocab_size()
+        return self._tgt.vocab_size
 
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn source texts into ids, each beginning with ``src_prefix`` and ending in EOS."""
-        rows = _encode(self._src, texts, sampling)
+        rows = self._src.encode(texts, sampling)
         return [[*self.src_prefix, *row] for row in rows] if self.src_prefix else rows
 
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
-        return _encode(self._tgt, texts, sampling)
+        return self._tgt.encode(texts, sampling)
 
     def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        return _encode(self._tgt_inside, [text], sampling)[0][:-1]
+        return self._tgt.inside.encode([text], sampling)[0][:-1]
 
     @cached_property
     def markers(self) -> tuple[int, ...] | None:
         """The ids of :data:`MARKERS` in a joint vocabulary; None if it has none."""
-        ids = tuple(self._src.piece_to_id(list(MARKERS)))
+        ids = tuple(self._src.ids(MARKERS))
         return ids if self.joint and all(map(self._src.is_control, ids)) else None
 
-    @cached_property
-    def _tgt_inside(self) -> SentencePieceProcessor:
-        return _load((self.tgt_model or self.src_model) + _NO_DUMMY_PREFIX)
+    def src_characters(self) -> frozenset[str] | None:
+        """Return the characters that the source vocabulary has tokens for; others are spelled as bytes.
 
-    def src_characters(self) -> frozenset[str]:
-        """Return the characters that the source vocabulary has tokens for; others are spelled as bytes."""
-        return self._src_characters
+        None if all are.
+        """
+        return self._src.characters
 
-    def tgt_characters(self) -> frozenset[str]:
-        """Return the characters that the target vocabulary has tokens for; others are spelled as bytes."""
-        return self._src_characters if self.joint else _characters(self._tgt)
-
-    @cached_property
-    def _src_characters(self) -> frozenset[str]:
-        return _characters(self._src)
+    def tgt_characters(self) -> frozenset[str] | None:
+        """Return the characters that the target vocabulary has tokens for, likewise."""
+        return self._tgt.characters
 
     def n_src_tokens(self, text: str) -> int:
         """Return how many tokens a source text has, without prefix and EOS."""
-        return len(self._src.encode(normalize(text)))
+        return len(self._src.encode([text])[0]) - 1
+
+    def normalize_src(self, text: str) -> str:
+        """Return a source text as encoding and decoding it would."""
+        return self._src.normalize(text)
+
+    def normalize_tgt(self, text: str) -> str:
+        """Return a target text as encoding and decoding it would."""
+        return self._tgt.normalize(text)
 
     def src_vocabulary(self) -> list[str]:
         """Return all source tokens, in order of their ids."""
@@ -164,65 +203,108 @@ class Tokenizer:
 
     def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""
-        return self._src.id_to_piece(list(ids))
+        return self._src.tokens(ids)
 
     def tgt_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that target ids stand for."""
-        return self._tgt.id_to_piece(list(ids))
+        return self._tgt.tokens(ids)
 
     def src_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Return where the tokens ``ids`` of the source text ``text``, without EOS, stand in it."""
-        return _spans(self._src, text, ids)
+        return self._src.spans(text, ids)
 
     def tgt_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
         """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
-        return _spans(self._tgt, text, ids)
+        return self._tgt.spans(text, ids)
 
     def tgt_ids(self, tokens: Sequence[str]) -> list[int]:
         """Return the ids of target tokens; the inverse of :meth:`tgt_tokens`."""
-        return self._tgt.piece_to_id(list(tokens))
+        return self._tgt.ids(tokens)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
-        return _decode(self._tgt, ids)
+        return self._tgt.decode(ids)
 
     def decode_src(self, ids: Sequence[int]) -> str:
         """Turn source ids into text on a single line; special ids and those of the prefix are skipped."""
-        return _decode(self._src, [i for i in ids if i not in self.src_prefix])
+        return self._src.decode([i for i in ids if i not in self.src_prefix])
 
 
-def _decode(model: SentencePieceProcessor, ids: Sequence[int]) -> str:
-    return on_one_line(model.decode([i for i in ids if i > EOS_ID]))
+class _Model:
+    """A SentencePiece model, whose special tokens have our names and ids."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._processor, self._settings = _load(data)
+        self.form = form_of(self._settings.rule)
+
+    @cached_property
+    def inside(self) -> "_Model":
+        """The same model, for text that follows other text without a space."""
+        return _Model(without_dummy_prefix(self._data))
+
+    @property
+    def vocab_size(self) -> int:
+        return self._processor.vocab_size()
+
+    @cached_property
+    def type(self) -> TokenizerType:
+        if self._settings.algorithm != CHARACTERS:
+            return _TYPES[self._settings.algorithm]
+        texts = [token.text for token in read_tokens(self._data) if token.kind == Kind.NORMAL]
+        return "byte" if texts == ["▁"] else "char"
+
+    @property
+    def user_symbols(self) -> list[str]:
+        return [token.text for token in read_tokens(self._data) if token.kind == Kind.USER_DEFINED]
+
+    @cached_property
+    def characters(self) -> frozenset[str] | None:
+        if self.type == "byte":
+            return None
+        return frozenset(token.replace("▁", " ") for token in self.tokens(range(self.vocab_size)) if len(token) == 1)
+
+    def is_control(self, i: int) -> bool:
+        return self._processor.is_control(i)
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        return self._processor.id_to_piece(list(ids))
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        return self._processor.piece_to_id(list(tokens))
+
+    def encode(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
+        texts = [normalize(text, self.form) for text in texts]
+        if sampling is None:
+            return self._processor.encode(texts, add_eos=True)
+        set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1
+        return self._processor.encode(
+            texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1
+        )
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return on_one_line(self._processor.decode([i for i in ids if i > EOS_ID]))
+
+    def normalize(self, text: str) -> str:
+        text = normalize(text, self.form)
+        if not self._settings.character_map:
+            return text
+        return self._processor.normalize(text).removeprefix("▁").replace("▁", " ")
+
+    def spans(self, text: str, ids: Sequence[int]) -> list[Span]:
+        tokens = ["" if self.is_control(i) else token for i, token in zip(ids, self.tokens(ids), strict=True)]
+        is_bytes = map(self._processor.is_byte, ids)
+        spelled = [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
+        return token_spans(text, spelled, self.normalize)
 
 
-def _characters(model: SentencePieceProcessor) -> frozenset[str]:
-    tokens = model.id_to_piece(list(range(model.vocab_size())))
-    return frozenset(token.replace("▁", " ") for token in tokens if len(token) == 1)
-
-
-def _encode(model: SentencePieceProcessor, texts: Sequence[str], sampling: Sampling | None) -> list[list[int]]:
-    texts = [normalize(text) for text in texts]
-    if sampling is None:
-        return model.encode(texts, add_eos=True)
-    set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1
-    return model.encode(texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1)
-
-
-def _spans(model: SentencePieceProcessor, text: str, ids: Sequence[int]) -> list[Span]:
-    tokens = ["" if model.is_control(i) else model.id_to_piece(i) for i in ids]
-    is_bytes = [model.is_byte(i) for i in ids]
-    return token_spans(
-        text, [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
-    )
-
-
-def _load(model: bytes) -> SentencePieceProcessor:
+def _load(data: bytes) -> tuple[SentencePieceProcessor, Settings]:
     try:
-        if model:  # SentencePiece takes empty bytes for a missing argument, without an error
-            processor = SentencePieceProcessor(model_proto=model)
+        if data:  # SentencePiece takes empty bytes for a missing argument, without an error
+            processor = SentencePieceProcessor(model_proto=data)
             _require_special_tokens(processor)
-            return processor
-    except RuntimeError:
+            return processor, read_settings(data)
+    except (RuntimeError, ValueError):
         pass
     raise UserError("this is not a SentencePiece model")
 

@@ -2,17 +2,20 @@
 
 import io
 import re
-import struct
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import partial
+from typing import Any
 
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
+from mtformer.text.model_proto import append_tokens, read_tokens, with_rule
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, RULES, UNK_ID, Tokenizer, normalize
 
+Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
 
 _MAX_TRAINING_SENTENCES = 2_000_000
@@ -20,6 +23,7 @@ _NUMBERS_AT_ONCE = 1_000_000  # drawn for the sample
 # SentencePiece silently skips lines above a limit in bytes, and counts the characters of a word in 16 bits.
 _MAX_CHARACTERS = 16_000
 _MAX_BYTES = 12 * _MAX_CHARACTERS  # up to four bytes a character, and boundaries around it
+_N_BYTES = 256
 _BOUNDARY = "\t"  # normalized text has none
 _N_THREADS = 2  # the model depends on it, and must be the same on every machine
 
@@ -40,41 +44,30 @@ def extend_tokenizer(
     Raises:
         UserError: the text does not support as many tokens.
     """
-    sides = _sides(pairs, src_lang, tgt_lang, joint=old.joint, seed=seed)
-    found = Tokenizer(*_train(sides, config, adjust=True))
-    models = [_extended(old._src, found._src, config)]
-    if not old.joint:
-        models.append(_extended(old._tgt, found._tgt, config))
-    return Tokenizer(*models)
+    normalize = (old.normalize_src, old.normalize_tgt)
+    texts = _sides(pairs, src_lang, tgt_lang, normalize, joint=old.joint, seed=seed)
+    found = _train(texts, config, adjust=True)
+    known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
+    return Tokenizer(*(_extended(*models, config) for models in zip(known, found, strict=True)))
 
 
-def _extended(old: SentencePieceProcessor, found: SentencePieceProcessor, config: TokenizerConfig) -> bytes:
-    """Append tokens to a serialized model: protobuf merges a message with what follows it."""
-    pieces = [old.id_to_piece(i) for i in range(old.vocab_size())]
-    known = set(pieces)
-    others = [i for i in range(found.vocab_size()) if found.id_to_piece(i) not in known]
-    others.sort(key=lambda i: len(found.id_to_piece(i)) > 1)  # a character without a token is spelled in bytes
-    n_missing = (config.vocab_size or 0) - len(pieces)
+def _extended(old: bytes, found: bytes, config: TokenizerConfig) -> bytes:
+    """Append tokens of one serialized model to another."""
+    tokens = read_tokens(old)
+    known = {token.text for token in tokens}
+    others = [token for token in read_tokens(found) if token.text not in known]
+    others.sort(key=lambda token: len(token.text) > 1)  # a character without a token is spelled in bytes
+    n_missing = (config.vocab_size or 0) - len(tokens)
     if n_missing > len(others):
         raise UserError(
-            f"tokenizer.vocab_size = {config.vocab_size} is too large: the initial model has {len(pieces)} tokens and "
-            f"the text supports {len(others)} more; set it to {len(pieces) + len(others)} or less"
+            f"tokenizer.vocab_size = {config.vocab_size} is too large: the initial model has {len(tokens)} tokens and "
+            f"the text supports {len(others)} more; set it to {len(tokens) + len(others)} or less"
         )
-    least = min(old.get_score(i) for i in range(old.vocab_size()))
-    model = old.serialized_model_proto()
-    for rank, i in enumerate(others[:n_missing], 1):
-        # A score is a log probability, or for BPE the negative rank of the merge.
-        score = least - rank if config.type == "bpe" else found.get_score(i)
-        piece = found.id_to_piece(i).encode()
-        message = b"\x0a" + _varint(len(piece)) + piece + b"\x15" + struct.pack("<f", score)  # fields 1 and 2
-        model += b"\x0a" + _varint(len(message)) + message  # field 1 of the model
-    return model
-
-
-def _varint(number: int) -> bytes:
-    """Encode a length as a protobuf varint: seven bits per byte, lowest first."""
-    low, rest = number % 128, number // 128
-    return bytes([low]) if not rest else bytes([low + 128]) + _varint(rest)
+    added = others[:n_missing]
+    if config.type == "bpe":  # a score is the negative rank of a merge
+        least = min(token.score for token in tokens)
+        added = [token._replace(score=least - rank) for rank, token in enumerate(added, 1)]
+    return append_tokens(old, added)
 
 
 def train_tokenizer(
@@ -106,8 +99,17 @@ def train_tokenizer(
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
     """
     joint = suit_joint_vocabulary(_all(src_lang), _all(tgt_lang)) if config.joint is None else config.joint
-    texts = _sides(pairs, src_lang, tgt_lang, joint=joint, seed=seed)
-    return Tokenizer(*_train(texts, config, control_symbols, adjust=adjust))
+    if clashes := set(config.user_symbols) & set(control_symbols):
+        raise UserError(f"tokenizer.user_symbols: {', '.join(sorted(clashes))} marks texts or terms; choose others")
+    form = partial(normalize, form=config.normalization)
+    texts = _sides(pairs, src_lang, tgt_lang, (form, form), joint=joint, seed=seed)
+    tokenizer = Tokenizer(*_train(texts, config, control_symbols, adjust=adjust))
+    if config.type == "byte" and not adjust and config.vocab_size != tokenizer.src_vocab_size:
+        raise UserError(
+            f"tokenizer.vocab_size = {config.vocab_size} with tokenizer.type = byte, whose vocabulary has "
+            f"{tokenizer.src_vocab_size} tokens: remove vocab_size"
+        )
+    return tokenizer
 
 
 def _all(languages: Languages) -> Sequence[str]:
@@ -115,12 +117,21 @@ def _all(languages: Languages) -> Sequence[str]:
 
 
 def _sides(
-    pairs: Iterable[SentencePair], src_lang: Languages, tgt_lang: Languages, *, joint: bool, seed: int
+    pairs: Iterable[SentencePair],
+    src_lang: Languages,
+    tgt_lang: Languages,
+    normalize: tuple[Normalize, Normalize],
+    *,
+    joint: bool,
+    seed: int,
 ) -> list["_Texts"]:
     languages = {"src": _all(src_lang), "tgt": _all(tgt_lang)}
     if joint:
-        return [_Texts(pairs, languages, seed)]
-    return [_Texts(pairs, {side: of_side}, seed) for side, of_side in languages.items()]
+        return [_Texts(pairs, languages, seed, normalize[0])]
+    return [
+        _Texts(pairs, {side: of_side}, seed, form)
+        for (side, of_side), form in zip(languages.items(), normalize, strict=True)
+    ]
 
 
 class _Texts:
@@ -134,9 +145,11 @@ class _Texts:
         error: the exception that ended the last iteration; SentencePiece mistakes it for the end of the text.
     """
 
-    def __init__(self, pairs: Iterable[SentencePair], languages: dict[str, Sequence[str]], seed: int) -> None:
+    def __init__(
+        self, pairs: Iterable[SentencePair], languages: dict[str, Sequence[str]], seed: int, normalize: Normalize
+    ) -> None:
         """Take one side of ``pairs`` or both: ``languages`` maps each side, ``src`` or ``tgt``, to its languages."""
-        self._pairs, self._seed = pairs, seed
+        self._pairs, self._seed, self._normalize = pairs, seed, normalize
         self._sides = tuple(languages)
         self.languages = tuple(dict.fromkeys(language for of_side in languages.values() for language in of_side))
         self._words = re.compile("|".join(sorted(_boundary_words(self.languages))))
@@ -146,7 +159,7 @@ class _Texts:
         try:
             for pair in _sample(self._pairs, _MAX_TRAINING_SENTENCES // len(self._sides), self._seed):
                 for side in self._sides:
-                    yield from self._parts(normalize(getattr(pair, side)))
+                    yield from self._parts(self._normalize(getattr(pair, side)))
         except (Exception, KeyboardInterrupt) as error:
             self.error = error
             raise
@@ -232,16 +245,38 @@ def _train(
 
 
 def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
+    if config.type == "byte":
+        return _byte_model(config, symbols)
+    n_fixed = len(range(EOS_ID + 1)) + _N_BYTES + len(symbols) + len(config.user_symbols)
+    if config.type == "char" and (vocab_size or 0) <= n_fixed:
+        raise UserError(
+            f"tokenizer.vocab_size = {vocab_size} leaves no tokens for characters beside {n_fixed} bytes and symbols; "
+            "give more"
+        )
+    settings: dict[str, Any] = {
+        "model_type": config.type,
+        "vocab_size": vocab_size,
+        "character_coverage": config.character_coverage or _character_coverage(texts.languages),
+        "max_sentence_length": _MAX_BYTES,
+    }
+    if config.type == "char":
+        return _sentencepiece((text.replace(_BOUNDARY, "") for text in texts), config, symbols, **settings)
+    settings["max_sentencepiece_length"] = _max_token_length(texts.languages)
+    return _sentencepiece(iter(texts), config, symbols, pretokenization_delimiter=_BOUNDARY, **settings)
+
+
+def _byte_model(config: TokenizerConfig, symbols: Sequence[str]) -> bytes:
+    """Return a model that knows no character but the space, and spells the others in bytes."""
+    return _sentencepiece(iter([" "]), config, symbols, model_type="char", remove_extra_whitespaces=False)
+
+
+def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Sequence[str], **settings: Any) -> bytes:
+    if config.normalization == "identity":
+        settings["remove_extra_whitespaces"] = False
     model = io.BytesIO()
     SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
+        sentence_iterator=texts,
         model_writer=model,
-        model_type=config.type,
-        vocab_size=vocab_size,
-        character_coverage=config.character_coverage or _character_coverage(texts.languages),
-        max_sentence_length=_MAX_BYTES,
-        max_sentencepiece_length=_max_token_length(texts.languages),
-        pretokenization_delimiter=_BOUNDARY,
         byte_fallback=True,
         normalization_rule_name="identity",  # see normalize()
         pad_id=PAD_ID,
@@ -249,10 +284,13 @@ def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str],
         bos_id=BOS_ID,
         eos_id=EOS_ID,
         control_symbols=list(symbols),  # SentencePiece never parses them from text
+        user_defined_symbols=config.user_symbols,
         num_threads=_N_THREADS,
         minloglevel=2,
+        **settings,
     )
-    return model.getvalue()
+    is_default = config.normalization == "nfc"
+    return model.getvalue() if is_default else with_rule(model.getvalue(), RULES[config.normalization])
 
 
 def _character_coverage(languages: tuple[str, ...]) -> float:

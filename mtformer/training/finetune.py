@@ -21,7 +21,12 @@ S = TypeVar("S", bound=Section)
 
 # Settings of the model that change no weight's shape or meaning.
 _MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
-_MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling")  # the old tokens stay as they are
+_MAY_DIFFER_IN_TOKENIZER = (
+    "vocab_size",
+    "character_coverage",
+    "sampling",
+    "user_symbols",
+)  # the old tokens stay as they are
 _PARTS = {
     "embeddings": ("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
     "encoder": ("encoder_layers", "encoder_norm"),
@@ -38,7 +43,19 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     problems: list[str] = []
     architecture = bundle.header.architecture
     vocab_size = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
-    base = TokenizerConfig(type=bundle.header.tokenizer_type, joint=architecture.joint_vocab, vocab_size=vocab_size)
+    base = TokenizerConfig(
+        type=bundle.header.tokenizer_type,
+        joint=architecture.joint_vocab,
+        vocab_size=vocab_size,
+        normalization=bundle.tokenizer.normalization,
+    )
+    if config.tokenizer.sampling and base.type in ("char", "byte"):
+        raise UserError(
+            f"tokenizer.sampling with {config.training.init_from}, which has tokenizer.type = {base.type}: a text "
+            "has a single segmentation; remove sampling"
+        )
+    if missing := set(config.tokenizer.user_symbols) - set(bundle.tokenizer.user_symbols):
+        problems.append(f"tokenizer.user_symbols: the bundle has no {', '.join(sorted(missing))}")
     model = _inherit(config.model, architecture.to_model_config(), _MAY_DIFFER, "model", problems)
     tokenizer = _inherit(config.tokenizer, base, _MAY_DIFFER_IN_TOKENIZER, "tokenizer", problems)
     wanted = config.tokenizer.vocab_size

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 # Without influence on the model: how a run reports and what it keeps, and names of what is compared by its contents.
 _FREE = (
     *("data.train", "data.valid", "data.test", "data.terms", "model.preset", "training.init_from", "training.device"),
+    *("tokenizer.model", "tokenizer.src_model", "tokenizer.tgt_model"),
     *("training.log_every", "training.log_to", "training.report", "training.checkpoint_every", "training.keep_last"),
     *("training.keep_best", "eval.n_samples"),
     *("search.beam_size", "search.length_penalty"),  # validation searches greedily
@@ -32,6 +33,7 @@ _CONTENTS = {
     "fingerprints.valid": "the text of data.valid",
     "fingerprints.terms": "the glossary of data.terms",
     "fingerprints.init_from": "the model of training.init_from",
+    "fingerprints.tokenizer": "the SentencePiece model of the tokenizer",
 }
 
 

@@ -26,6 +26,7 @@ from mtformer.model.weights import build_model
 from mtformer.progress import watched
 from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
+from mtformer.text.given_tokenizer import read_tokenizer
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
@@ -157,7 +158,10 @@ def _begin(
     Returns:
         the facts, the tokenizer, and whether they are those of a run that is resumed.
     """
+    control_symbols = [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
+    given = read_tokenizer(config.tokenizer, control_symbols) if config.tokenizer.paths else None
     facts = _facts_of_text(config, train_pairs, valid_pairs, base, ranks)
+    facts = replace(facts, tokenizer=given.settings if given else None)
     saved = load_saved_run(folder) if folder else None
     if folder and saved:
         measured = saved.config.training
@@ -180,6 +184,8 @@ def _begin(
     text = TokenizerText(train_pairs, shares, config.training.seed) if shares else train_pairs
     if base:
         tokenizer = tokenizer_of(base, settings, text)
+    elif given:
+        tokenizer = given.tokenizer
     else:
         log.info("training the tokenizer")
         tokenizer = train_tokenizer(
@@ -188,7 +194,7 @@ def _begin(
             *zip(*config.data.language_pairs, strict=True),
             seed=config.training.seed,
             adjust=config.tokenizer.vocab_size is None,
-            control_symbols=[*(MARKERS if config.data.terms else ()), *all_tags(config.data)],
+            control_symbols=control_symbols,
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
 
@@ -214,6 +220,9 @@ def _facts_of_text(
     if config.training.init_from:
         with config.training.init_from.open("rb") as file:
             fingerprints["init_from"] = hashlib.file_digest(file, "sha256").hexdigest()
+    if config.tokenizer.paths:
+        models = b"".join(path.read_bytes() for path in config.tokenizer.paths)
+        fingerprints["tokenizer"] = hashlib.sha256(models).hexdigest()
     hardware = {"device": pick_device(config.training.device).type, "processes": str(ranks.size)}
     return Facts(
         n_pairs=train_text.n_pairs,

@@ -1,0 +1,215 @@
+"""The file of a SentencePiece model, which is a protocol buffer, read and written without a library for those.
+
+The fields are those of ``sentencepiece_model.proto`` in SentencePiece's sources; for the wire format, see
+https://protobuf.dev/programming-guides/encoding/. A message may be continued by appending to it: of a number or a text
+that it then has twice, the last one counts, and messages in the same field are merged.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+UNIGRAM, BPE, WORDS, CHARACTERS = 1, 2, 3, 4
+
+# Numbers of fields: of the model, of a token, of the trainer's settings and of the normalizer's.
+_TOKEN, _TRAINER, _NORMALIZER = 1, 2, 3
+_TEXT, _SCORE, _KIND = 1, 2, 3
+_ALGORITHM, _BYTE_FALLBACK, _SUFFIX = 3, 35, 24
+_UNK_NAME, _BOS_NAME, _EOS_NAME, _PAD_NAME = 45, 46, 47, 48
+_RULE, _CHARACTER_MAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPED_SPACES = 1, 2, 3, 4, 5
+_VARINT, _BYTES_8, _LENGTH, _BYTES_4 = 0, 1, 2, 5  # types on the wire
+
+
+class Kind(IntEnum):
+    """What a token is."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Token(NamedTuple):
+    """A token of a model.
+
+    Attributes:
+        text: what it spells, with ``▁`` for a space.
+        score: its log probability, or for BPE the negative rank of the merge that makes it.
+        kind: what it is.
+    """
+
+    text: str
+    score: float = 0.0
+    kind: Kind = Kind.NORMAL
+
+
+class Settings(NamedTuple):
+    """What a model says about itself.
+
+    Attributes:
+        algorithm: :data:`UNIGRAM`, :data:`BPE`, :data:`WORDS` or :data:`CHARACTERS`.
+        rule: the name of the rule of normalization, which nothing depends on.
+        character_map: what the model replaces characters by, on its own; empty if it does not.
+        adds_dummy_prefix: whether a text begins with ``▁``, as if there was a space before it.
+        removes_extra_spaces: whether only single spaces inside a text stay.
+        escapes_spaces: whether spaces become ``▁``.
+        has_suffixes: whether the ``▁`` of a space ends a token instead of beginning one.
+        special_names: of padding, of what is unknown, of the beginning and of the end of a text.
+    """
+
+    algorithm: int
+    rule: str
+    character_map: bytes
+    adds_dummy_prefix: bool
+    removes_extra_spaces: bool
+    escapes_spaces: bool
+    has_suffixes: bool
+    special_names: tuple[str, str, str, str]
+
+
+def read_settings(model: bytes) -> Settings:
+    """Read what a serialized model says about itself.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    trainer: dict[int, int | bytes] = {}
+    normalizer: dict[int, int | bytes] = {}
+    for field, value in _fields(model, _end_of_tokens(model)):
+        if isinstance(value, bytes) and field in (_TRAINER, _NORMALIZER):
+            (trainer if field == _TRAINER else normalizer).update(_fields(value))
+    names = ((_PAD_NAME, b"<pad>"), (_UNK_NAME, b"<unk>"), (_BOS_NAME, b"<s>"), (_EOS_NAME, b"</s>"))
+    pad, unk, bos, eos = (_text(trainer.get(field, name)) for field, name in names)
+    return Settings(
+        algorithm=int(trainer.get(_ALGORITHM, UNIGRAM)),
+        rule=_text(normalizer.get(_RULE, b"")),
+        character_map=_bytes(normalizer.get(_CHARACTER_MAP, b"")),
+        adds_dummy_prefix=bool(normalizer.get(_DUMMY_PREFIX, 1)),
+        removes_extra_spaces=bool(normalizer.get(_EXTRA_SPACES, 1)),
+        escapes_spaces=bool(normalizer.get(_ESCAPED_SPACES, 1)),
+        has_suffixes=bool(trainer.get(_SUFFIX, 0)),
+        special_names=(pad, unk, bos, eos),
+    )
+
+
+def read_tokens(model: bytes) -> list[Token]:
+    """Read the tokens of a serialized model, in order of their ids.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    return [_token(value) for field, value in _fields(model) if field == _TOKEN]
+
+
+def with_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
+    """Return a serialized model with other tokens: padding, unknown, BOS, EOS and the rest, all bytes among them."""
+    rest = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
+    tokens = list(tokens)
+    fields = (_PAD_NAME, _UNK_NAME, _BOS_NAME, _EOS_NAME)
+    names = b"".join(_field(field, token.text.encode()) for field, token in zip(fields, tokens, strict=False))
+    return append_tokens(b"", tokens) + b"".join(rest) + _field(_TRAINER, names + _field(_BYTE_FALLBACK, 1))
+
+
+def append_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
+    """Return a serialized model with more tokens after its own."""
+    return model + b"".join(
+        _field(
+            _TOKEN,
+            _field(_TEXT, token.text.encode())
+            + _varint(_SCORE << 3 | _BYTES_4)
+            + struct.pack("<f", token.score)
+            + _field(_KIND, token.kind),
+        )
+        for token in tokens
+    )
+
+
+def with_rule(model: bytes, rule: str) -> bytes:
+    """Return a serialized model with another name of its rule of normalization, which changes nothing else."""
+    return model + _field(_NORMALIZER, _field(_RULE, rule.encode()))
+
+
+def without_dummy_prefix(model: bytes) -> bytes:
+    """Return a serialized model that does not put a space before a text."""
+    return model + _field(_NORMALIZER, _field(_DUMMY_PREFIX, 0))
+
+
+def _token(message: int | bytes) -> Token:
+    if not isinstance(message, bytes):
+        raise ValueError("a token is no message")
+    fields = dict(_fields(message))
+    score = fields.get(_SCORE, b"\0\0\0\0")
+    if not isinstance(score, bytes) or len(score) != 4:
+        raise ValueError("a score is no number")
+    [number] = struct.unpack("<f", score)
+    return Token(_text(fields.get(_TEXT, b"")), number, Kind(int(fields.get(_KIND, Kind.NORMAL))))
+
+
+def _text(value: int | bytes) -> str:
+    return _bytes(value).decode()
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueError("a field is a number")
+    return value
+
+
+def _end_of_tokens(model: bytes) -> int:
+    """Return where the tokens end that a model begins with; this takes most of the time of reading its settings."""
+    at, n = 0, len(model)
+    while at + 1 < n and model[at] == _TOKEN << 3 | _LENGTH and model[at + 1] < 128:
+        at += 2 + model[at + 1]
+    return at
+
+
+def _fields(message: bytes, start: int = 0) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the numbers and the values of the fields of a message.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    at = start
+    while at < len(message):
+        key, at = _read_varint(message, at)
+        field, wire_type = key >> 3, key & 7
+        if wire_type == _VARINT:
+            value, at = _read_varint(message, at)
+            yield field, value
+            continue
+        if wire_type == _LENGTH:
+            size, at = _read_varint(message, at)
+        elif wire_type in (_BYTES_4, _BYTES_8):
+            size = 4 if wire_type == _BYTES_4 else 8
+        else:
+            raise ValueError(f"a field has the unknown type {wire_type}")
+        if at + size > len(message):
+            raise ValueError("a field is cut off")
+        yield field, message[at : at + size]
+        at += size
+
+
+def _read_varint(message: bytes, at: int) -> tuple[int, int]:
+    """Read a number, seven bits per byte, lowest first; return it and where it ends."""
+    number = shift = 0
+    while at < len(message) and shift < 64:
+        byte = message[at]
+        number |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return number, at
+    raise ValueError("a number is cut off")
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return _varint(number << 3 | _LENGTH) + _varint(len(value)) + value
+    return _varint(number << 3 | _VARINT) + _varint(value)
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number % 128, number // 128
+    return bytes([low]) if not rest else bytes([low + 128]) + _varint(rest)
