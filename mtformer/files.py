@@ -87,26 +87,29 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         raise _cannot_write(path, error) from error
 
 
-def write_folder_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_folder_atomically(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
     """The same for a folder of files, which ``write`` fills; a folder that is at ``path`` is replaced.
 
     Read it at :func:`intact_folder`: where the file system cannot exchange two names, a crash while the folder is being
-    replaced may leave the old one under another name.
+    replaced may leave the old one under another name. Unless ``durable``, the files may not be on disk when the folder
+    gets its name, so that a power failure may damage it.
     """
     temporary, aside = _beside(path, "tmp"), _beside(path, "old")
     try:
         _clean_up(path)
         temporary.mkdir(parents=True)
         write(temporary)
-        for file in temporary.iterdir():
-            sync(file)
-        sync(temporary)
+        if durable:
+            for file in temporary.iterdir():
+                sync(file)
+            sync(temporary)
         if not path.is_dir():
             temporary.replace(path)
         elif not _exchange(temporary, path):
             path.replace(aside)
             temporary.replace(path)
-        sync(path.parent)
+        if durable:
+            sync(path.parent)
         _clean_up(path)
     except Exception as error:
         with contextlib.suppress(OSError):

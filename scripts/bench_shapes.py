@@ -18,7 +18,8 @@ import torch
 
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
-from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.corpus import Corpus
+from mtformer.data.encoding import encode_corpus
 from mtformer.data.filling import fill_batches
 from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
@@ -47,7 +48,7 @@ def batches_of_any_shape(corpus: Corpus, epoch: int) -> list[PlannedBatch]:
     longest = np.maximum(src_lengths, tgt_lengths)
     order = np.lexsort((src_lengths, tgt_lengths, longest)).tolist()
     plan = [
-        PlannedBatch(batch, int(src_lengths[batch].max()), int(tgt_lengths[batch].max()))
+        PlannedBatch(np.array(batch), int(src_lengths[batch].max()), int(tgt_lengths[batch].max()))
         for batch in fill_batches(order, longest.tolist(), MAX_TOKENS)
     ]
     return [plan[i] for i in np.random.default_rng([1, epoch]).permutation(len(plan))]

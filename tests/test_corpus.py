@@ -3,7 +3,8 @@ import pytest
 from conftest import sentence_pairs
 
 from mtformer.config import TokenizerConfig
-from mtformer.data.corpus import Corpus, Ragged, encode_corpus, reason_to_drop
+from mtformer.data.corpus import Corpus, Ragged
+from mtformer.data.encoding import encode_corpus, reason_to_drop
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -27,15 +28,28 @@ def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
 def test_a_ragged_list_holds_what_a_list_of_lists_does(longest: int) -> None:
     random = np.random.default_rng(1)
     rows = [random.integers(0, 256_000, random.integers(longest + 1)).tolist() for _ in range(500)]
-    ragged = Ragged()
-    assert (len(ragged), ragged.lengths.tolist()) == (0, [])
-    for n, row in enumerate(rows, 1):
-        ragged.append(row)
-        assert (len(ragged), ragged[n - 1].tolist()) == (n, row)
-    assert [ragged[i].tolist() for i in range(len(ragged))] == rows
+    ragged = Ragged.of(rows)
+    assert lists(ragged) == rows
     assert ragged.lengths.tolist() == [len(row) for row in rows]
+    assert lists(ragged.between(100, 200)) == rows[100:200]
+    assert lists(Ragged.joined([ragged.between(100, 200), ragged, ragged.between(7, 7)])) == rows[100:200] + rows
     with pytest.raises(IndexError):
         ragged[len(rows)]
+
+
+@pytest.mark.parametrize("indices", [[], [0], [99], [0, 1, 2, 50, 98, 99], list(range(100))])
+def test_rows_are_replaced_by_others_of_any_length(indices: list[int]) -> None:
+    rows = [list(range(i % 5)) for i in range(300)]
+    others = [[7] * (i % 3) for i in range(len(indices))]
+    expected = rows[100:200]
+    for index, row in zip(indices, others, strict=True):
+        expected[index] = row
+    changed = Ragged.of(rows).between(100, 200).replaced(np.array(indices, dtype=int), list(map(np.array, others)))
+    assert lists(changed) == expected
+
+
+def lists(ragged: Ragged) -> list[list[int]]:
+    return [ragged[i].tolist() for i in range(len(ragged))]
 
 
 @pytest.mark.parametrize(

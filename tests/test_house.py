@@ -19,6 +19,7 @@ PACKAGES = (
     "progress",
     "tables",
     "files",
+    "cache",
     "hardware",
     "memory",
     "seeds",

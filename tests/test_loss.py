@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.corpus import Corpus
+from mtformer.data.corpus import Corpus, Ragged
 from mtformer.model.dropout import Dropout
 from mtformer.model.transformer import Transformer
 from mtformer.training.loss import Losses, smoothed_cross_entropy, summed_loss
@@ -35,11 +35,9 @@ def tiny_model() -> Transformer:
 
 
 def corpus_of(*lengths: tuple[int, int]) -> Corpus:
-    corpus = Corpus()
-    for place, (src_length, tgt_length) in enumerate(lengths):
-        corpus.src.append([4 + (3 * place + i) % 26 for i in range(src_length)] + [3])
-        corpus.tgt.append([4 + (5 * place + i) % 26 for i in range(tgt_length)] + [3])
-    return corpus
+    src = [[4 + (3 * place + i) % 26 for i in range(length)] + [3] for place, (length, _) in enumerate(lengths)]
+    tgt = [[4 + (5 * place + i) % 26 for i in range(length)] + [3] for place, (_, length) in enumerate(lengths)]
+    return Corpus(Ragged.of(src), Ragged.of(tgt))
 
 
 def test_the_loss_of_a_hand_computed_case() -> None:
@@ -133,9 +131,7 @@ def test_padding_takes_no_part_in_loss_and_gradients(label_smoothing: float) -> 
 def test_the_sum_is_that_of_each_piece_predicted_from_those_before_it() -> None:
     model = tiny_model()
     src, tgt = [7, 9, 11, 3], [5, 6, 8, 3]
-    corpus = Corpus()
-    corpus.src.append(src)
-    corpus.tgt.append(tgt)
+    corpus = Corpus(Ragged.of([src]), Ragged.of([tgt]))
     expected = 0.0
     for n, piece in enumerate(tgt):
         hidden = model(torch.tensor([src]), torch.ones(1, 4, dtype=torch.bool), torch.tensor([[2, *tgt[:n]]]))

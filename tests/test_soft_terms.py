@@ -14,8 +14,8 @@ from conftest import GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
 
 from mtformer.bundle import load_bundle
 from mtformer.config import TokenizerConfig
-from mtformer.data.corpus import encode_corpus
-from mtformer.data.terms import AnnotatedPair, TermSampler
+from mtformer.data.encoding import encode_corpus
+from mtformer.data.terms import EncodedPair, TermSampler
 from mtformer.errors import UserError
 from mtformer.search import Hypothesis, Request, SearchOptions
 from mtformer.text.annotation import Annotator
@@ -125,7 +125,7 @@ def sampler(
     return TermSampler(Glossary(terms), tokenizer, src_lang="en", tgt_lang="de", share=share, seed=seed)
 
 
-def sides(tokenizer: Tokenizer, row: AnnotatedPair) -> tuple[str, str]:
+def sides(tokenizer: Tokenizer, row: EncodedPair) -> tuple[str, str]:
     """Return the two sides of a pair as text."""
     return shown(tokenizer, row.src).replace("|", " ").removesuffix("</s>").strip(), tokenizer.decode(row.tgt)
 
@@ -175,7 +175,7 @@ def test_half_of_the_translations_are_replaced_and_any_number_of_terms_annotated
 
 
 def test_epochs_and_seeds_draw_other_terms_and_the_same_again(tokenizer: Tokenizer) -> None:
-    def rows(seed: int, epoch: int) -> dict[int, AnnotatedPair]:
+    def rows(seed: int, epoch: int) -> dict[int, EncodedPair]:
         return sampler(tokenizer, 0.5, seed).annotated(PAIRS, 0, epoch)
 
     assert rows(1, 3) == rows(1, 3)
@@ -190,7 +190,7 @@ def test_annotations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) ->
     limits = {"max_length": longest + 2, "max_ratio": 6.0}
     plain = encode_corpus(pairs, tokenizer, **limits)  # type: ignore[arg-type]
     corpus = encode_corpus(pairs, tokenizer, **limits, terms=sampler(tokenizer, terms=long))  # type: ignore[arg-type]
-    assert corpus.numbers == plain.numbers and corpus.dropped == plain.dropped
+    assert corpus.numbers.tolist() == plain.numbers.tolist() and corpus.dropped == plain.dropped
     assert sum(corpus.src.lengths) > sum(plain.src.lengths)
     assert max(corpus.src.lengths) <= longest + 2
 

@@ -224,10 +224,9 @@ def test_the_problems_of_all_sources_are_reported_at_once(tmp_path: Path) -> Non
     assert str(error.value).endswith("pairs.tsv:1: this line has no tab: 'no tab'")  # the only one in a first line
 
 
-def test_places_are_lines_of_files(tmp_path: Path) -> None:
+def test_the_places_of_pairs_are_lines_of_files(tmp_path: Path) -> None:
     sources: list[Source] = [text_files(tmp_path, ["a", "b"], ["c", "d"]), tsv(tmp_path, ["a\tb", "", "c\td", "e\tf"])]
-    places = ParallelText(sources, "en", "de").places([3, 1, 2])
-    assert [place.rpartition("/")[2] for place in places] == ["src.txt:2", "pairs.tsv:1", "pairs.tsv:3"]
+    assert [example.line for example in ParallelText(sources, "en", "de").examples()] == [1, 2, 1, 3, 4]
 
 
 def test_files_that_share_a_name_up_to_the_language(tmp_path: Path) -> None:

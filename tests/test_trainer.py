@@ -17,6 +17,7 @@ from torch import Tensor
 from mtformer.bundle import load_bundle
 from mtformer.config import Facts, LanguagePair, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
+from mtformer.data.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.header import AlignmentHead
@@ -77,7 +78,7 @@ def make_trainer(
     tokenizer = train_tokenizer(pairs, config.tokenizer, "en", "de", adjust=True)
     text = folder / "train.tsv"
     text.write_text("".join(f"{pair.src}\t{pair.tgt}\n" for pair in pairs), encoding="utf-8")
-    data = TrainingData(config, ParallelText([TsvFile(tsv=text)], "en", "de"), tokenizer)
+    data = TrainingData(config, stored_text(ParallelText([TsvFile(tsv=text)], "en", "de")), tokenizer)
     torch.manual_seed(init_seed)
     model = build_model(config, tokenizer)
     validator = Validator(config, tokenizer, {LanguagePair("en", "de"): valid_pairs})
@@ -472,7 +473,10 @@ def test_ranks_divide_each_batch_among_them_whatever_their_number(tmp_path: Path
     trainer = make_trainer(tmp_path)
     for size in (1, 2, 3, 50):
         shares = [
-            i for rank in range(size) for batch in trainer.plan(0) for i in Ranks(rank, size).share(batch.indices)
+            i
+            for rank in range(size)
+            for batch in trainer.plan(0)
+            for i in Ranks(rank, size).share(batch.indices.tolist())
         ]
         assert sorted(shares) == list(range(len(PAIRS)))
 

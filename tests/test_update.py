@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.corpus import Corpus
+from mtformer.data.corpus import Corpus, Ragged
 from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
 from mtformer.training.update import Updater
@@ -18,11 +18,8 @@ from mtformer.training.update import Updater
 
 def make_corpus(n: int = 8) -> Corpus:
     random = np.random.default_rng(1)
-    corpus = Corpus()
-    for _ in range(n):
-        for side in (corpus.src, corpus.tgt):
-            side.append([*random.integers(4, 30, size=random.integers(1, 12)).tolist(), 3])
-    return corpus
+    rows = [[*random.integers(4, 30, size=random.integers(1, 12)).tolist(), 3] for _ in range(2 * n)]
+    return Corpus(Ragged.of(rows[::2]), Ragged.of(rows[1::2]))
 
 
 CORPUS = make_corpus()

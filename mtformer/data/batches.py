@@ -4,9 +4,10 @@ Shapes: B rows, S source length, T target length.
 """
 
 import itertools
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -80,27 +81,69 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray], length: int = 0) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def make_batch(corpus: Corpus, indices: Sequence[int], src_length: int = 0, tgt_length: int = 0) -> Batch:
+def make_batch(corpus: Corpus, indices: Sequence[int] | np.ndarray, src_length: int = 0, tgt_length: int = 0) -> Batch:
     """Collect the pairs at ``indices`` of ``corpus`` into a batch, padded to at least the given lengths."""
+    indices = [int(index) for index in indices]
     src = pad([corpus.src[i] for i in indices], src_length)
     tgt_out = pad([corpus.tgt[i] for i in indices], tgt_length)
     bos = torch.full((len(indices), 1), BOS_ID)
     # The last column is EOS or padding in every row; where EOS stays as an input, the output is padding and not scored.
     tgt_in = torch.cat([bos, tgt_out[:, :-1]], dim=1)
-    return Batch(src, src != PAD_ID, tgt_in, tgt_out, list(indices))
+    return Batch(src, src != PAD_ID, tgt_in, tgt_out, indices)
 
 
 class PlannedBatch(NamedTuple):
     """The pairs of a batch, as indices into the corpus, and the lengths that its sides are padded to."""
 
-    indices: list[int]
+    indices: np.ndarray
     src_length: int
     tgt_length: int
 
 
-def epoch_batches(
-    corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None
-) -> list[PlannedBatch]:
+class Plan(Sequence[PlannedBatch]):
+    """Batches, kept in arrays: an epoch may have hundreds of thousands.
+
+    Attributes:
+        order: (N,) the indices of the pairs, batch by batch.
+        bounds: (B, 2) where each batch starts and ends in ``order``.
+        lengths: (B, 2) the source and target lengths of each batch.
+    """
+
+    def __init__(self, order: np.ndarray, bounds: np.ndarray, lengths: np.ndarray) -> None:
+        self.order, self.bounds, self.lengths = order, bounds, lengths
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    @overload
+    def __getitem__(self, index: int) -> PlannedBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Plan": ...
+    def __getitem__(self, index: int | slice) -> "PlannedBatch | Plan":
+        if isinstance(index, slice):
+            return Plan(self.order, self.bounds[index], self.lengths[index])
+        start, end = self.bounds[index]
+        return PlannedBatch(self.order[start:end], *self.lengths[index].tolist())
+
+    def arranged(self, numbers: np.ndarray) -> "Plan":
+        """Return the batches with these numbers, in this order."""
+        return Plan(self.order, self.bounds[numbers], self.lengths[numbers])
+
+    @property
+    def n_rows(self) -> np.ndarray:
+        """The number of pairs in each batch: (B,)."""
+        return self.bounds[:, 1] - self.bounds[:, 0]
+
+    @property
+    def checksum(self) -> int:
+        """A number that changes when any batch or their order does."""
+        checksum = 0
+        for indices, _, _ in self:
+            checksum = zlib.crc32(np.append(len(indices), indices).astype(np.int64).tobytes(), checksum)
+        return checksum
+
+
+def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None) -> Plan:
     """Divide the pairs of an epoch into batches of at most ``max_tokens``: rows times the longer side.
 
     Each epoch regroups pairs of similar length and shuffles the batches, but the shapes of the batches depend on the
@@ -116,31 +159,41 @@ def epoch_batches(
     """
     random = np.random.default_rng([seed, epoch])
     pairs = np.arange(len(corpus)) if order is None else order
-    batches = fill_buckets(corpus, random.permutation(pairs), max_tokens)
-    return [batches[i] for i in random.permutation(len(batches))]
+    plan = fill_buckets(corpus, random.permutation(pairs), max_tokens)
+    return plan.arranged(random.permutation(len(plan)))
 
 
-def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> list[PlannedBatch]:
+def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> Plan:
     """Divide the pairs, taken in ``order``, into full batches of few distinct shapes, from short to long.
 
     oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
     memory. All batches of a bucket have the same shape; the pairs left over move to the next larger bucket.
     """
     buckets, bucket_of = _assign_buckets(corpus)
-    waiting = [order[bucket_of[order] == i] for i in range(len(buckets))]
-    batches = []
+    waiting = _by_bucket(order, bucket_of, len(buckets))
+    taken, bounds, lengths = [], [], []
+    end = 0
     for i, bucket in enumerate(buckets):
         n_rows = max(1, max_tokens // int(bucket.max()))
         following = i + 1 + _first_containing(buckets[i + 1 :], bucket)
         moves_on = following < len(buckets) and buckets[following].sum() <= _MOST_GROWTH * bucket.sum()
         n_taken = len(waiting[i]) // n_rows * n_rows if moves_on else len(waiting[i])
-        batches += [
-            PlannedBatch(waiting[i][start : min(start + n_rows, n_taken)].tolist(), *bucket.tolist())
-            for start in range(0, n_taken, n_rows)
-        ]
+        starts = np.arange(0, n_taken, n_rows)
+        taken.append(waiting[i][:n_taken])
+        bounds.append(end + np.stack([starts, np.minimum(starts + n_rows, n_taken)], axis=1))
+        lengths.append(np.tile(bucket, (len(starts), 1)))
+        end += n_taken
         if moves_on:
             waiting[following] = np.concatenate([waiting[i][n_taken:], waiting[following]])
-    return batches
+    return Plan(*map(np.concatenate, (taken, bounds, lengths)))
+
+
+def _by_bucket(order: np.ndarray, bucket_of: np.ndarray, n_buckets: int) -> list[np.ndarray]:
+    """Return the pairs of each bucket, in ``order``."""
+    dtype = np.int32 if len(bucket_of) < 2**31 else np.int64
+    buckets = bucket_of[order]
+    ends = np.cumsum(np.bincount(buckets, minlength=n_buckets))
+    return np.split(order.astype(dtype)[np.argsort(buckets, kind="stable")], ends[:-1])
 
 
 def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
@@ -151,34 +204,37 @@ def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     known = _buckets_of.get(corpus)
     if known and len(known[1]) == len(corpus):
         return known
-    lengths = np.stack([corpus.src.lengths, corpus.tgt.lengths], axis=1)  # (N, 2)
+    lengths = corpus.src.lengths, corpus.tgt.lengths
     for n_bits, most_padding in ((4, 0.03), (5, 0.02)):  # rounder lengths give fewer distinct products of rows × length
-        cells, cell_of, counts = _cells(lengths, n_bits)
+        cells, cell_of, counts = _cells(*lengths, n_bits)
         buckets = _buckets(cells, counts, most_padding)
         if len(buckets) <= _MOST_BUCKETS:
             break
     # They are sorted by size, so the first bucket that a pair fits in is the smallest.
-    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells], dtype=np.int32)[cell_of]
+    bucket_of = np.array([_first_containing(buckets, cell) for cell in cells], dtype=np.uint16)[cell_of]
     _buckets_of[corpus] = buckets, bucket_of
     return buckets, bucket_of
 
 
-def _cells(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Round lengths (N, 2); more coarsely if there would be too many distinct pairs of them.
+def _cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Round lengths (N,) of both sides; more coarsely if there would be too many distinct pairs of them.
 
     Returns:
-        The distinct pairs (C, 2), which of them each row is (N,), and how often each occurs (C,).
+        The distinct pairs (C, 2), which of them each pair of sentences has (N,), and how often each occurs (C,).
     """
-    cells, cell_of, counts = np.unique(_rounded(lengths, n_bits), axis=0, return_inverse=True, return_counts=True)
-    if len(cells) > _MOST_CELLS and n_bits > 1:
-        return _cells(lengths, n_bits - 1)
-    return cells, cell_of.reshape(-1), counts
+    src, tgt = _rounded(src_lengths, n_bits), _rounded(tgt_lengths, n_bits)
+    width = int(tgt.max(initial=1)) + 1
+    codes, cell_of, counts = np.unique(src.astype(np.int64) * width + tgt, return_inverse=True, return_counts=True)
+    if len(codes) > _MOST_CELLS and n_bits > 1:
+        return _cells(src_lengths, tgt_lengths, n_bits - 1)
+    return np.stack(np.divmod(codes, width), axis=1), cell_of, counts
 
 
 def _rounded(lengths: np.ndarray, n_bits: int) -> np.ndarray:
-    """Round lengths (N, 2) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest."""
-    step = 1 << np.maximum(np.frexp(lengths - 0.5)[1] - n_bits, 0)
-    return np.minimum(-(-lengths // step) * step, lengths.max(axis=0, initial=1))
+    """Round lengths (N,) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest."""
+    known = np.arange(lengths.max(initial=1) + 1)
+    step = 1 << np.maximum(np.frexp(known - 0.5)[1] - n_bits, 0)
+    return np.minimum(-(-known // step) * step, known[-1])[lengths]
 
 
 def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.ndarray:

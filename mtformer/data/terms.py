@@ -14,7 +14,7 @@ from mtformer.text.words import find_words, word_rule
 _INVENTED = 0.5  # the share of terms with invented translations
 
 
-class AnnotatedPair(NamedTuple):
+class EncodedPair(NamedTuple):
     """The ids of both sides of a pair, EOS included."""
 
     src: list[int]
@@ -44,7 +44,7 @@ class TermSampler:
 
     def annotated(
         self, pairs: Sequence[SentencePair], first: int, epoch: int, sampling: Sampling | None = None
-    ) -> dict[int, AnnotatedPair]:
+    ) -> dict[int, EncodedPair]:
         """Draw some of the pairs and some of the terms in each of them.
 
         Args:
@@ -66,7 +66,7 @@ class TermSampler:
                 chosen = random.permutation(len(usable))[: random.integers(1, len(usable), endpoint=True)]
                 matches, tgt = self._replaced([usable[i] for i in sorted(chosen)], tgt, random)
                 [tgt_ids] = self._tokenizer.encode_tgt([tgt], sampling)
-                rows[index] = AnnotatedPair(self._annotator.encode(src, matches, sampling=sampling), tgt_ids)
+                rows[index] = EncodedPair(self._annotator.encode(src, matches, sampling=sampling), tgt_ids)
         return rows
 
     def _usable(self, src: str, tgt: str) -> list[tuple[Match, int]]:

@@ -1,51 +1,63 @@
-"""The training pairs of a run, encoded for each epoch."""
+"""The training pairs of a run, as tokens, for each epoch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
+from pydantic import JsonValue
 
 from mtformer.config import Config
 from mtformer.data.augment import Augmenter
-from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.corpus import Corpus
+from mtformer.data.encoding import Encoder, Variation
 from mtformer.data.mixing import Prefixed, epoch_order, mixing_weights
+from mtformer.data.store import StoredText
 from mtformer.data.terms import TermSampler
-from mtformer.progress import watched
+from mtformer.data.tokens import TokenStore
 from mtformer.seeds import derive_seed
+from mtformer.text.drops import Drops
 from mtformer.text.glossary import Glossary
-from mtformer.text.sources import ParallelText, SentencePair, source_name
+from mtformer.text.sources import SentencePair, fingerprint, source_name
 from mtformer.text.tags import tags_of_source
 from mtformer.text.tokenizer import Sampling, Tokenizer
 
 
 class TrainingData:
-    """The training pairs, encoded once, or anew for each epoch if it draws other tokens, terms or variations.
+    """The training pairs, encoded once, and again where an epoch draws other tokens or other terms, or varies the text.
 
     Attributes:
         corpus: the encoded pairs of the current epoch.
         n_pairs: the number of pairs in each source, dropped ones included.
     """
 
-    def __init__(self, config: Config, pairs: ParallelText, tokenizer: Tokenizer) -> None:
-        """Read and encode ``pairs`` with the most likely tokens.
+    def __init__(self, config: Config, text: StoredText, tokenizer: Tokenizer) -> None:
+        """Encode ``text`` with the most likely tokens.
 
         Raises:
-            UserError: the text or the glossary cannot be used.
+            UserError: the glossary cannot be used.
+            MtformerError: the tokens cannot be written to the cache.
         """
         self._config = config
-        self._pairs = pairs
-        self._tokenizer = tokenizer
-        self.n_pairs: list[int] = []
-        self._terms = self._sampler()
+        self._text = text
+        self._prefixes = [tokenizer.tag_ids(tags_of_source(config.data, source)) for source in config.data.train]
+        max_length = config.data.max_length - max(map(len, self._prefixes))
+        self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
+        self._terms, self._terms_digest = self._sampler(tokenizer)
         shares = config.data.augment
         self._augmenter = Augmenter(shares, seed=config.training.seed) if shares else None
-        self._prefixes = [tokenizer.tag_ids(tags_of_source(config.data, source)) for source in config.data.train]
-        self.corpus = self._encode(0)
+        self._tokens = TokenStore(text, self._encoder)
+        self.corpus = self._tagged(self._tokens.corpus)
+        self.n_pairs = text.n_pairs
 
     def begin(self, epoch: int) -> None:
-        """Encode the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
+        """Vary the pairs for an epoch; the result depends on its number alone, not on the epochs before."""
         alpha, seed = self._config.tokenizer.sampling, self._config.training.seed
-        if alpha or self._terms or self._augmenter:
-            self.corpus = self._encode(epoch, Sampling(alpha, derive_seed(seed, epoch)) if alpha else None)
+        sampling = Sampling(alpha, derive_seed(seed, epoch)) if alpha else None
+        variation = Variation(self._encoder, epoch, sampling, self._augmenter, self._terms)
+        if variation:
+            data = self._config.data
+            varied = data.augment.model_dump(mode="json") if data.augment else None
+            settings: JsonValue = [epoch, seed, alpha, varied, self._terms_digest, data.terms_share]
+            self.corpus = self._tagged(self._tokens.varied(variation, settings))
 
     def order(self, epoch: int) -> np.ndarray:
         """Return which pairs of the corpus occur in an epoch, and how often; see :func:`epoch_order`."""
@@ -71,44 +83,34 @@ class TrainingData:
         ]
 
     def places(self, indices: Iterable[int]) -> list[str]:
-        """Return file and line of pairs of the corpus; this reads the text again."""
-        return self._pairs.places(self.corpus.numbers[index] for index in indices)
+        """Return file and line of pairs of the corpus, in order."""
+        corpus = self.corpus
+        return [f"{self._text.names[corpus.sources[i]]}:{corpus.lines[i]}" for i in sorted(indices)]
 
-    def _sampler(self) -> TermSampler | None:
+    def warnings(self) -> list[str]:
+        """Return what to warn of: sources of which many pairs are not used."""
+        n_kept = np.bincount(self.corpus.sources, minlength=len(self._text.names)).tolist()
+        found = map(Drops.warning, self.corpus.drops, self._text.names, n_kept)
+        return [warning for warning in found if warning]
+
+    def _tagged(self, corpus: Corpus) -> Corpus:
+        """Put the tags of each source in front of the source side."""
+        if not any(self._prefixes):
+            return corpus
+        return corpus.with_src(Prefixed(corpus.src, self._prefixes, corpus.sources))
+
+    def _sampler(self, tokenizer: Tokenizer) -> tuple[TermSampler | None, str | None]:
+        """Return what annotates terms, and the digest of the glossary."""
         data = self._config.data
         if data.terms is None:
-            return None
-        return TermSampler(
-            Glossary.read(data.terms),
-            self._tokenizer,
+            return None, None
+        glossary = Glossary.read(data.terms)
+        sampler = TermSampler(
+            glossary,
+            tokenizer,
             src_lang=data.src_lang,
             tgt_lang=data.tgt_lang,
             share=data.terms_share,
             seed=self._config.training.seed,
         )
-
-    def _encode(self, epoch: int, sampling: Sampling | None = None) -> Corpus:
-        limits = self._config.data
-        pairs = watched(self._read(), "encoding the text", "pairs")
-        corpus = encode_corpus(
-            pairs,
-            self._tokenizer,
-            max_length=limits.max_length - max(map(len, self._prefixes)),
-            max_ratio=limits.max_ratio,
-            sampling=sampling,
-            terms=self._terms,
-            augmenter=self._augmenter,
-            epoch=epoch,
-        )
-        corpus.sources = np.searchsorted(np.cumsum(self.n_pairs), corpus.numbers, side="right")
-        if any(self._prefixes):
-            corpus.src = Prefixed(corpus.src, self._prefixes, corpus.sources)
-        return corpus
-
-    def _read(self) -> Iterator[SentencePair]:
-        """Yield the pairs of all sources, and count those of each."""
-        self.n_pairs = [0] * len(self._pairs.sources)
-        for number, part in enumerate(self._pairs.parts()):
-            for pair in part:
-                self.n_pairs[number] += 1
-                yield pair
+        return sampler, fingerprint(SentencePair(*term) for term in glossary.terms).digest

@@ -3,7 +3,7 @@
 import copy
 import time
 
-from mtformer.data.batches import PlannedBatch, make_batch
+from mtformer.data.batches import Plan, make_batch
 from mtformer.progress import clock
 from mtformer.training.memory import peak_memory
 from mtformer.training.trainer import Trainer
@@ -38,7 +38,7 @@ def forecast(trainer: Trainer) -> str:
     return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
 
 
-def _measure(trainer: Trainer, plan: list[PlannedBatch]) -> float:
+def _measure(trainer: Trainer, plan: Plan) -> float:
     """Return target tokens per second of updates from all over an epoch, after a warm-up with the largest batch."""
     updater = Updater(copy.deepcopy(trainer.model), trainer.settings)
     by_size = sorted(plan, key=lambda batch: len(batch.indices) * batch.tgt_length)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from mtformer.config import ResolvedTraining
@@ -49,8 +50,9 @@ def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: C
         MtformerError: not even the smallest fits.
     """
     updater = Updater(copy.deepcopy(model), settings)
-    longest = max(range(len(corpus)), key=lambda i: max(len(corpus.src[i]), len(corpus.tgt[i])))
-    length = max(len(corpus.src[longest]), len(corpus.tgt[longest]))
+    lengths = np.maximum(corpus.src.lengths, corpus.tgt.lengths)
+    longest = int(lengths.argmax())
+    length = int(lengths[longest])
     n_tokens = int(max(corpus.src.lengths.sum(), corpus.tgt.lengths.sum()))
     most = max(_LEAST_TOKENS, n_tokens // (_FEWEST_UPDATES * settings.grad_accum_steps * ranks.size))
 

@@ -3,12 +3,13 @@
 import hashlib
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -16,6 +17,8 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config, Facts, LanguagePair, Precision, Provenance, ResolvedConfig, dump_config, resolve
 from mtformer.data.augment import TokenizerText
 from mtformer.data.corpus import Corpus
+from mtformer.data.filters import filters_of
+from mtformer.data.store import StoredText, stored_text
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, Problems, UserError
 from mtformer.files import require_distinct, write_atomically
@@ -23,7 +26,6 @@ from mtformer.hardware import pick_device, pick_precision
 from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
-from mtformer.progress import watched
 from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
 from mtformer.text.given_tokenizer import read_tokenizer
@@ -55,6 +57,8 @@ from mtformer.training.writers import make_writers, require_packages
 from mtformer.versions import versions
 
 log = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
 
 
 def has_checkpoint(config: Config) -> bool:
@@ -114,14 +118,15 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
     require_packages(config)
     data = config.data
-    train_pairs = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    text = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    train_text = _shared(ranks, lambda: stored_text(text, filters_of(data)))
     valid_pairs = _by_direction(ParallelText(data.valid, data.src_lang, data.tgt_lang))
     base = load_bundle(config.training.init_from) if config.training.init_from else None
     facts, tokenizer, is_resumed = ranks.by_first(
-        lambda: _begin(config, train_pairs, valid_pairs, base, ranks, None if fresh else RunFolder.of(config))
+        lambda: _begin(config, train_text, valid_pairs, base, ranks, None if fresh else RunFolder.of(config))
     )
     trial = resolve(config, facts)
-    training_data = TrainingData(trial, train_pairs, tokenizer)
+    training_data = _shared(ranks, lambda: TrainingData(trial, train_text, tokenizer))
     _report(training_data)
     keep_freed_memory()
     model = _build(trial, tokenizer, base, device, ranks)
@@ -132,6 +137,13 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     validator = Validator(resolved, tokenizer, valid_pairs)
     folder = RunFolder.of(config)
     return Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
+
+
+def _shared(ranks: Ranks, work: Callable[[], Made]) -> Made:
+    """Let the first rank do ``work``, which leaves its result in the cache, before the others find it there."""
+    made: list[Made] = []
+    ranks.by_first(lambda: made.append(work()))
+    return made[0] if made else work()
 
 
 def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
@@ -147,7 +159,7 @@ def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
 
 def _begin(
     config: Config,
-    train_pairs: ParallelText,
+    train_text: StoredText,
     valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
     base: Bundle | None,
     ranks: Ranks,
@@ -160,7 +172,7 @@ def _begin(
     """
     control_symbols = [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
     given = read_tokenizer(config.tokenizer, control_symbols) if config.tokenizer.paths else None
-    facts = _facts_of_text(config, train_pairs, valid_pairs, base, ranks)
+    facts = _facts_of_text(config, train_text, valid_pairs, base, ranks)
     facts = replace(facts, tokenizer=given.settings if given else None)
     saved = load_saved_run(folder) if folder else None
     if folder and saved:
@@ -181,7 +193,7 @@ def _begin(
     warn_of_foreign_provenance(config.provenance, facts.provenance)
     settings = resolve(config, facts)
     shares = config.data.augment
-    text = TokenizerText(train_pairs, shares, config.training.seed) if shares else train_pairs
+    text = TokenizerText(train_text, shares, config.training.seed) if shares else train_text
     if base:
         tokenizer = tokenizer_of(base, settings, text)
     elif given:
@@ -201,16 +213,15 @@ def _begin(
 
 def _facts_of_text(
     config: Config,
-    train_pairs: ParallelText,
+    train_text: StoredText,
     valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
     base: Bundle | None,
     ranks: Ranks,
 ) -> Facts:
-    """Read the text once, and note what the result depends on."""
-    train_text = fingerprint(watched(train_pairs, "reading the text", "pairs"))
+    """Note what the result depends on."""
     valid_text = fingerprint(chain.from_iterable(valid_pairs.values()))
-    for name, text in (("training", train_text), ("validation", valid_text)):
-        if not text.n_pairs:
+    for name, n_pairs in (("training", sum(train_text.n_pairs)), ("validation", valid_text.n_pairs)):
+        if not n_pairs:
             raise UserError(f"the {name} sources contain no sentence pairs")
     fingerprints = {"train": train_text.digest, "valid": valid_text.digest}
     if config.data.terms:
@@ -225,7 +236,7 @@ def _facts_of_text(
         fingerprints["tokenizer"] = hashlib.sha256(models).hexdigest()
     hardware = {"device": pick_device(config.training.device).type, "processes": str(ranks.size)}
     return Facts(
-        n_pairs=train_text.n_pairs,
+        n_pairs=len(train_text),
         base=inherit(config, base) if base else None,
         joint=base.tokenizer.joint if base else _share_tokens(config),
         provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
@@ -300,13 +311,19 @@ def _describe(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, 
 
 
 def _report(data: TrainingData) -> None:
-    corpus = data.corpus
-    n_dropped = sum(corpus.dropped.values())
-    log.info("%s training pairs, %s dropped", f"{len(corpus):,}", f"{n_dropped:,}")
-    for reason, count in corpus.dropped.most_common():
+    """Log how many pairs are used and why others are not.
+
+    Raises:
+        UserError: none is used.
+    """
+    dropped = data.corpus.dropped
+    log.info("%s training pairs, %s dropped", f"{len(data.corpus):,}", f"{dropped.total():,}")
+    for reason, count in dropped.most_common():
         log.info("    %s: %s", f"{count:,}", reason)
-    if not len(corpus):
-        raise UserError(f"all {n_dropped:,} training pairs were dropped: {'; '.join(corpus.dropped)}")
+    for warning in data.warnings():
+        log.warning("%s", warning)
+    if not len(data.corpus):
+        raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
     for line in data.mixture():
         log.info("    %s", line)
 

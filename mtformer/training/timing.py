@@ -5,6 +5,8 @@ import logging
 import time
 from collections.abc import Mapping
 
+import numpy as np
+
 from mtformer.config import Precision, ResolvedTraining
 from mtformer.data.batches import Batch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus
@@ -49,6 +51,6 @@ def seconds_per_update(
 def _short_to_long(corpus: Corpus) -> list[Batch]:
     """Return batches from the middle of each third of an epoch, sorted by length."""
     plan = epoch_batches(corpus, _MAX_TOKENS, seed=0, epoch=0)
-    plan.sort(key=lambda batch: (batch.src_length + batch.tgt_length, batch.indices))
-    chosen = [plan[(2 * i + 1) * len(plan) // (2 * _N_BATCHES)] for i in range(_N_BATCHES)]
-    return [make_batch(corpus, *planned) for planned in chosen]
+    by_length = np.lexsort((plan.order[plan.bounds[:, 0]], plan.lengths.sum(axis=1)))
+    middles = [(2 * i + 1) * len(plan) // (2 * _N_BATCHES) for i in range(_N_BATCHES)]
+    return [make_batch(corpus, *planned) for planned in plan.arranged(by_length[middles])]

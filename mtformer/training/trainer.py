@@ -3,17 +3,14 @@
 import logging
 import math
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 
-import numpy as np
-
 from mtformer.bundle import Bundle, save_bundle
 from mtformer.config import ResolvedConfig
-from mtformer.data.batches import Batch, PlannedBatch, epoch_batches, make_batch
+from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.errors import MtformerError, UserError
 from mtformer.header import Header
@@ -206,7 +203,7 @@ class Trainer:
             plan = self.plan(self.state.epoch)
             self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
             self._require_plan_of_epoch(plan)
-            rest = islice(plan, self.state.batch, None)
+            rest = iter(plan[self.state.batch :])
             while group := list(islice(rest, settings.grad_accum_steps)):
                 batches = [batch for planned in group if (batch := self._share_of(planned)) is not None]
                 self.state.batch += len(group)
@@ -217,28 +214,25 @@ class Trainer:
     def _share_of(self, planned: PlannedBatch) -> Batch | None:
         """Return this rank's rows of a batch; if there are few, some get none, or one without targets if sharded."""
         indices, src_length, tgt_length = planned
-        share = self.ranks.share(indices)
+        share = self.ranks.share(indices.tolist())
         if share:
             return make_batch(self.data.corpus, share, src_length, tgt_length).to(self.device)
         if is_sharded(self.model):  # each rank must take part in every pass
             return make_batch(self.data.corpus, indices[:1]).without_targets().to(self.device)
         return None
 
-    def plan(self, epoch: int) -> list[PlannedBatch]:
+    def plan(self, epoch: int) -> Plan:
         """Return the batches of an epoch."""
         order = self.data.order(epoch)
         return epoch_batches(
             self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch, order=order
         )
 
-    def _require_plan_of_epoch(self, plan: Sequence[PlannedBatch]) -> None:
+    def _require_plan_of_epoch(self, plan: Plan) -> None:
         """Note the batches of an epoch that starts; refuse others in the middle of it."""
-        digest = 0
-        for batch in plan:
-            digest = zlib.crc32(np.array([len(batch.indices), *batch.indices]).tobytes(), digest)
         if not self.state.batch:
-            self.state.plan_digest = digest
-        elif self.state.plan_digest != digest:
+            self.state.plan_digest = plan.checksum
+        elif self.state.plan_digest != plan.checksum:
             raise UserError(
                 f"epoch {self.state.epoch + 1} cannot be resumed: its batches have changed with the settings or the "
                 "software, and the rest of it would repeat or skip pairs. Undo what provenance.changes in "

@@ -12,7 +12,8 @@ import torch
 
 from mtformer.config import LanguagePair, ResolvedConfig
 from mtformer.data.batches import fill_buckets, make_batch
-from mtformer.data.corpus import Corpus, encode_corpus
+from mtformer.data.corpus import Corpus
+from mtformer.data.encoding import encode_corpus
 from mtformer.data.mixing import Prefixed
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter

@@ -75,21 +75,6 @@ class ParallelText:
     def _languages(self, source: Source) -> LanguagePair:
         return source.languages or LanguagePair(self.src_lang, self.tgt_lang)
 
-    def places(self, numbers: Iterable[int]) -> list[str]:
-        """Return the places (file and line) of pairs, which are numbered from 0 through all sources."""
-        wanted = sorted(numbers, reverse=True)
-        found: list[str] = []
-        number = 0
-        for part in self.parts():
-            for example in part.examples():
-                if not wanted:
-                    return found
-                while wanted and wanted[-1] == number:
-                    found.append(f"{source_name(part.sources[0])}:{example.line}")
-                    wanted.pop()
-                number += 1
-        return found
-
     def _require_unread(self, files: Iterable[Path]) -> None:
         for path in files:
             if not _can_be_read_again(path):

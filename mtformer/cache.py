@@ -1,0 +1,115 @@
+"""Folders in the user's cache: written once, by one process at a time, and used by all of them."""
+
+import fcntl
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from mtformer.errors import MtformerError
+from mtformer.files import write_folder_atomically
+
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+_ELSEWHERE = "name another folder with $XDG_CACHE_HOME"
+_MOST_SECONDS = 86_400  # a folder that has not been completed after a day has been left behind
+
+
+def cache_folder(kind: str) -> Path:
+    """Return ``$XDG_CACHE_HOME/mtformer/kind``, by default in ``~/.cache``; it may be deleted at any time."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # to be ignored, as the XDG base directory specification says
+        base = Path("~/.cache").expanduser()
+    return base / "mtformer" / kind
+
+
+def from_cache(
+    folder: Path,
+    read: Callable[[Path], Found | None],
+    write: Callable[[Path], object],
+    *,
+    max_bytes: int,
+    advice: str = "",
+) -> Found:
+    """Return what ``folder`` contains; write it first if it is missing or damaged.
+
+    Of several processes that need it at once, one writes and the others wait. Afterwards, the folders beside it that
+    were not used for longest are removed, until they fit.
+
+    Args:
+        folder: a folder in :func:`cache_folder`.
+        read: reads it; None if it is missing or damaged.
+        write: fills an empty folder.
+        max_bytes: the size of all folders of this kind.
+        advice: what a user can do besides naming another cache, if it cannot be written.
+
+    Raises:
+        MtformerError: the cache cannot be written.
+    """
+    if (found := _read(folder, read)) is not None:
+        return found
+    with _locked(folder, advice):
+        if (found := _read(folder, read)) is None:  # unless another process has written it meanwhile
+            try:
+                write_folder_atomically(folder, write, durable=False)
+            except MtformerError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+                raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
+            _remove_oldest(folder, max_bytes)
+            found = _read(folder, read)
+    if found is None:
+        raise MtformerError(f"cannot read {folder}, which has just been written; {_ELSEWHERE}{advice}")
+    return found
+
+
+def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
+    found = read(folder)
+    if found is not None:
+        with suppress(OSError):
+            os.utime(folder)  # it is in use
+    return found
+
+
+def _remove_oldest(kept: Path, max_bytes: int) -> None:
+    """Remove the folders that were not used for longest, until ``kept`` and the others fit into the cache."""
+    with suppress(OSError):  # another process removes some as well
+        folders = [path for path in kept.parent.iterdir() if path.is_dir() and path != kept and not _in_work(path)]
+        n_bytes = _size(kept)
+        for folder in sorted(folders, key=lambda path: -path.stat().st_mtime):
+            n_bytes += _size(folder)
+            if n_bytes > max_bytes or folder.name.startswith("."):
+                log.info("removing a folder from the cache: %s", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_work(folder: Path) -> bool:
+    """Tell whether another process is writing a folder, which has a temporary name until it is complete."""
+    return folder.name.startswith(".") and time.time() - folder.stat().st_mtime < _MOST_SECONDS
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+@contextmanager
+def _locked(folder: Path, advice: str) -> Iterator[None]:
+    """Let one process at a time write ``folder``, or another of the few that share its lock."""
+    path = folder.with_name(f"{folder.name[:2]}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("wb")
+    except OSError as error:
+        raise MtformerError(f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            raise MtformerError(f"cannot lock {path}: {error.strerror}; {_ELSEWHERE}{advice}") from error
+        yield

@@ -1,0 +1,103 @@
+"""Folders of arrays too large for memory: written in portions, read by mapping their files."""
+
+import json
+import mmap
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, NamedTuple, Self
+
+import numpy as np
+from pydantic import JsonValue
+
+_INDEX = "index.json"
+_BLOCK = 1 << 20
+
+
+class Arrays(NamedTuple):
+    """The contents of a folder.
+
+    Attributes:
+        arrays: by name; they are read-only and mapped, so they stay usable when the files are removed.
+        facts: what was written beside them.
+    """
+
+    arrays: dict[str, np.ndarray]
+    facts: dict[str, JsonValue]
+
+
+class ArrayWriter:
+    """Writes one-dimensional arrays into an empty folder, portion by portion.
+
+    Use it as a context manager; when the block ends without an error, the folder is complete.
+    """
+
+    def __init__(self, folder: Path, dtypes: Mapping[str, str]) -> None:
+        """Open a file for each array; ``dtypes`` has NumPy's names of their types, such as ``<u2``, by name."""
+        self._folder = folder
+        self._dtypes = dtypes
+        self._stack = ExitStack()
+        self._files: dict[str, BinaryIO] = {}
+        self._checksums = dict.fromkeys(dtypes, 0)
+        self.facts: dict[str, JsonValue] = {}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for name in self._dtypes:
+                self._files[name] = stack.enter_context((self._folder / name).open("wb"))
+            self._stack = stack.pop_all()
+        return self
+
+    def append(self, name: str, values: "np.ndarray | bytes") -> None:
+        """Add values to the array ``name``."""
+        portion = values if isinstance(values, bytes) else values.astype(self._dtypes[name], copy=False).tobytes()
+        self._files[name].write(portion)
+        self._checksums[name] = zlib.crc32(portion, self._checksums[name])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        sizes = {name: file.tell() for name, file in self._files.items()}
+        self._stack.close()
+        if error is None:
+            arrays = {
+                name: {"dtype": self._dtypes[name], "bytes": sizes[name], "crc32": self._checksums[name]}
+                for name in self._dtypes
+            }
+            text = json.dumps({"arrays": arrays, "facts": self.facts}, ensure_ascii=False).encode()
+            (self._folder / _INDEX).write_bytes(b"%08x\n" % zlib.crc32(text) + text)
+
+
+def read_arrays(folder: Path) -> Arrays | None:
+    """Map the arrays in ``folder``; return None if it is missing, incomplete or damaged."""
+    try:
+        checksum, _, text = (folder / _INDEX).read_bytes().partition(b"\n")
+        if int(checksum, 16) != zlib.crc32(text):
+            return None
+        index = json.loads(text)
+        arrays = {}
+        for name, expected in index["arrays"].items():
+            with (folder / name).open("rb") as file:
+                if _checksum(file) != (expected["bytes"], expected["crc32"]):
+                    return None
+                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"])
+    except (OSError, ValueError):
+        return None
+    return Arrays(arrays, index["facts"])
+
+
+def _checksum(file: BinaryIO) -> tuple[int, int]:
+    """Read a file and return its size and its checksum."""
+    size = checksum = 0
+    while block := file.read(_BLOCK):
+        size += len(block)
+        checksum = zlib.crc32(block, checksum)
+    return size, checksum
+
+
+def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int) -> np.ndarray:
+    if not n_bytes:  # cannot be mapped
+        return np.empty(0, dtype)
+    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
