@@ -12,7 +12,7 @@ from mtformer.config import LanguagePair, ModelConfig, Normalization, ResolvedCo
 from mtformer.config.directions import Direction
 from mtformer.errors import UserError
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.tags import corpus_tag, tags_toward, target_tag
+from mtformer.text.tags import corpus_tag, tags_toward
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 if TYPE_CHECKING:
@@ -140,6 +140,23 @@ class AlignmentHead(_Part):
     reading: bool
 
 
+class Toward(NamedTuple):
+    """What a user asks of a model that has several directions, or was trained with tags; None leaves it open.
+
+    Attributes:
+        src_lang: the source language, which may stay open: the model does not need it.
+        tgt_lang: the target language.
+        tag: that of a source of the training text, for texts like those.
+    """
+
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    tag: str | None = None
+
+
+ANY = Toward()
+
+
 class Header(_Part):
     """What a bundle says about its model.
 
@@ -199,6 +216,17 @@ class Header(_Part):
         """The directions of the model, one or more."""
         return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
 
+    @property
+    def target_tags(self) -> list[str]:
+        """The tokens that ask for a target language, one for each if there are several."""
+        pairs = self.language_pairs
+        return list(dict.fromkeys(tag for pair in pairs for tag in tags_toward(pairs, pair.tgt_lang)))
+
+    @property
+    def title(self) -> str:
+        """The directions as text: ``en-de``, or ``en-de, de-en``."""
+        return ", ".join(map(str, self.language_pairs))
+
     def direction(self, src_lang: str | None = None, tgt_lang: str | None = None) -> LanguagePair:
         """Return the direction from one language to another, as far as they are given.
 
@@ -211,13 +239,12 @@ class Header(_Part):
         wanted = [
             pair for pair in self.language_pairs if all(one in (None, of) for one, of in zip(given, pair, strict=True))
         ]
-        directions = ", ".join(map(str, self.language_pairs))
         if not wanted:
             asked = "".join(f" {name} {code}" for name, code in zip(("from", "to"), given, strict=True) if code)
-            raise UserError(f"the model does not translate{asked}; it translates {directions}")
+            raise UserError(f"the model does not translate{asked}; it translates {self.title}")
         sources, targets = map(set, zip(*wanted, strict=True))
         if len(targets) > 1:
-            raise UserError(f"the model translates {directions}: name the target language (--to)")
+            raise UserError(f"the model translates {self.title}: name the target language (--to)")
         return LanguagePair(sources.pop() if len(sources) == 1 else UNDETERMINED, targets.pop())
 
     def toward(
@@ -235,8 +262,7 @@ class Header(_Part):
             UserError: the model has no such direction or tag.
         """
         pair = self.direction(src_lang, tgt_lang)
-        own = {target_tag(one.tgt_lang) for one in self.language_pairs}
-        names = [symbol for symbol in tokenizer.control_symbols if symbol not in own]
+        names = [symbol for symbol in tokenizer.control_symbols if symbol not in self.target_tags]
         if tag is not None and corpus_tag(tag) not in names:
             known = f"it has {', '.join(name[1:-1] for name in names)}" if names else "it was trained without tags"
             raise UserError(f"the model has no tag {tag!r}; {known}")

@@ -37,7 +37,11 @@ def compare(
     data: DataOption = None,
     testset: TestSetOption = None,
     pair: Annotated[
-        str | None, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de, where no system is a model.")
+        str | None,
+        typer.Option(
+            metavar="SRC-TGT",
+            help="The languages, as in en-de, where no system is a model, or one has several directions.",
+        ),
     ] = None,
     beam_size: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,

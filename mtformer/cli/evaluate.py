@@ -10,16 +10,20 @@ from mtformer.cli.options import (
     DataOption,
     Device,
     DeviceOption,
+    FromOption,
     ModelOption,
     OptionalEngineOption,
     RawOption,
+    TagOption,
     TestSetOption,
+    ToOption,
 )
 from mtformer.cli.output import print_result
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
 
 if TYPE_CHECKING:
+    from mtformer.evaluate.directions import Evaluations
     from mtformer.evaluate.protocols import ProtocolResult
     from mtformer.evaluate.results import Evaluation
     from mtformer.evaluate.stress import StressResult
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
 @takes_search_options
 def evaluate(
     model: ModelOption = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tag: TagOption = None,
     src: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Source text; without it, the test set of the model's run.")
     ] = None,
@@ -68,11 +75,13 @@ def evaluate(
 ) -> None:
     """Score a model on test sets.
 
-    BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures.
+    BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures. A model of several directions is scored on the test
+    sets that its run has for each, or for those that --from and --to leave.
     """
-    from mtformer.evaluate.evaluation import evaluate_model
+    from mtformer.evaluate.directions import evaluate_directions
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
+    from mtformer.header import Toward
     from mtformer.runs import find_model
 
     for option, path in (("--output", output), ("--save", save)):
@@ -86,14 +95,16 @@ def evaluate(
     chosen = None if protocol is None else find_protocol(protocol)
     bundle = find_model(model)
     texts: TextOptions = {"src": src, "ref": ref or [], "data": data or [], "testset": testset or []}
-    result: Evaluation | ProtocolResult | StressResult
+    toward = Toward(from_, to, tag)
+    result: Evaluation | Evaluations | ProtocolResult | StressResult
     if chosen is not None:
-        result = run_protocol(bundle, chosen, output=output, device=device, engine=engine, **texts)
+        result = run_protocol(bundle, chosen, toward, output=output, device=device, engine=engine, **texts)
     elif stress:
-        result = stress_model(bundle, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
+        result = stress_model(bundle, toward, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
     else:
-        result = evaluate_model(
+        result = evaluate_directions(
             bundle,
+            toward,
             search=search,
             comet=comet,
             output=output,

@@ -70,6 +70,8 @@ def export(
 
         stored = parse_quantization(quantization or "float32")
         loaded = load_bundle(path)
+        if vocabulary_map is not None and loaded.header.directions:
+            raise UserError("--vocabulary-map is for a model of one direction: it says which tokens translate which")
         learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, loaded)
         write = partial(write_ctranslate2, bundle=loaded, name=path.name, quantization=stored, vocabulary_map=learned)
     else:

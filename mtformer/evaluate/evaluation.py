@@ -20,6 +20,7 @@ from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.hardware import pick_device
+from mtformer.header import ANY, Toward
 from mtformer.pipeline import Translation
 from mtformer.progress import Progress
 from mtformer.runs import run_of
@@ -29,6 +30,7 @@ from mtformer.translator import Translator
 
 def evaluate_model(
     path: Path,
+    toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
     comet: str | None = None,
@@ -45,6 +47,7 @@ def evaluate_model(
 
     Args:
         path: the bundle, or the folder of an exported model.
+        toward: the direction to evaluate, and the tag.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
         comet: a model of COMET to score with too.
         output: write the translations there, one a line.
@@ -59,9 +62,26 @@ def evaluate_model(
             the config of the bundle's run.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
+    model = load_model([path], engine, device, needs_torch=None, **(search or {})).toward(*toward)
+    return evaluate_loaded(path, model, comet=comet, output=output, save=save, device=device, raw=raw, **texts)
+
+
+def evaluate_loaded(
+    path: Path,
+    model: LoadedModel,
+    *,
+    comet: str | None = None,
+    output: Path | None = None,
+    save: Path | None = None,
+    device: str = "auto",
+    raw: bool = False,
+    **texts: Unpack[TextOptions],
+) -> Evaluation:
+    """Evaluate a model that is loaded, for one direction, from ``path``; see :func:`evaluate_model`."""
     if comet is not None:
         require_comet()
-    model, sets, translator = prepare(path, [output, save], search, device, engine, raw=raw, **texts)
+    sets = read_test_sets(path, model, [output, save], **texts)
+    translator = Translator.of(model, raw=raw)
     whole = joined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
@@ -93,18 +113,10 @@ def evaluate_model(
     return replace(evaluation, earlier=compare_and_record(run, evaluation, whole, header))
 
 
-def prepare(
-    path: Path,
-    outputs: Sequence[Path | None],
-    search: Mapping[str, float | str | None] | None,
-    device: str,
-    engine: str | None,
-    *,
-    raw: bool,
-    **texts: Unpack[TextOptions],
-) -> tuple[LoadedModel, list[EvalSet], Translator]:
-    """Load the model and the test sets, and refuse to write over what was read; see :func:`evaluate_model`."""
-    model = load_model([path], engine, device, needs_torch=None, **(search or {}))
+def read_test_sets(
+    path: Path, model: LoadedModel, outputs: Sequence[Path | None], **texts: Unpack[TextOptions]
+) -> list[EvalSet]:
+    """Read the test sets of a model at ``path``, and refuse to write over what was read; see :func:`evaluate_model`."""
     sets = read_eval_sets(path, model.header, **texts)
     written = [output for output in outputs if output is not None]
     run = run_of(path)
@@ -114,7 +126,7 @@ def prepare(
         require_distinct(output, files)
     if len({output.resolve() for output in written}) < len(written):
         raise UserError(f"{written[0]} cannot have both the translations and the sentences' scores: name two files")
-    return model, sets, Translator.of(model, raw=raw)
+    return sets
 
 
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+from mtformer.engines import load_model
 from mtformer.errors import MtformerError, UserError
-from mtformer.evaluate.evaluation import best_translations, prepare
+from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined
+from mtformer.header import ANY, Toward
 from mtformer.text.languages import base_language
 from mtformer.text.lines import open_output
+from mtformer.translator import Translator
 
 _FLICKR_2016 = "8e62472e2e143ec7"
 _BEAM_OF_FIVE = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
@@ -170,6 +173,7 @@ def find_protocol(name: str) -> Protocol:
 def run_protocol(
     path: Path,
     protocol: Protocol,
+    toward: Toward = ANY,
     *,
     output: Path | None = None,
     device: str = "auto",
@@ -182,6 +186,7 @@ def run_protocol(
 
     Args:
         path: the bundle, or the folder of an exported model.
+        toward: the direction to evaluate, and the tag.
         protocol: how to do it; see :func:`find_protocol`.
         output: write the unprocessed translations there, one a line.
         device: where to compute.
@@ -192,7 +197,9 @@ def run_protocol(
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    model, sets, translator = prepare(path, [output], protocol.search, device, engine, raw=True, **texts)
+    model = load_model([path], engine, device, needs_torch=None, **protocol.search).toward(*toward)
+    sets = read_test_sets(path, model, [output], **texts)
+    translator = Translator.of(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
         wanted, found = "-".join(protocol.languages), "-".join(languages)

@@ -12,13 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
+from mtformer.engines import load_model
 from mtformer.evaluate.analysis import repeats
-from mtformer.evaluate.evaluation import best_translations, prepare
+from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, joined
+from mtformer.header import ANY, Toward
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import open_output
+from mtformer.translator import Translator
 
 _LETTERS = r"[^\W\d_]+"
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -223,6 +226,7 @@ def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
 
 def stress_model(
     path: Path,
+    toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
     save: Path | None = None,
@@ -235,6 +239,7 @@ def stress_model(
 
     Args:
         path: the bundle, or the folder of an exported model.
+        toward: the direction to evaluate, and the tag.
         search: search options that replace the bundle's own.
         save: write a JSON object for each perturbed sentence there.
         device: where to compute.
@@ -246,7 +251,9 @@ def stress_model(
         UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    model, sets, translator = prepare(path, [save], search, device, engine, raw=raw, **texts)
+    model = load_model([path], engine, device, needs_torch=None, **(search or {})).toward(*toward)
+    sets = read_test_sets(path, model, [save], **texts)
+    translator = Translator.of(model, raw=raw)
     test_set, header = joined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Unpack
@@ -94,7 +94,7 @@ def compare_paths(
 
     Args:
         paths: of each system: a bundle, the folder of a run, or a file with a translation on each line.
-        pair: the languages, where no system is a model.
+        pair: the languages, where no system is a model, or a model has several directions.
         search: search options that replace those of the bundles.
         n_resamples: resampled test sets of the paired bootstrap.
         n_trials: trials of approximate randomization.
@@ -109,7 +109,7 @@ def compare_paths(
     Raises:
         UserError: a system or the test set cannot be used, or they do not belong together.
     """
-    systems = _read_systems(paths)
+    systems = _read_systems(paths, pair)
     models = [system for system in systems if system.bundle]
     test_set, languages = _test_set(systems, pair, texts)
     require_distinct(output, [*test_set.files, *(system.path for system in systems)])
@@ -146,7 +146,7 @@ def compare_paths(
     return SystemsComparison(test_set, languages.tgt_lang, comparison, groups, differences, commands)
 
 
-def _read_systems(paths: Sequence[Path]) -> list[System]:
+def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[System]:
     """Find out what each path is, and load the bundles."""
     if len(paths) < 2:
         raise UserError("a comparison needs two systems or more")
@@ -155,7 +155,18 @@ def _read_systems(paths: Sequence[Path]) -> list[System]:
         if sum(file == other for other in files) > 1:
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     bundles = [load_bundle(file) if file.suffix == ".safetensors" else None for file in files]
-    return [System(*found) for found in zip(_names(paths, files), files, bundles, strict=True)]
+    systems = [System(*found) for found in zip(_names(paths, files), files, bundles, strict=True)]
+    return [_for_direction(system, pair) for system in systems]
+
+
+def _for_direction(system: System, pair: LanguagePair | None) -> System:
+    """Choose the direction of a model that has several."""
+    bundle = system.bundle
+    if bundle is None or not bundle.header.directions:
+        return system
+    if pair is None:
+        raise UserError(f"{system.name} translates {', '.join(bundle.header.directions)}: choose one with --pair")
+    return replace(system, bundle=bundle.toward(*pair))
 
 
 def _file_of(path: Path) -> Path:
@@ -179,8 +190,8 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
     models = [(system, system.bundle) for system in systems if system.bundle]
     if not models:
         return _test_set_of_files(pair, texts)
-    if pair is not None:
-        raise UserError("--pair is for files of translations alone: a model knows its languages")
+    if pair is not None and not any(bundle.header.directions for _, bundle in models):
+        raise UserError("--pair is for files of translations alone, or a model of several directions")
     first, bundle = models[0]
     languages = _languages(bundle)
     for other, its_bundle in models[1:]:

@@ -9,6 +9,7 @@ from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Sour
 from mtformer.errors import UserError
 from mtformer.header import Header
 from mtformer.runs import run_of
+from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_files, source_name
 from mtformer.text.sources.test_sets import download_test_set
@@ -94,11 +95,13 @@ def read_eval_sets(
         UserError: there is no test set, or one is empty or cannot be read.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    languages = header.src_lang, header.tgt_lang
+    languages = LanguagePair(header.src_lang, header.tgt_lang)
     if (src is None) != (not ref):
         raise UserError("give both --src and --ref, or neither for the run's test set")
     if sum((src is not None, bool(data), bool(testset))) > 1:
         raise UserError("give --src and --ref, or --data, or --testset, not several of them")
+    if UNDETERMINED in languages and src is None:
+        raise UserError(f"name the source language too (--from): a test set toward {languages.tgt_lang} has one")
     if src is not None:
         sets = [_from_files(src, ref)]
     elif testset:
@@ -141,10 +144,11 @@ def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
         config = folder.read_config(Config)
     except UserError as error:
         raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
-    if not config.data.test:
+    sources = [source for source in config.data.test if source.languages in (None, (src_lang, tgt_lang))]
+    if not sources:
         raise UserError(f"{folder.config} names no test set (data.test): {_HOW_TO_NAME_ONE}")
     try:
-        return [_from_source(source, src_lang, tgt_lang) for source in config.data.test]
+        return [_from_source(source, src_lang, tgt_lang) for source in sources]
     except UserError as error:
         raise UserError(f"the test set of this run: {error}; or {_HOW_TO_NAME_ONE}") from None
 

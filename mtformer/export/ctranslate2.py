@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mtformer.bundle import Bundle
 from mtformer.errors import UserError
-from mtformer.export.folder import VOCABULARY_MAP, write_settings, write_tokenizer
+from mtformer.export.folder import VOCABULARY_MAP, describe_tags, write_settings, write_tokenizer
 from mtformer.header import AlignmentHead, Header
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
@@ -26,11 +26,11 @@ _LEAST_POSITIONS = 4_096  # CTranslate2 adds positions from a table, which ends 
 _USE = """\
 # {name}
 
-A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer's `{bundle}` for
+A Transformer that translates {languages}, converted from mtformer's `{bundle}` for
 [CTranslate2](https://github.com/OpenNMT/CTranslate2), weights as {quantization}. With mtformer:
 
 ```
-mtformer translate "…" --model .
+mtformer translate "…"{to} --model .
 ```
 
 Without it:
@@ -40,14 +40,14 @@ Without it:
     source = sentencepiece.SentencePieceProcessor(model_file="{src_tokenizer}")
     target = sentencepiece.SentencePieceProcessor(model_file="{tgt_tokenizer}")
     translator = ctranslate2.Translator(".")
-    tokens = source.encode("…", out_type=str) + ["</s>"]
+    tokens = {tag}source.encode("…", out_type=str) + ["</s>"]
     [result] = translator.translate_batch([tokens], beam_size={beam_size})
     print(target.decode(result.hypotheses[0]))
 {normalization}
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
 hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
 
-`mtformer.json` has the languages, the search settings, where the model comes from, and a digest of each file.
+{tags}`mtformer.json` has the languages, the search settings, where the model comes from, and a digest of each file.
 """
 _NORMALIZE = """
 The model was trained on text in {form}: call `unicodedata.normalize("{form}", text)` first.
@@ -90,10 +90,12 @@ def write_ctranslate2(
     if vocabulary_map is not None:
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
     readme = _USE.format(
-        name=f"{header.src_lang}-{header.tgt_lang}",
+        name=header.title,
         bundle=name,
-        src_lang=header.src_lang,
-        tgt_lang=header.tgt_lang,
+        languages=header.title if header.directions else f"{header.src_lang} to {header.tgt_lang}",
+        to=f" --to {header.language_pairs[0].tgt_lang}" * bool(header.directions),
+        tags=describe_tags(header),
+        tag="".join(f'["{tag}"] + ' for tag in header.target_tags[:1]),
         quantization=quantization,
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=tgt_tokenizer,

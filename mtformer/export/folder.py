@@ -47,6 +47,12 @@ class ExportedModel:
         return path if path.is_file() else None
 
 
+def describe_tags(header: Header) -> str:
+    """Return a paragraph for the README on the tokens that ask for a target language; empty if there are none."""
+    tags = [f"`{tag}`" for tag in header.target_tags]
+    return f"The first token of a source says what to translate it to: {', '.join(tags)}.\n\n" if tags else ""
+
+
 def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
     """Write the SentencePiece models, and return the names of the source's and the target's files."""
     if tokenizer.tgt_model is None:

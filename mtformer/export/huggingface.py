@@ -25,6 +25,7 @@ from transformers import (
 
 from mtformer.bundle import Bundle
 from mtformer.errors import UserError
+from mtformer.export.folder import describe_tags
 from mtformer.header import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
@@ -45,19 +46,23 @@ _NAMES = (  # of our modules and theirs
     ("decoder_norm", "decoder.layer_norm"),
 )
 _USE = """\
-# {src_lang}-{tgt_lang}
+# {name}
 
-A Transformer that translates {src_lang} to {tgt_lang}, converted from mtformer's `{bundle}`.
+A Transformer that translates {languages}, converted from mtformer's `{bundle}`.
 
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+{imports}    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained("."){target_tokenizer}
     model = AutoModelForSeq2SeqLM.from_pretrained(".")
-    output = model.generate(**tokenizer(["…"], return_tensors="pt"))
+    output = model.generate({inputs})
     print({decoder}.decode(output[0], skip_special_tokens=True))
 
-`mtformer.json` has the languages, the search settings and where the model comes from.
+{tags}`mtformer.json` has the languages, the search settings and where the model comes from.
 """
+
+
+_UNTAGGED = '**tokenizer(["…"], return_tensors="pt")'
+_TAGGED = """torch.tensor([[tokenizer.convert_tokens_to_ids("{tag}"), *tokenizer("…").input_ids]])"""
 
 
 def require_exportable(architecture: Architecture) -> None:
@@ -100,8 +105,11 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
     to_transformers(bundle).save_pretrained(folder)
     (folder / "mtformer.json").write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
     readme = _USE.format(
-        src_lang=header.src_lang,
-        tgt_lang=header.tgt_lang,
+        name=header.title,
+        languages=header.title if header.directions else f"{header.src_lang} to {header.tgt_lang}",
+        imports="    import torch\n" if header.target_tags else "",
+        tags=describe_tags(header),
+        inputs=_TAGGED.format(tag=header.target_tags[0]) if header.target_tags else _UNTAGGED,
         bundle=name,
         target_tokenizer=f'\n    target = AutoTokenizer.from_pretrained(".", subfolder="{_TARGET}")' * has_target,
         decoder="target" if has_target else "tokenizer",

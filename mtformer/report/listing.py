@@ -42,6 +42,7 @@ class ListedRun:
             shown |= {
                 "src_lang": run.config.data.src_lang,
                 "tgt_lang": run.config.data.tgt_lang,
+                "directions": list(map(str, run.config.data.language_pairs)),
                 "step": run.step,
                 "total_steps": run.total_steps,
                 "metric": run.metric,
@@ -82,7 +83,7 @@ def _row(listed: ListedRun) -> list[str]:
         of = f"/{shown['total_steps']:,}" if shown["total_steps"] else ""
         best = shown["best"]
         cells[2:] = [
-            f"{shown['src_lang']}-{shown['tgt_lang']}",
+            shown["directions"][0] if len(shown["directions"]) == 1 else f"{len(shown['directions'])} directions",
             f"{shown['step']:,}{of}",
             "" if best is None else f"{METRIC_NAMES[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
             "" if best is None else f"{shown['best_step']:,}",

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mtformer import __version__
-from mtformer.evaluate.differences import mark_differences
+from mtformer.config import LanguagePair
+from mtformer.evaluate.differences import Segment, mark_differences
 from mtformer.page import assemble
 from mtformer.progress import clock
 from mtformer.report.contents import Contents
@@ -86,7 +87,7 @@ def describe_state(run: Contents) -> str:
     """Return in a sentence how far the run is."""
     of = f" of {run.total_steps:,}" if run.total_steps else ""
     at = f"step {run.step:,}{of}, after {clock(60 * run.minutes)}"
-    languages = f"{run.config.data.src_lang} → {run.config.data.tgt_lang}"
+    languages = ", ".join(f"{src_lang} → {tgt_lang}" for src_lang, tgt_lang in run.config.data.language_pairs)
     if not run.metrics:
         state = "training has started, and has not recorded anything yet" if run.is_training else "nothing was trained"
         return f"{languages}: {state}."
@@ -165,13 +166,15 @@ def _samples_data(run: Contents, detail: Detail) -> dict[str, Any]:
     """Return the samples that are shown, with the words marked in which reference and hypothesis differ."""
     scores = {line["step"]: line for line in run.validations}
     lines = thinned(_sampled(run), detail.sampled)
-    language = run.config.data.tgt_lang
     n_sentences = min([detail.samples, *(len(line["samples"]) for line in lines)])
-    versions = [
-        [mark_differences(line["samples"][i]["ref"], line["samples"][i]["hyp"], language) for line in lines]
-        for i in range(n_sentences)
-    ]
+    versions = [[_marked(line["samples"][i], run) for line in lines] for i in range(n_sentences)]
     return {"steps": [_step_label(line["step"], scores.get(line["step"], {})) for line in lines], "sentences": versions}
+
+
+def _marked(sample: Mapping[str, str], run: Contents) -> tuple[list[Segment], list[Segment]]:
+    direction = sample.get("direction")
+    language = LanguagePair.parse(direction).tgt_lang if direction else run.config.data.tgt_lang
+    return mark_differences(sample["ref"], sample["hyp"], language)
 
 
 def _step_label(step: int, line: Mapping[str, Any]) -> str:
@@ -202,7 +205,11 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
     )
     cards = [
         sentence_card(
-            [("source", sample["src"], None), ("reference", "", "reference"), ("translation", "", "hypothesis")],
+            [
+                (_source_title(sample), sample["src"], None),
+                ("reference", "", "reference"),
+                ("translation", "", "hypothesis"),
+            ],
             title=element("span", class_="change"),
             id_=f"sample-{i}",
         )
@@ -217,6 +224,10 @@ def _samples(run: Contents, data: dict[str, Any]) -> Html:
             element("div", joined(cards), class_="cards"),
         ]
     )
+
+
+def _source_title(sample: Mapping[str, str]) -> str:
+    return f"source, {sample['direction']}" if sample.get("direction") else "source"
 
 
 def _data_and_model(run: Contents, result: TestSet | None) -> Html:
@@ -252,7 +263,9 @@ def _data_and_model(run: Contents, result: TestSet | None) -> Html:
 def source_label(source: Any) -> str:
     """Return a source of a config in short, with its keys where they are needed."""
     given = source.model_dump(mode="json", exclude_defaults=True)
-    return ", ".join(str(value) for value in given.values())
+    directions = given.pop("directions", [])
+    mixing = [f"{key} {given.pop(key)}" for key in ("weight", "tag") if key in given]
+    return ", ".join([*map(str, given.values()), *directions, *mixing])
 
 
 def _model(run: Contents) -> Html:

@@ -102,6 +102,9 @@ def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
         return None
     try:
         bundle = load_bundle(folder.bundle)
+        if bundle.header.directions:
+            log.warning("the report has no test scores: mtformer eval shows those of a model of several directions")
+            return None
         texts = joined(read_eval_sets(folder.bundle, bundle.header))
     except UserError as error:
         log.warning("the report has no test scores: %s", error)

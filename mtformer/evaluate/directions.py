@@ -1,0 +1,88 @@
+"""Score a model in each of its directions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Unpack
+
+from mtformer.engines import load_model
+from mtformer.errors import UserError
+from mtformer.evaluate.evaluation import evaluate_loaded
+from mtformer.evaluate.results import Evaluation
+from mtformer.evaluate.testsets import TextOptions
+from mtformer.header import ANY, Toward
+from mtformer.tables import as_text
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """The results of a model of several directions.
+
+    Attributes:
+        by_direction: the result of each, as in ``en-de``.
+    """
+
+    by_direction: Mapping[str, Evaluation]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean over the directions of each score, by its name."""
+        scores = [{score.name: score.value for score in one.total.scores} for one in self.by_direction.values()]
+        return {name: fmean(of_each[name] for of_each in scores) for name in scores[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        directions = {direction: evaluation.to_dict() for direction, evaluation in self.by_direction.items()}
+        return {"directions": directions, "means": {name: round(mean, 2) for name, mean in self.means.items()}}
+
+    def to_text(self) -> str:
+        """Show the result of each direction, then the scores of all in a table."""
+        blocks = [f"{direction}\n{evaluation.to_text()}" for direction, evaluation in self.by_direction.items()]
+        rows = [
+            [direction, *(f"{score.value:.2f}" for score in evaluation.total.scores)]
+            for direction, evaluation in self.by_direction.items()
+        ]
+        rows.append(["mean", *(f"{mean:.2f}" for mean in self.means.values())])
+        return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
+
+
+def evaluate_directions(
+    path: Path,
+    toward: Toward = ANY,
+    *,
+    search: Mapping[str, float | str | None] | None = None,
+    comet: str | None = None,
+    output: Path | None = None,
+    save: Path | None = None,
+    device: str = "auto",
+    engine: str | None = None,
+    raw: bool = False,
+    **texts: Unpack[TextOptions],
+) -> Evaluation | Evaluations:
+    """Score a model on given test sets, or on those of its run: each of its directions on the test sets that it has.
+
+    The arguments are those of :func:`mtformer.evaluate.evaluation.evaluate_model`.
+
+    Raises:
+        UserError: as for :func:`evaluate_model`; or one file is to have the translations of several directions.
+        MtformerError: sacreBLEU cannot download a test set, or COMET failed.
+    """
+    model = load_model([path], engine, device, needs_torch=None, **(search or {}))
+    given = toward.src_lang, toward.tgt_lang
+    wanted = [
+        pair for pair in model.header.language_pairs if all(a in (None, b) for a, b in zip(given, pair, strict=True))
+    ]
+    if any(texts.values()) or len(wanted) < 2:
+        return evaluate_loaded(
+            path, model.toward(*toward), comet=comet, output=output, save=save, device=device, raw=raw, **texts
+        )
+    for option, file in (("--output", output), ("--save", save)):
+        if file is not None:
+            names = ", ".join(map(str, wanted))
+            raise UserError(f"{option} takes the translations of one direction, of {names}: add --from and --to")
+    results = {
+        str(pair): evaluate_loaded(path, model.toward(*pair, toward.tag), comet=comet, device=device, raw=raw)
+        for pair in wanted
+    }
+    return Evaluations(results)
