@@ -1,6 +1,8 @@
 """``data sample``, ``eval --data`` and the phrasebook, as a user meets them on the command line."""
 
 import json
+import subprocess
+import sys
 from itertools import permutations
 from pathlib import Path
 from typing import get_args
@@ -96,6 +98,52 @@ def test_a_source_that_cannot_be_read_is_told(project: Project, arguments: list[
     assert (result.status, result.stdout) == (2, "")
     assert told in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_fetch_writes_parallel_files_and_prints_how_to_name_them(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text('id,de,en\n1,"b, b",a\n\n2,d,"c\nc"\n')
+    for source, name in ((f"csv:{tmp_path}/pairs.csv", "pairs"), ("builtin:phrasebook,split:valid,size:5", "valid")):
+        command = ("data", "fetch", source, "--pair", "en-de", "--output", tmp_path / "out")
+        result = project.mtformer(*command)
+        assert result.status == 0, result.stderr
+        assert result.stdout == f"src:{tmp_path}/out/{name}.en,tgt:{tmp_path}/out/{name}.de\n"
+        assert sampled(project, result.stdout.strip(), "--pair", "en-de") == sampled(project, source, "--pair", "en-de")
+        again = project.mtformer(*command)
+        assert again.status == (2 if name == "pairs" else 0)  # a file may have changed, the phrasebook has not
+        assert ("exists already" if name == "pairs" else "complete already") in again.stderr
+    assert (tmp_path / "out" / "pairs.en").read_text() == "a\nc c\n"
+    note = json.loads((tmp_path / "out" / "pairs.origin.json").read_text())
+    assert (note["source"], note["pairs"]) == ({"csv": f"{tmp_path}/pairs.csv"}, 2)
+
+
+def test_fetch_leaves_nothing_where_a_source_cannot_be_read_or_a_file_is_in_the_way(
+    project: Project, tmp_path: Path
+) -> None:
+    (tmp_path / "text.en").write_text("a\nb\n")
+    (tmp_path / "text.de").write_text("c\n")
+    broken = project.mtformer(
+        "data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path / "out"
+    )
+    assert (broken.status, "not parallel line by line" in broken.stderr) == (2, True)
+    assert list((tmp_path / "out").iterdir()) == []
+    (tmp_path / "text.de").write_text("c\nd\n")
+    onto_itself = project.mtformer("data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path)
+    assert (onto_itself.status, "text.en exists already" in onto_itself.stderr) == (2, True)
+    in_the_way = project.mtformer(
+        "data", "fetch", f"moses:{tmp_path}/text", "--pair", "en-de", "--output", tmp_path / "text.en"
+    )
+    assert (in_the_way.status, "cannot make the folder" in in_the_way.stderr) == (2, True)
+
+
+def test_sources_are_read_from_process_substitutions_and_standard_input(project: Project) -> None:
+    command = f"""
+        {sys.executable} -m mtformer data sample src:<(gzip -c test.en),tgt:<(xz -c test.de) --pair en-de &&
+        paste test.en test.de | {sys.executable} -m mtformer data sample tsv:- --pair en-de
+    """
+    done = subprocess.run(["bash", "-c", command], cwd=project.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = sampled(project, "src:test.en,tgt:test.de", "--pair", "en-de")
+    assert [line.split("\t") for line in done.stdout.splitlines()] == expected * 2
 
 
 def test_eval_scores_a_source_as_it_scores_the_same_pairs_in_files(copied: Project, tmp_path: Path) -> None:

@@ -1,82 +1,134 @@
 """Data sets of the hub, loaded by the real client from a server on loopback."""
 
+import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
-from textwrap import dedent
+from typing import Any
 
+import numpy as np
+import pyarrow
 import pytest
-from hub_server import serve_hub
+from hub_server import HubServer, serve_hub
+from pyarrow import parquet
 
-READ = """
+# In a process of its own, since the client reads the environment when it is imported.
+CLIENT = """
 import json, sys
+from pathlib import Path
+from huggingface_hub import constants
 from mtformer.config import HubDataset
-from mtformer.errors import UserError
+from mtformer.data.fetch import fetch
+from mtformer.errors import MtformerError
 from mtformer.text.sources import ParallelText
-try:
-    print(json.dumps(list(ParallelText([HubDataset(**json.loads(sys.argv[1]))], "en", "de"))))
-except UserError as error:
-    sys.exit(f"UserError: {error}")
+from mtformer.text.sources.hub import commit_of
+
+constants.DOWNLOAD_CHUNK_SIZE = 10_000  # so that small files come in several chunks
+
+def read(source):
+    return list(ParallelText([HubDataset(**source)], "en", "de"))
+
+calls = {
+    "read": read,
+    "commit": lambda source: commit_of(HubDataset(**source)),
+    "fetch": lambda given: [list(map(str, files)) for files in fetch(given["source"], "en", "de", Path(given["to"]))],
+}
+for line in sys.stdin:
+    call, argument = json.loads(line)
+    try:
+        answer = ["", calls[call](argument)]
+    except MtformerError as error:
+        answer = [type(error).__name__, str(error)]
+    print(json.dumps(answer), flush=True)
 """
 
 
-@dataclass(frozen=True)
-class Hub:
-    folder: Path
-    environment: dict[str, str]
+class Client:
+    """The program with the real client; nothing but its answers may be on its standard output."""
 
-    def add(self, name: str, **files: str) -> None:
-        """Add a data set; ``train_jsonl="…"`` is its file ``train.jsonl``."""
-        (self.folder / name).mkdir(parents=True)
-        for file, text in files.items():
-            (self.folder / name / file.replace("_", ".")).write_text(dedent(text), encoding="utf-8")
-
-    def run(self, **source: str) -> subprocess.CompletedProcess[str]:
-        # In a process of its own, since the client reads the environment when it is imported. The current folder is
-        # not that of the data sets: their names would be taken for local folders.
-        command = [sys.executable, "-c", READ, json.dumps(source)]
-        return subprocess.run(command, env=self.environment, cwd=self.folder.parent, capture_output=True, text=True)
-
-    def pairs(self, **source: str) -> list[list[str]]:
-        done = self.run(**source)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)  # nothing else is on stdout
-
-    def error(self, **source: str) -> str:
-        done = self.run(**source)
-        assert "UserError: " in done.stderr, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stderr.split("UserError: ")[1].strip()
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
-    folder = tmp_path / "hub"
-    folder.mkdir()
-    with serve_hub(folder, cache=tmp_path / "cache") as environment:
+    def __init__(self, hub: HubServer, **environment: str) -> None:
         own = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-        yield Hub(folder, own | environment)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT],
+            env=own | hub.environment | environment,
+            cwd=hub.folder.parent,  # not that of the data sets: their names would be taken for local folders
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def _ask(self, call: str, argument: object) -> tuple[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps([call, argument]) + "\n")
+        self._process.stdin.flush()
+        kind, answer = json.loads(self._process.stdout.readline())
+        return kind, answer
+
+    def call(self, call: str, argument: object) -> Any:
+        kind, answer = self._ask(call, argument)
+        assert not kind, answer
+        return answer
+
+    def pairs(self, **source: object) -> list[list[str]]:
+        return self.call("read", source)
+
+    def error(self, **source: object) -> str:
+        """The error of the user's that reading a source leads to."""
+        kind, answer = self._ask("read", source)
+        assert kind == "UserError", answer
+        return answer
+
+    def failure(self, **source: object) -> str:
+        kind, answer = self._ask("read", source)
+        assert kind == "MtformerError", answer
+        return answer
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
-def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_cache(hub: Hub) -> None:
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
+    folder = tmp_path_factory.mktemp("server") / "hub"
+    folder.mkdir()
+    with serve_hub(folder, cache=folder.parent / "cache") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(hub: HubServer) -> Iterator[Client]:
+    with closing(Client(hub)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def offline(hub: HubServer, client: Client) -> Iterator[Client]:
+    with closing(Client(hub, HF_HUB_OFFLINE="1")) as client:
+        yield client
+
+
+def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_cache(
+    hub: HubServer, client: Client, offline: Client
+) -> None:
     hub.add(
         "me/pairs",
         train_jsonl='{"en": "a\\nb", "de": "ä", "id": 1}\n{"en": "", "de": "猫。"}\n',
         test_jsonl='{"en": "t", "de": "u", "id": 1}\n',
     )
-    assert hub.pairs(hf="me/pairs", split="train") == [["a b", "ä"], ["", "猫。"]]
-    assert hub.pairs(hf="me/pairs", split="test") == [["t", "u"]]
-    assert hub.pairs(hf="me/pairs", split="train[1:]") == [["", "猫。"]]
+    assert client.pairs(hf="me/pairs", split="train") == [["a b", "ä"], ["", "猫。"]]
+    assert client.pairs(hf="me/pairs", split="test") == [["t", "u"]]
+    assert client.pairs(hf="me/pairs", split="train[1:]") == [["", "猫。"]]
 
-    offline = Hub(hub.folder, hub.environment | {"HF_HUB_OFFLINE": "1"})
     assert offline.pairs(hf="me/pairs", split="test") == [["t", "u"]]
 
 
-def test_a_configuration_with_a_translation_column_is_read(hub: Hub) -> None:
+def test_a_configuration_with_a_translation_column_is_read(hub: HubServer, client: Client) -> None:
     hub.add(
         "me/wmt",
         README_md="""\
@@ -94,47 +146,150 @@ def test_a_configuration_with_a_translation_column_is_read(hub: Hub) -> None:
         a_jsonl='{"translation": {"de": "eins", "en": "one"}}\n',
         b_jsonl='{"translation": {"cs": "dva", "en": "two"}}\n',
     )
-    assert hub.pairs(hf="me/wmt", config="de-en", split="train") == [["one", "eins"]]
-    other = hub.pairs(hf="me/wmt", config="cs-en", split="train", src_column="cs", tgt_column="en")
+    assert client.pairs(hf="me/wmt", config="de-en", split="train") == [["one", "eins"]]
+    other = client.pairs(hf="me/wmt", config="cs-en", split="train", src_column="cs", tgt_column="en")
     assert other == [["dva", "two"]]
 
-    message = hub.error(hf="me/wmt", split="train")
+    message = client.error(hf="me/wmt", split="train")
     assert message.startswith("cannot load the data set me/wmt (split train): ")
     assert "de-en" in message  # which configurations there are
     assert "cs-en" in message
 
 
-def test_columns_of_any_name_are_read_and_a_missing_one_is_named_with_those_there_are(hub: Hub) -> None:
+def test_columns_of_any_name_are_read_and_a_missing_one_is_named_with_those_there_are(
+    hub: HubServer, client: Client
+) -> None:
     hub.add("me/table", train_csv='one,two_,score\n"one, two",eins,0.5\n')
-    pairs = hub.pairs(hf="me/table", split="train", src_column="one", tgt_column="two_")
+    pairs = client.pairs(hf="me/table", split="train", src_column="one", tgt_column="two_")
     assert pairs == [["one, two", "eins"]]
 
-    message = hub.error(hf="me/table", split="train", src_column="one")
+    message = client.error(hf="me/table", split="train", src_column="one")
     assert message.startswith("me/table, split train, row ")
     assert message.endswith("there is no text under 'de'; the keys are: one, two_, score")
 
 
-def test_a_data_set_or_split_that_is_not_there_is_named(hub: Hub) -> None:
-    message = hub.error(hf="me/missing", split="train")
+def test_a_data_set_or_split_that_is_not_there_is_named(hub: HubServer, client: Client) -> None:
+    message = client.error(hf="me/missing", split="train")
     assert message == (
         "cannot load the data set me/missing (split train): "
-        "Dataset 'me/missing' doesn't exist on the Hub or cannot be accessed."
+        "Dataset 'me/missing' doesn't exist on the Hub or cannot be accessed"
     )
-    hub.add("me/pairs", train_jsonl='{"en": "a", "de": "b"}\n')
-    message = hub.error(hf="me/pairs", split="valid")
-    assert message.startswith("cannot load the data set me/pairs (split valid): ")
+    hub.add("me/train", train_jsonl='{"en": "a", "de": "b"}\n')
+    message = client.error(hf="me/train", split="valid")
+    assert message.startswith("cannot load the data set me/train (split valid): ")
     assert "train" in message.split("): ")[1]  # which splits there are
 
 
-def test_a_file_of_a_data_set_that_cannot_be_parsed_is_told_with_the_cause(hub: Hub) -> None:
+def test_a_file_of_a_data_set_that_cannot_be_parsed_is_told_with_the_cause(hub: HubServer, client: Client) -> None:
     hub.add("me/broken", train_jsonl='{"en": "a", "de": "b"}\n{"en": "a", "de"\n')
-    message = hub.error(hf="me/broken", split="train")
+    message = client.error(hf="me/broken", split="train")
     assert message.startswith("cannot load the data set me/broken (split train): ")
     assert "JSON" in message
 
 
-def test_a_folder_in_the_form_of_a_data_set_is_read(hub: Hub) -> None:
-    hub.add("local/pairs", train_jsonl='{"en": "a", "de": "b"}\n')
-    folder = str(hub.folder / "local" / "pairs")
-    offline = Hub(hub.folder, hub.environment | {"HF_HUB_OFFLINE": "1"})
+def test_a_folder_in_the_form_of_a_data_set_is_read(hub: HubServer, offline: Client) -> None:
+    commit = hub.add("local/pairs", train_jsonl='{"en": "a", "de": "b"}\n')
+    folder = str(hub.folder / "local" / "pairs" / commit)
     assert offline.pairs(hf=folder, split="train") == [["a", "b"]]
+    assert offline.call("commit", {"hf": folder, "split": "train"}) is None
+
+
+def shards(n_rows: int, n_shards: int) -> dict[str, bytes]:
+    """The files of a split in parquet, incompressible, with a column that no text is in."""
+    random = np.random.default_rng(1)
+    texts = ["".join(map(chr, random.integers(0x4E00, 0x9FA5, 60))) for _ in range(n_rows)]
+    files = {}
+    for number, rows in enumerate(np.array_split(np.arange(n_rows), n_shards)):
+        table = pyarrow.table({"id": rows, "en": [f"{i} {texts[i]}" for i in rows], "de": [f"d{i}" for i in rows]})
+        raw = io.BytesIO()
+        parquet.write_table(table, raw)
+        files[f"train-{number:05d}-of-{n_shards:05d}_parquet"] = raw.getvalue()
+    return files
+
+
+def test_an_interrupted_download_resumes_and_a_busy_hub_is_asked_again(hub: HubServer, client: Client) -> None:
+    hub.add("me/shards", **shards(2_000, 2))
+    hub.faults["train-00000-of-00002.parquet"] = ["cut"]
+    hub.faults["train-00001-of-00002.parquet"] = ["429"]
+    pairs = client.pairs(hf="me/shards", split="train")
+    assert [tgt for _, tgt in pairs] == [f"d{i}" for i in range(2_000)]
+    assert len(hub.ranges) == 1  # the second half of the first shard
+    assert int(hub.ranges[0].strip("bytes=-")) > 50_000
+
+
+def test_rows_that_are_streamed_are_the_same(hub: HubServer, client: Client) -> None:
+    hub.add("me/streamed", **shards(1_500, 3))
+    streamed = client.pairs(hf="me/streamed", split="train", streaming=True)
+    cached = hub.folder.parent / "cache" / "hub" / "datasets--me--streamed"
+    assert not list(cached.rglob("*.parquet"))
+    assert streamed == client.pairs(hf="me/streamed", split="train")
+    assert len(list(cached.rglob("*.parquet"))) == 3
+    assert "Bad split: valid" in client.error(hf="me/streamed", split="valid", streaming=True)
+
+
+def test_a_damaged_shard_is_reported_with_what_to_do(hub: HubServer, client: Client) -> None:
+    [(name, raw)] = shards(100, 1).items()
+    hub.add("me/damaged", **{name: raw[:-1_000]})
+    assert client.error(hf="me/damaged", split="train").endswith("/cache/hub and rerun")
+
+
+def test_a_gated_data_set_is_reported_with_what_to_do(hub: HubServer, client: Client) -> None:
+    hub.add("me/gated", train_jsonl='{"en": "a", "de": "b"}\n')
+    hub.gated.add("me/gated")
+    assert client.error(hf="me/gated", split="train") == (
+        "cannot load the data set me/gated (split train): access to it is restricted; ask for it at "
+        "https://huggingface.co/datasets/me/gated, then run `hf auth login` or set HF_TOKEN"
+    )
+
+
+def test_a_commit_pins_the_text(hub: HubServer, client: Client, offline: Client) -> None:
+    old = hub.add("me/moving", train_jsonl='{"en": "old", "de": "alt"}\n')
+    assert client.call("commit", {"hf": "me/moving", "split": "train"}) == old
+    assert client.pairs(hf="me/moving", split="train") == [["old", "alt"]]
+    new = hub.add("me/moving", train_jsonl='{"en": "new", "de": "neu"}\n')
+    assert client.call("commit", {"hf": "me/moving", "split": "train"}) == new
+    assert client.pairs(hf="me/moving", split="train", revision=old) == [["old", "alt"]]
+    assert client.pairs(hf="me/moving", split="train") == [["new", "neu"]]
+
+    assert offline.pairs(hf="me/moving", split="train", revision=new) == [["new", "neu"]]
+    missing = "0" * 40
+    assert client.error(hf="me/moving", split="train", revision=missing) == (
+        f"cannot load the data set me/moving (split train): Revision '{missing}' doesn't exist for dataset 'me/moving' "
+        "on the Hub"
+    )
+    assert offline.failure(hf="me/moving", split="train", revision=missing).startswith(  # not what is in the cache
+        f"cannot load the data set me/moving: revision {missing} is neither in the cache nor on the hub"
+    )
+
+
+def test_fetch_writes_all_splits_with_a_note_of_their_origin(hub: HubServer, client: Client, tmp_path: Path) -> None:
+    commit = hub.add(
+        "me/fetched",
+        README_md="---\nlicense: cc-by-4.0\n---\n",
+        train_jsonl='{"en": "a", "de": "ä"}\n{"en": "b\\nb", "de": ""}\n',
+        test_jsonl='{"en": "t", "de": "u"}\n',
+    )
+    request = {"source": "hf:me/fetched", "to": str(tmp_path / "new" / "data")}
+    files = client.call("fetch", request)
+    folder = tmp_path / "new" / "data"
+    assert sorted(map(sorted, files)) == [
+        [str(folder / f"{split}.{ending}") for ending in ("de", "en", "origin.json")] for split in ("test", "train")
+    ]
+    assert (folder / "train.en").read_text() == "a\nb b\n"
+    assert (folder / "train.de").read_text() == "ä\n\n"
+    note = json.loads((folder / "train.origin.json").read_text())
+    assert note["source"] == {"hf": "me/fetched", "split": "train", "revision": commit}
+    assert note["license"] == "cc-by-4.0"
+    assert note["pairs"] == 2
+    assert note["sha256"]["train.en"] == hashlib.sha256(b"a\nb b\n").hexdigest()
+
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    (folder / "test.origin.json").unlink()
+    assert "test.en exists already: remove it, or choose another folder" in client._ask("fetch", request)[1]
+    for name in ("test.en", "test.de"):
+        (folder / name).unlink()
+    assert client.call("fetch", request) == files
+    assert all((path.stat().st_mtime_ns == then) is (path.name[:4] != "test") for path, then in before.items())
+    (folder / "train.de").write_text("mine\nmine\n")
+    assert "train.en exists already" in client._ask("fetch", request)[1]
+    assert (folder / "train.de").read_text() == "mine\nmine\n"

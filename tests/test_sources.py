@@ -8,10 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtformer.config import JsonlFile, MosesFiles, Source, TextFiles, TsvFile, parse_source
+from mtformer.config import (
+    BuiltinText,
+    Config,
+    DataConfig,
+    HubDataset,
+    JsonlFile,
+    MosesFiles,
+    Source,
+    TextFiles,
+    TsvFile,
+    parse_source,
+)
 from mtformer.errors import UserError
 from mtformer.text.drops import Drops
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable, source_files
+from mtformer.training.run import named_commits
 
 PAIRS = [
     ("one house", "ein Haus"),
@@ -291,3 +303,13 @@ def test_many_dropped_lines_deserve_a_warning(n_kept: int, warned: bool) -> None
     assert drops.warning("text.tsv", n_kept=8) == (
         "text.tsv: 12 of 20 lines are dropped (60%): 10 too long (lines 10, 11, 12, 13, 14, …); 2 blank (lines 3, 5)"
     )
+
+
+def test_the_config_of_a_run_names_the_commits_of_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.text.sources.hub.commit_of", lambda source: f"commit of {source.hf}/{source.split}")
+    hub = HubDataset(hf="me/pairs", split="train")
+    other = BuiltinText(builtin="phrasebook")
+    data = DataConfig(src_lang="en", tgt_lang="de", train=[other, hub], valid=[hub], test=[hub])
+    config = named_commits(Config(data=data)).data
+    assert config.train == [other, HubDataset(hf="me/pairs", split="train", revision="commit of me/pairs/train")]
+    assert config.valid == config.test == config.train[1:]

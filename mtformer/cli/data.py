@@ -1,30 +1,35 @@
 """``mtformer data``."""
 
 import logging
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
 
-app = typer.Typer(help="Look at parallel text.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Get parallel text and look at it.", no_args_is_help=True, rich_markup_mode=None)
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
+        "hf:NAME,split:train, sacrebleu:wmt14 or builtin:phrasebook,split:test. Splits of the phrasebook: train, "
+        "valid, test, compositional, ambiguous, pronouns.",
+    ),
+]
+PairOption = Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")]
 
 
 @app.command()
 def sample(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="Where the pairs come from: src:a.en,tgt:a.de, tsv:pairs.tsv, jsonl:pairs.jsonl, hf:NAME,split:train "
-            "or builtin:phrasebook,split:test. Splits of the phrasebook: train, valid, test, compositional, ambiguous, "
-            "pronouns.",
-        ),
-    ],
-    pair: Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")],
+    source: SourceArgument,
+    pair: PairOption,
     n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of pairs.")] = 10,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random choice.")] = 1,
 ) -> None:
@@ -32,14 +37,36 @@ def sample(
     from mtformer.config import parse_source
     from mtformer.data.preview import sample_pairs
 
-    src_lang, dash, tgt_lang = pair.partition("-")
-    if not (src_lang and dash and tgt_lang):
-        raise UserError(f"--pair {pair}: give the languages as in en-de")
-    if src_lang == tgt_lang:
-        raise UserError(f"--pair {pair}: both languages are {src_lang}")
+    src_lang, tgt_lang = _languages(pair)
     pairs = sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed)
     if not pairs:
         log.warning("%s contains no sentence pairs", source)
     with open_output(None) as output:
         for src, tgt in pairs:
             print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t", file=output)
+
+
+@app.command()
+def fetch(
+    source: SourceArgument,
+    pair: PairOption,
+    output: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+) -> None:
+    """Download a source, or convert one, to plain parallel files, and print how to name them.
+
+    Each pair of files has a note beside it, NAME.origin.json: source, revision, license, checksums. Without a split,
+    all splits of a data set are written. Nothing is overwritten, and what is complete is not downloaded again.
+    """
+    from mtformer.data.fetch import fetch
+
+    for files in fetch(source, *_languages(pair), output):
+        print_result(f"src:{files.src},tgt:{files.tgt}")
+
+
+def _languages(pair: str) -> tuple[str, str]:
+    src_lang, dash, tgt_lang = pair.partition("-")
+    if not (src_lang and dash and tgt_lang):
+        raise UserError(f"--pair {pair}: give the languages as in en-de")
+    if src_lang == tgt_lang:
+        raise UserError(f"--pair {pair}: both languages are {src_lang}")
+    return src_lang, tgt_lang

@@ -32,6 +32,7 @@ from mtformer.text.given_tokenizer import read_tokenizer
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+from mtformer.text.sources.hub import pinned
 from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -117,6 +118,7 @@ def dry_run(config: Config, *, fresh: bool = False) -> str:
 def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, show_samples: bool = False) -> Trainer:
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
     require_packages(config)
+    config = ranks.by_first(lambda: named_commits(config))
     data = config.data
     text = ParallelText(data.train, data.src_lang, data.tgt_lang)
     train_text = _shared(ranks, lambda: stored_text(text, filters_of(data)))
@@ -137,6 +139,13 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     validator = Validator(resolved, tokenizer, valid_pairs)
     folder = RunFolder.of(config)
     return Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
+
+
+def named_commits(config: Config) -> Config:
+    """Return ``config`` with the commits of data sets, which the config of the run records."""
+    data = config.data
+    sources = {key: pinned(getattr(data, key)) for key in ("train", "valid", "test")}
+    return config.model_copy(update={"data": data.model_copy(update=sources)})
 
 
 def _shared(ranks: Ranks, work: Callable[[], Made]) -> Made:

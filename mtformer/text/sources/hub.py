@@ -71,8 +71,8 @@ def split_names(source: HubDataset) -> list[str]:
     return list(found)
 
 
-def licence_of(source: HubDataset) -> str | None:
-    """Return the licence that the card of a data set names, if it does."""
+def license_of(source: HubDataset) -> str | None:
+    """Return the license that the card of a data set names, if it does."""
     import huggingface_hub
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -81,10 +81,10 @@ def licence_of(source: HubDataset) -> str | None:
         if not card.parent.is_dir():
             found = huggingface_hub.hf_hub_download(source.hf, card.name, repo_type="dataset", revision=source.revision)
             card = Path(found)
-        licence = huggingface_hub.DatasetCard.load(card).data.license
+        license = huggingface_hub.DatasetCard.load(card).data.license
     except (EntryNotFoundError, OSError, ValueError):
         return None
-    return ", ".join(licence) if isinstance(licence, list) else licence
+    return ", ".join(license) if isinstance(license, list) else license
 
 
 def _builder(source: HubDataset) -> Any:
@@ -135,27 +135,30 @@ def _explained(source: HubDataset) -> Iterator[None]:
             raise MtformerError(f"{what}the hub asks to wait (429); rerun later, what is downloaded stays") from error
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise MtformerError(f"{what}{_reason(error)}; rerun to resume the download") from error
-        raise UserError(f"{what}{_reason(error)}{_hint(error)}") from error
+        raise UserError(f"{what}{_reason(error)}{_hint(error, source)}") from error
 
 
 def _status(error: BaseException | None) -> int | None:
     """Return the status of the HTTP response that is behind an error."""
     while error is not None:
-        if response := getattr(error, "response", None):
-            return response.status_code
+        response = getattr(error, "response", None)
+        if response is not None:
+            return int(response.status_code)
         error = error.__cause__ or error.__context__
     return None
 
 
 def _reason(error: Exception) -> str:
-    causes = [error, error.__cause__] if error.__cause__ else [error]  # the cause names the line of a bad file
-    return ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes)
+    causes: list[BaseException] = [error]
+    if error.__cause__ and _status(error.__cause__) is None:  # it names the line of a bad file; an answer says no more
+        causes.append(error.__cause__)
+    return ": ".join(" ".join(str(cause).split()) or type(cause).__name__ for cause in causes).rstrip(".")
 
 
-def _hint(error: Exception) -> str:
+def _hint(error: Exception, source: HubDataset) -> str:
     if "Config name is missing" in str(error):
         return "; name one of them with `config`"
-    if "DatasetGenerationError" in type(error).__name__:
+    if type(error).__name__ in ("ArrowInvalid", "DatasetGenerationError") and not Path(source.hf).is_dir():
         cache = os.environ.get("HF_HOME", "~/.cache/huggingface")
-        return f"; if a download was damaged, delete it in {cache}/hub and rerun"
+        return f"; if the download was damaged, delete it in {cache}/hub and rerun"
     return ""
