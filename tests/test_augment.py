@@ -18,9 +18,13 @@ from mtformer.config import AugmentConfig, TokenizerConfig
 from mtformer.data.augment import Augmenter, TokenizerText
 from mtformer.data.corpus import Corpus
 from mtformer.data.encoding import encode_corpus
+from mtformer.data.filters import filters_of
+from mtformer.data.store import stored_text
 from mtformer.data.terms import TermSampler
+from mtformer.data.training import TrainingData
 from mtformer.text.glossary import Glossary
-from mtformer.text.sources import SentencePair
+from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Sampling, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
@@ -69,7 +73,7 @@ def test_variations_depend_on_the_number_of_the_pair_and_not_on_how_the_text_is_
 
 
 def test_variations_of_a_seed_stay_what_they_are() -> None:
-    """A resumed run would otherwise see other pairs than the one that was stopped."""
+    """A resumed run would otherwise see other pairs than before. If they must change, raise _VERSION."""
     varied = Augmenter(AugmentConfig.model_validate(dict.fromkeys(NAMES, 0.2)), seed=1).vary([LONGER] * 5, 0, epoch=0)
     assert {i: pair.src for i, pair in varied.items()} == {
         0: "The man in the red haat waves. http://n.eu/chfi?file=68",
@@ -267,6 +271,41 @@ def test_variations_go_with_sampled_tokens_and_annotated_terms(tokenizer: Tokeni
     shares = [sum(text.endswith(".") for text in texts) / len(texts), len(annotated) / len(PAIRS)]
     assert 0.3 < shares[0] < 0.7 and shares[1] > 0.2
     assert {tuple(corpus.src[i].tolist()).count(end) for i in annotated} <= {1, 2}
+
+
+DIRECTIONS = f"""\
+data:
+  directions: [en-de, de-en]
+  filters: [copy]
+  augment: {NONE | {"joined": 1.0, "upper": 0.5}}
+  train: [{{src: 'a.{{src_lang}}', tgt: 'a.{{tgt_lang}}'}}]
+  valid: [{{src: 'a.{{src_lang}}', tgt: 'a.{{tgt_lang}}'}}]
+"""
+
+
+def test_variations_follow_filters_and_stay_within_a_direction(tmp_path: Path) -> None:
+    copy = SentencePair("Mary saw the old red car.", "Mary saw the old red car.")
+    pairs = [*PAIRS[:20], copy, *PAIRS[20:30]]
+    for side, name in enumerate(("a.en", "a.de")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    config = load(tmp_path, DIRECTIONS)
+    source = ParallelText(config.data.train, config.data.src_lang, config.data.tgt_lang)
+    text = stored_text(source, filters_of(config.data))
+    settings = TokenizerConfig(vocab_size=340, joint=True)
+    tokenizer = train_tokenizer(text, settings, "en", "de", adjust=True, control_symbols=all_tags(config.data))
+    data = TrainingData(config, text, tokenizer)
+    data.begin(0)
+    [toward_de], [toward_en] = (tokenizer.tag_ids([tag]) for tag in ("<2de>", "<2en>"))
+    kept = PAIRS[:30]
+    expected = {toward_de: kept, toward_en: [SentencePair(tgt, src) for src, tgt in kept]}
+    assert len(data.corpus) == 60
+    for number in range(60):
+        tag, *src = data.corpus.src[number].tolist()
+        assert tag == (toward_de if number < 30 else toward_en)
+        i = number % 30
+        both = [" ".join(sides) for sides in zip(*expected[tag][i : i + 2], strict=True)]
+        found = [tokenizer.decode_src(src), tokenizer.decode(data.corpus.tgt[number].tolist())]
+        assert found in (both, [text.upper() for text in both])
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from pydantic import JsonValue
 
 from mtformer.config import AugmentConfig
 from mtformer.data import inserts
@@ -19,6 +20,8 @@ from mtformer.text.numbers import find_numbers
 from mtformer.text.sources import SentencePair
 
 Random = random.Random
+
+_VERSION = 1  # of the variations, which are cached: raise it when a seed gives others
 Kind = Callable[[SentencePair, Random], SentencePair | None]
 
 _CHUNK = 10_000  # pairs varied at once
@@ -58,11 +61,16 @@ class Augmenter:
         """Take the share of each kind of variation."""
         self._shares, self._seed = shares, seed
 
+    @property
+    def identity(self) -> JsonValue:
+        """What the variations depend on besides the text and the epoch."""
+        return [_VERSION, self._seed, self._shares.model_dump(mode="json")]
+
     def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
         """Draw variations.
 
         Args:
-            pairs: successive pairs of the text; the last one is never joined.
+            pairs: successive pairs of a source; the last one is never joined.
             first: the number of the first of them.
             epoch: the number of the epoch.
 

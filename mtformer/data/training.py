@@ -55,7 +55,7 @@ class TrainingData:
         variation = Variation(self._encoder, epoch, sampling, self._augmenter, self._terms)
         if variation:
             data = self._config.data
-            varied = data.augment.model_dump(mode="json") if data.augment else None
+            varied = self._augmenter.identity if self._augmenter else None
             settings: JsonValue = [epoch, seed, alpha, varied, self._terms_digest, data.terms_share]
             self.corpus = self._tagged(self._tokens.varied(variation, settings))
 
