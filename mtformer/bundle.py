@@ -149,9 +149,11 @@ class _InvalidError(Exception):
 
 
 def _require_small_header(path: Path) -> None:
-    """Refuse a safetensors header so large that parsing it would be an attack."""
+    """Refuse a safetensors header so large that parsing it would be an attack, and what has none, such as text."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
+    if size > path.stat().st_size:
+        raise OSError("its header is missing or cut off")
     if size > MAX_HEADER_BYTES:
         raise OSError(f"its header claims {size:,} bytes")
 

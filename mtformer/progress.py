@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -96,9 +97,11 @@ def _logging_above_bar() -> AbstractContextManager[None]:
 
 
 def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
-    """Yield ``items`` and show how many have been taken so far."""
+    """Yield ``items`` and show how many have been taken so far, from the first one on: it may take work of its own."""
+    rest = iter(items)
+    first = list(islice(rest, 1))
     with Progress(what, unit=unit) as progress:
-        for item in items:
+        for item in chain(first, rest):
             yield item
             progress.advance()
 

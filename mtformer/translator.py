@@ -225,12 +225,12 @@ class Translator:
             on_progress: called with the number of texts that have been translated since the last call.
 
         Raises:
-            UserError: ``texts`` is a single string.
+            UserError: ``texts`` is a single string, or contains something else than strings.
             MtformerError: the model predicts NaN.
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
-        texts = list(map(without_surrogates, texts))
+        texts = _checked(texts)
         report = on_progress or (lambda n_texts: None)
         results = self._translate_marked(texts, lambda places: report(len(places)))
         if not self.options.sample:
@@ -414,4 +414,18 @@ def _distinct(translations: Sequence[Translation]) -> list[Translation]:
 def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
     if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
         raise UserError("give a list of sources and a list of as many translations")
-    return list(zip(map(without_surrogates, sources), map(without_surrogates, translations), strict=True))
+    return list(zip(_checked(sources), _checked(translations), strict=True))
+
+
+def _checked(texts: Iterable[object]) -> list[str]:
+    """Return texts without surrogates.
+
+    Raises:
+        UserError: one of them is no string.
+    """
+    checked = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise UserError(f"a text is a str, not {type(text).__name__}")
+        checked.append(without_surrogates(text))
+    return checked

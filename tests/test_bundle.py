@@ -332,9 +332,9 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut off in the middle": (cut_to(0.5), NOT_INTACT),
     "cut off near the end": (cut_to(0.9999), NOT_INTACT),
     "other header size": (flip_at(0), NOT_INTACT),
-    "huge header size": (flip_at(7), "its header claims"),
+    "huge header size": (flip_at(7), NOT_INTACT + ": its header is missing or cut off"),
     "flipped bit in the header": (flip_at(8), NOT_INTACT),
-    "text": (lambda path: path.write_text("the red house\n" * 50), NOT_INTACT),
+    "text": (lambda path: path.write_text("the red house\n" * 50), NOT_INTACT + ": its header is missing or cut off"),
     "zeros": (lambda path: path.write_bytes(bytes(5000)), NOT_INTACT),
     "other weights": (lambda path: save_file({"weight": torch.zeros(3)}, path), NOT_OURS),
     "other weights with metadata": (

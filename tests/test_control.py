@@ -163,9 +163,9 @@ def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
         ({"epsilon": 0.02}, "epsilon = 0.02 needs sample"),
         ({"seed": 7}, "seed = 7 needs sample"),
         ({"min_length": 9, "max_length": 8}, "min_length = 9 is more than max_length = 8"),
-        ({"repetition_penalty": 0.9}, "repetition_penalty = 0.9: "),
-        ({"temperature": 0.0, "sample": True}, "temperature = 0.0: "),
-        ({"top_p": 0.0, "sample": True}, "top_p = 0.0: "),
+        ({"repetition_penalty": 0.9}, "repetition_penalty = 0.9, allowed: 1.0 or more"),
+        ({"temperature": 0.0, "sample": True}, "temperature = 0.0, allowed: more than 0.0"),
+        ({"top_p": 0.0, "sample": True}, "top_p = 0.0, allowed: more than 0.0"),
     ],
 )
 def test_contradictory_options_are_an_error_that_names_them(given: dict[str, Any], problem: str) -> None:

@@ -9,13 +9,15 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Project, make_project
 
-from mtformer.progress import Progress
+from mtformer.progress import Progress, watched
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.update import Update
@@ -108,6 +110,24 @@ def test_off_a_terminal_a_note_stands_where_rate_and_time_would(
         progress.note("validating")
         progress.advance(note="loss 1.5")
     assert [record.getMessage() for record in caplog.records] == [f"training: {done} steps, loss 1.5"]
+
+
+def test_watched_items_are_timed_from_the_first_one_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    now = 0.0
+    monkeypatch.setattr("mtformer.progress.time", SimpleNamespace(monotonic=lambda: now))
+
+    def items() -> Iterator[str]:
+        nonlocal now
+        now += 100  # such as generating all of them
+        for item in "abc":
+            yield item
+            now += 20
+
+    assert list(watched(items(), "reading", "pairs")) == ["a", "b", "c"]
+    assert [record.getMessage() for record in caplog.records] == ["reading: 3 pairs, 0.1 pairs/s"]
 
 
 def rows(stderr: str) -> list[str]:

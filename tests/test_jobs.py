@@ -289,8 +289,7 @@ def test_a_line_that_is_not_utf8_is_copied_or_skipped(
     assert [row["line"] for row in rows] == list(range(1, 10))
     [translation] = rows[5]["translations"]
     assert (rows[5]["src"], translation["text"], len(translation["notes"])) == ("bad \ufffd line", printed, 1)
-    assert "lines that are not UTF-8: 1" in caplog.text
-    assert "(line 6)" in caplog.text
+    assert "not UTF-8: 1 line (6), " in caplog.text
 
 
 def test_a_copied_line_has_as_many_columns_as_the_others(trained: Project, tmp_path: Path) -> None:
@@ -349,12 +348,22 @@ def test_an_empty_input_gives_an_empty_output(job: Job) -> None:
     assert gzip.decompress(job.output.with_suffix(".gz").read_bytes()) == b""
 
 
+@pytest.mark.parametrize("at_terminal", [True, False])
+def test_whoever_gives_no_text_at_a_terminal_learns_what_to_do(
+    trained: Project, monkeypatch: pytest.MonkeyPatch, at_terminal: bool
+) -> None:
+    monkeypatch.setattr("mtformer.jobs.source.isatty", lambda descriptor: at_terminal)
+    result = trained.mtformer("translate", stdin="a small dog.\n")
+    assert (result.status, len(result.stdout.splitlines())) == (0, 1)
+    assert ("line by line; Ctrl-D ends it" in result.stderr) == at_terminal
+
+
 def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_path: Path) -> None:
     for arguments, message in (
         (["--resume"], "--resume needs --output"),
         (["a", "--shard", "1/2"], "--shard needs --input"),
         (["--document", "--n-best", "2", "--input", "test.en"], "--document and --n-best"),
-        (["a", "--nproc", "2"], "several processes need --input and --output"),
+        (["a", "--nproc", "2"], "several processes (--nproc) need --input and --output"),
         (["--input", "test.en", "--output", "out", "--nproc", "2", "--shard", "1/2"], "--shard does not work with"),
     ):
         result = trained.mtformer("translate", *arguments)
@@ -372,7 +381,7 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     assert not output.exists()
     done = trained.process(*command, "--nproc", "2", "--resume", "--on-error", "copy")
     assert done.status == 0, done.stderr
-    assert "lines that are not UTF-8: 1" in done.stderr
+    assert "not UTF-8: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
     assert done.stderr.count("model: runs/config/model.safetensors") == 1
     assert trained.mtformer(*command[:-4], "--beam-size", "1", "--on-error", "copy").stdout == output.read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"in.en", "out.de"}
@@ -381,4 +390,6 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
 @pytest.mark.parametrize("arguments", [["--input", "test.en"], ["--output", "out.txt"], []])
 def test_several_processes_need_files(trained: Project, arguments: list[str]) -> None:
     result = trained.mtformer("translate", *arguments, "--nproc", "2")
-    assert (result.status, "several processes need --input and --output" in result.stderr) == (2, True), result.stderr
+    assert (result.status, "several processes (--nproc) need --input and --output" in result.stderr) == (2, True), (
+        result.stderr
+    )

@@ -166,11 +166,14 @@ def test_options_that_are_not_given_stay_and_the_beam_widens_to_the_n_best() -> 
     ("changes", "problem"),
     [
         ({"n_best": 4, "beam_size": 3}, "n_best = 4 is more than beam_size = 3"),
-        ({"beam_size": 0}, "beam_size = 0: "),
+        ({"beam_size": 0}, "beam_size = 0, allowed: 1 or more$"),
         ({"n_best": 300}, "n_best = 300 is more than the 64 that a beam search finds at most"),
-        ({"n_best": "many"}, "n_best = many: "),
-        ({"length_penalty": math.nan}, "length_penalty = nan: "),
-        ({"beam_sice": 3}, "beam_sice = 3: "),
+        ({"n_best": "many"}, "n_best = many, allowed: a whole number$"),
+        ({"length_penalty": math.nan}, "length_penalty = nan, allowed: a number$"),
+        ({"precision": "int4"}, "precision = int4, allowed: fp32, bf16 or int8$"),
+        ({"beam_sice": 3}, "there is no option beam_sice; did you mean beam_size[?]$"),
+        ({"xyz": 3}, "there is no option xyz$"),
+        ({"beam_size": 0, "n_best": 0}, "beam_size = 0, allowed: 1 or more; n_best = 0, allowed: 1 or more$"),
     ],
 )
 def test_options_that_are_not_allowed_are_named(changes: dict[str, Any], problem: str) -> None:

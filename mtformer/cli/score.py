@@ -55,9 +55,9 @@ def score(
         bool, typer.Option("--raw", help="Only the model: texts are scored as they are, not split and not changed.")
     ] = False,
 ) -> None:
-    """Score given translations: how probable the model thinks they are.
+    """Score given translations.
 
-    Prints the log probability of each.
+    Prints how probable the model thinks each is: its log probability, in nats.
     """
     from mtformer.files import require_distinct
     from mtformer.jobs.scoring import Scoring, run

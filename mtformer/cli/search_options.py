@@ -18,14 +18,16 @@ def _options(
     precision: Annotated[
         str | None,
         typer.Option(
-            metavar="fp32|bf16|int8", help="The type of the numbers that are multiplied.", rich_help_panel=SEARCH
+            metavar="fp32|bf16|int8",
+            help="The number format of matrix products: faster than fp32 where the hardware has instructions for it.",
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw translations at random by their probability.", rich_help_panel=SEARCH)
     ] = False,
     temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="Below 1, samples are likelier.", rich_help_panel=SEARCH)
+        float | None, typer.Option(metavar="T", help="Below 1, likely tokens become likelier.", rich_help_panel=SEARCH)
     ] = None,
     top_k: Annotated[
         int | None,
@@ -71,7 +73,9 @@ def _options(
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Their maximum length, in tokens.", rich_help_panel=CONTROL),
+        typer.Option(
+            metavar="N", min=1, help="The maximum length of translations, in tokens.", rich_help_panel=CONTROL
+        ),
     ] = None,
     repetition_penalty: Annotated[
         float | None,

@@ -80,13 +80,16 @@ def translate(
     on_error: Annotated[
         OnError,
         typer.Option(
-            help="A line that is not UTF-8: stop; skip it, for an empty line; or copy it.", rich_help_panel=IN_OUT
+            help="At a line that is not UTF-8: stop; or write an empty line (skip), or the line (copy).",
+            rich_help_panel=IN_OUT,
         ),
     ] = OnError.stop,
     # Search
     n_best: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
+        typer.Option(
+            metavar="N", min=1, help="How many translations, or samples, of each line to print.", rich_help_panel=SEARCH
+        ),
     ] = None,
     device: DeviceOption = Device.auto,
     engine: EngineOption = EngineChoice.auto,

@@ -15,6 +15,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from mtformer.config.allowed import allowed
 from mtformer.config.directions import SOURCES, expand_sources
 from mtformer.config.schema import Config
 from mtformer.config.section import Section, fill_in, subsections
@@ -191,7 +192,7 @@ def _explain(details: ErrorDetails, name: str, lines: Lines, applied: Overrides,
             "{hf: …, split: …}, {sacrebleu: …}, {builtin: phrasebook}"
         )
     shown = "nothing" if given is None else f"`{given}`"
-    return f"{label}given {shown}, allowed: {_allowed(details)}"
+    return f"{label}given {shown}, allowed: {allowed(details)}"
 
 
 def _where(key: Key, name: str, lines: Lines, applied: Overrides) -> str:
@@ -208,46 +209,6 @@ def _without_tags(loc: Key) -> Key:
     """Drop the tags of unions from pydantic's location: those of sources follow an index, others are in brackets."""
     kept = (part for before, part in itertools.pairwise(loc) if not isinstance(before, int))
     return loc[:1] + tuple(part for part in kept if not str(part).startswith("["))
-
-
-def _allowed(details: ErrorDetails) -> str:
-    """Describe the values that are allowed, by the type of the error."""
-    context = details.get("ctx", {})
-    match details["type"]:
-        case "int_parsing" | "int_type" | "int_from_float":
-            return "a whole number"
-        case "float_parsing" | "float_type" | "finite_number":
-            return "a number"
-        case "bool_parsing" | "bool_type":
-            return "true or false"
-        case "string_type":
-            return "text"
-        case "list_type":
-            return "a list"
-        case "model_type" | "dict_type" | "model_attributes_type":
-            return "a mapping of keys to values"
-        case "literal_error":
-            return str(context["expected"]).replace("'", "")
-        case "greater_than_equal":
-            return f"{context['ge']} or more"
-        case "greater_than":
-            return f"more than {context['gt']}"
-        case "less_than_equal":
-            return f"{context['le']} or less"
-        case "less_than":
-            return f"less than {context['lt']}"
-        case "too_short":
-            return f"at least {context['min_length']} of them"
-        case "string_pattern_mismatch" if details["loc"][-1] in ("src_lang", "tgt_lang"):
-            return "a language code such as en, de or zh"
-        case "string_pattern_mismatch" if "directions" in details["loc"]:
-            return "a direction such as en-de, where the code of a language may have underscores, as in en-zh_Hant"
-        case "string_pattern_mismatch" if details["loc"] == ("run", "name"):
-            return "a folder's name, without slashes and not beginning with a dot or a blank"
-        case "path_type":
-            return "a path"
-        case _:
-            return details["msg"]
 
 
 def _section_at(loc: Sequence[str | int]) -> type[Section] | None:

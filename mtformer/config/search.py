@@ -1,10 +1,13 @@
 """How to search: the settings of a config, and the options of a call."""
 
+import difflib
 from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
+from mtformer.config.allowed import allowed
 from mtformer.config.section import Section
 from mtformer.errors import UserError
 
@@ -48,11 +51,7 @@ class SearchConfig(Section):
         try:
             return SearchOptions.model_validate(options)
         except ValidationError as error:
-            problems = []
-            for details in error.errors():
-                option = "".join(f"{key} = {details['input']}: " for key in details["loc"])
-                problems.append(option + details["msg"].removeprefix("Value error, "))
-            raise UserError("search options: " + "; ".join(problems)) from None
+            raise UserError("search options: " + "; ".join(map(_explained, error.errors()))) from None
 
 
 class SearchOptions(SearchConfig):
@@ -113,6 +112,16 @@ class SearchOptions(SearchConfig):
         if problems:
             raise ValueError("; ".join(problems))
         return self
+
+
+def _explained(details: ErrorDetails) -> str:
+    if details["type"] == "value_error":
+        return str(details["ctx"]["error"])
+    [name] = details["loc"]
+    if details["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)
+        return f"there is no option {name}" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{name} = {details['input']}, allowed: {allowed(details)}"
 
 
 def _contradictions(options: SearchOptions) -> Iterator[str]:

@@ -66,7 +66,7 @@ class Job:
         if self.n_processes > 1 and self.source.shard is not None:
             raise UserError("--shard does not work with several processes: each of them translates a share")
         if self.n_processes > 1 and not (is_file and is_regular_output(self.output)):
-            raise UserError("several processes need --input and --output with files")
+            raise UserError("several processes (--nproc) need --input and --output with files")
         if self.resume and not is_regular_output(self.output):
             raise UserError("--resume needs --output with a file, which it continues")
         if self.source.is_document and self.n_best > 1 and self.format is Format.text:
@@ -182,10 +182,11 @@ class _BadLines:
     def report(self) -> None:
         if not self._numbers:
             return
-        shown = ", ".join(map(str, self._numbers[:_NUMBERS_SHOWN]))
-        more = ", …" if len(self._numbers) > _NUMBERS_SHOWN else ""
+        n_lines = len(self._numbers)
+        lines = "1 line" if n_lines == 1 else f"{n_lines:,} lines"
+        shown = ", ".join(map(str, self._numbers[:_NUMBERS_SHOWN])) + (", …" if n_lines > _NUMBERS_SHOWN else "")
         what = "copied with U+FFFD for the bad bytes" if self._is_copied else "replaced by empty lines"
-        log.warning("lines that are not UTF-8: %d, %s (line %s%s)", len(self._numbers), what, shown, more)
+        log.warning("not UTF-8: %s (%s), %s", lines, shown, what)
 
 
 def _windows(job: Job) -> Iterator[list[Paragraph]]:

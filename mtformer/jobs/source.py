@@ -1,8 +1,10 @@
 """What a job translates: lines or paragraphs, one after another, in windows."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from os import isatty
 from pathlib import Path
 
 from mtformer.errors import UserError
@@ -10,6 +12,8 @@ from mtformer.jobs.documents import Paragraph, paragraphs
 from mtformer.jobs.options import OnError
 from mtformer.jobs.shards import Shard
 from mtformer.text.lines import Line, read_numbered_lines
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Source:
         if self.text is not None:
             yield from (Line(number, text) for number, text in enumerate(self.text.split("\n"), 1))
             return
+        if str(self.path) == "-" and isatty(0):
+            log.info("translating what you type, line by line; Ctrl-D ends it")
         for line in read_numbered_lines(self.path):
             if line.problem and self.on_error is OnError.stop:
                 raise UserError(f"{line.problem}, or see --on-error")
