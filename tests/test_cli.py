@@ -47,7 +47,7 @@ mtformer.cli.main()
         ("mtformer tr", ["train", "translate"]),
         ("mtformer translate --n-", ["--n-best"]),
         ("mtformer translate --format ", ["text", "tsv", "json"]),
-        ("mtformer data ", ["sample"]),
+        ("mtformer data sa", ["sample"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_values(project: Project, words: str, completed: list[str]) -> None:

@@ -19,7 +19,7 @@ def _options(
         str | None,
         typer.Option(
             metavar="fp32|bf16|int8",
-            help="The number format of matrix products: faster than fp32 where the hardware has instructions for it.",
+            help="The number format of matrix products; bf16 and int8 are faster where the hardware supports them.",
             rich_help_panel=SEARCH,
         ),
     ] = None,
