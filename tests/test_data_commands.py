@@ -159,6 +159,28 @@ def test_eval_scores_a_source_as_it_scores_the_same_pairs_in_files(copied: Proje
     assert (both.status, "not several of them" in both.stderr) == (2, True)
 
 
+def test_training_reports_the_problems_of_all_its_sources_before_it_begins(project: Project, tmp_path: Path) -> None:
+    texts = {"a.tsv": "id\ten\tfr\n1\ta\tb\n", "b.jsonl": '{"en": "a"}\n', "c.csv": "1,a,b\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    config = yaml.safe_load(project.config.read_text())
+    config["data"]["train"].append({"tsv": f"{tmp_path}/a.tsv"})
+    config["data"]["valid"].append({"jsonl": f"{tmp_path}/b.jsonl"})
+    config["data"]["test"] = [{"csv": f"{tmp_path}/c.csv"}]
+    project.config.write_text(yaml.safe_dump(config))
+    result = project.mtformer("train", project.config)
+    assert (result.status, result.stdout) == (2, "")
+    told = [line.rpartition("/")[2] for line in result.stderr.splitlines() if str(tmp_path) in line]
+    assert told == [
+        "a.tsv: the header does not name the target (de); the columns are 1 'id', 2 'en', 3 'fr': set tgt_column, or "
+        "header if it is none",
+        "b.jsonl:1: there is no text under 'de'; the keys are: en",
+        "c.csv: it is not clear which columns contain the texts; the first row is 1 '1', 2 'a', 3 'b': set src_column "
+        "and tgt_column",
+    ]
+    assert not list((project.folder / "runs").rglob("*.yaml"))
+
+
 def test_a_run_on_the_phrasebook_needs_no_file(project: Project) -> None:
     config = yaml.safe_load(project.config.read_text())
     config["data"] = {

@@ -313,3 +313,40 @@ def test_the_config_of_a_run_names_the_commits_of_data_sets(monkeypatch: pytest.
     config = named_commits(Config(data=data)).data
     assert config.train == [other, HubDataset(hf="me/pairs", split="train", revision="commit of me/pairs/train")]
     assert config.valid == config.test == config.train[1:]
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({"src": "a.en", "tgt": "a.de"}, "src and tgt of a source are the same for en-de and de-en: limit the source"),
+        ({"tsv": "a.tsv", "src_column": "1", "tgt_column": "2"}, "src_column and tgt_column of a source are the same"),
+        ({"jsonl": "a.jsonl", "src_key": "x"}, "src_key of a source are the same"),
+        ({"tsv": "a.tsv", "src_column": "1", "tgt_column": "2", "directions": ["en-de"]}, ""),
+        ({"src": "a.{src_lang}", "tgt": "a.{tgt_lang}"}, ""),
+        ({"tsv": "a.tsv"}, ""),
+    ],
+)
+def test_sides_that_are_named_fit_one_direction(source: dict[str, object], problem: str) -> None:
+    other = {"builtin": "phrasebook"}
+    given = {"data": {"directions": ["en-de", "de-en"], "train": [other, source], "valid": [other]}}
+    if problem:
+        with pytest.raises(ValueError, match=problem):
+            Config.model_validate(given)
+    else:
+        Config.model_validate(given)
+
+
+def test_a_table_without_a_header_fits_one_direction(tmp_path: Path) -> None:
+    write(tmp_path / "a.tsv", ["a\tb"])
+    write(tmp_path / "b.tsv", ["de\ten", "b\ta"])
+    given = {"data": {"directions": ["en-de", "de-en"], "valid": [{"builtin": "phrasebook"}]}}
+    for name, columns in (("a.tsv", {}), ("b.tsv", {}), ("a.tsv", {"src_column": "1", "tgt_column": "2"})):
+        own = {"directions": ["en-de"]} if columns else {}
+        train = [{"tsv": tmp_path / name, **columns, **own}, {"builtin": "phrasebook"}]
+        data = Config.model_validate({"data": given["data"] | {"train": train}}).data
+        tables = ParallelText([source for source in data.train if isinstance(source, TsvFile)], "mul", "mul")
+        if name == "a.tsv" and not columns:
+            with pytest.raises(UserError, match="several directions: set src_column, tgt_column and directions"):
+                list(tables)
+        else:
+            assert list(tables) == [("a", "b"), ("b", "a")][: 1 if columns else 2]

@@ -90,6 +90,21 @@ def test_the_command_scores_it(server: str, copied: Project, monkeypatch: pytest
     assert result.stdout.splitlines()[-1].startswith("sacrebleu -t tiny14 -l en-de -i tiny.de ")
 
 
+def test_it_is_a_source_like_any_other(
+    server: str, copied: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    register(monkeypatch, f"{server}/set.tgz")
+    sample = copied.mtformer("data", "sample", "sacrebleu:tiny14", "--pair", "en-de")
+    assert sample.stdout.splitlines() == [f"{src}\t{tgt}" for src, tgt in zip(*list(TEXTS.values())[:2], strict=True)]
+    fetched = copied.mtformer("data", "fetch", "sacrebleu:tiny14", "--pair", "en-de", "--output", tmp_path / "out")
+    assert fetched.stdout == f"src:{tmp_path}/out/tiny14.en,tgt:{tmp_path}/out/tiny14.de\n"
+    scored = copied.mtformer("eval", "--data", "sacrebleu:tiny14")
+    assert scored.status == 0, scored.stderr
+    assert "nrefs:2|" in scored.stdout
+    unknown = copied.mtformer("data", "sample", "sacrebleu:tiny14", "--pair", "en-fr")
+    assert (unknown.status, "sacreBLEU's tiny14 has no en-fr; it has en-de" in unknown.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("url", "md5", "reason"), [("none.tgz", None, "HTTP Error 404"), ("set.tgz", "0" * 32, "its checksum is wrong")]
 )

@@ -23,7 +23,7 @@ from mtformer.config.section import (
     TokensOrAuto,
     fill_in,
 )
-from mtformer.config.sources import Source
+from mtformer.config.sources import Source, require_own_sides
 from mtformer.config.tokenizer import TokenizerConfig
 
 Precision = Literal["fp32", "bf16"]
@@ -148,6 +148,7 @@ class DataConfig(Section):
     def _sources_fit_together(self) -> "DataConfig":
         known = set(self.language_pairs)
         for key in ("train", "valid", "test"):
+            require_own_sides(getattr(self, key))
             for source in getattr(self, key):
                 if source.languages and source.languages not in known:
                     raise ValueError(f"a source of {key} is for {source.languages}, which the model does not translate")

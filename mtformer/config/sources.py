@@ -1,5 +1,6 @@
 """The kinds of sources that sentence pairs come from."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
@@ -181,3 +182,24 @@ Source = Annotated[
     | Annotated[BuiltinText, Tag("builtin")],
     Discriminator(_source_kind),
 ]
+
+_SIDES = ("src", "tgt", "src_column", "tgt_column", "src_key", "tgt_key")
+
+
+def require_own_sides(sources: Sequence[SourceSection]) -> None:
+    """Refuse a source that names its two sides and is read for several directions, whose sides differ.
+
+    Raises:
+        ValueError: saying what to do.
+    """
+    seen: dict[str, LanguagePair] = {}
+    for source in sources:
+        sides = [name for name in _SIDES if getattr(source, name, None) is not None]
+        if not sides or not source.languages:
+            continue
+        other = seen.setdefault(repr(source.model_copy(update={"directions": []})), source.languages)
+        if other != source.languages:
+            raise ValueError(
+                f"{' and '.join(sides)} of a source are the same for {other} and {source.languages}: limit the source "
+                "with `directions`, or let {src_lang} and {tgt_lang} in paths, or a header, name the languages"
+            )

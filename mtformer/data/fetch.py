@@ -15,8 +15,9 @@ from mtformer.config import BuiltinText, HubDataset, SacrebleuSet, Source, parse
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
 from mtformer.progress import watched
+from mtformer.text.drops import Drops
 from mtformer.text.lines import open_output
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_files, source_name
+from mtformer.text.sources import Example, ParallelText, SentencePair, fingerprint, source_files, source_name
 from mtformer.text.sources.hub import license_of, pinned, split_names
 
 log = logging.getLogger(__name__)
@@ -112,9 +113,12 @@ def _is_complete(source: Source, files: Fetched) -> bool:
 
 
 def _write(text: ParallelText, source: Source, files: Fetched) -> None:
-    pairs = watched(text, f"fetching {source_name(source)}", "pairs")
+    drops = Drops()
+    pairs = watched(text.examples(drops), f"fetching {source_name(source)}", "pairs")
     with open_output(files.src) as src_file, open_output(files.tgt) as tgt_file:
         written = fingerprint(_written(pairs, src_file, tgt_file))
+    if warning := drops.warning(source_name(source), written.n_pairs):
+        log.warning("%s", warning)
     note = {
         "source": _origin(source),
         "license": license_of(source) if isinstance(source, HubDataset) else None,
@@ -126,11 +130,12 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
     write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
 
 
-def _written(pairs: Iterable[SentencePair], src_file: IO[str], tgt_file: IO[str]) -> Iterator[SentencePair]:
-    for pair in pairs:
-        src_file.write(f"{pair.src}\n")
-        tgt_file.write(f"{pair.tgt}\n")
-        yield pair
+def _written(examples: Iterable[Example], src_file: IO[str], tgt_file: IO[str]) -> Iterator[SentencePair]:
+    """Write each pair and yield it."""
+    for src, tgt, _ in examples:
+        src_file.write(f"{src}\n")
+        tgt_file.write(f"{tgt}\n")
+        yield SentencePair(src, tgt)
 
 
 def _origin(source: Source) -> dict[str, object]:

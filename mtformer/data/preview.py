@@ -1,10 +1,15 @@
 """Random sentence pairs of a source."""
 
+import logging
 import random
+from operator import attrgetter
 
 from mtformer.config import BuiltinText, Source
 from mtformer.progress import Progress
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.drops import Drops
+from mtformer.text.sources import Example, ParallelText, SentencePair, source_name
+
+log = logging.getLogger(__name__)
 
 
 def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int) -> list[SentencePair]:
@@ -16,12 +21,16 @@ def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int
     if isinstance(source, BuiltinText) and source.split == "train":
         source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))
     generator = random.Random(seed)
-    kept: list[tuple[int, SentencePair]] = []
+    kept: list[Example] = []
+    drops, n_pairs = Drops(), 0
     with Progress("sampling", unit="pairs") as progress:
-        for number, pair in enumerate(ParallelText([source], src_lang, tgt_lang)):
+        for example in ParallelText([source], src_lang, tgt_lang).examples(drops):
+            n_pairs += 1
             if len(kept) < n:
-                kept.append((number, pair))
-            elif (place := generator.randrange(number + 1)) < n:
-                kept[place] = number, pair
+                kept.append(example)
+            elif (place := generator.randrange(n_pairs)) < n:
+                kept[place] = example
             progress.advance(1)
-    return [pair for _, pair in sorted(kept)]
+    if warning := drops.warning(source_name(source), n_pairs):
+        log.warning("%s", warning)
+    return [SentencePair(example.src, example.tgt) for example in sorted(kept, key=attrgetter("line"))]

@@ -31,7 +31,7 @@ from mtformer.runs import RunFolder
 from mtformer.text.given_tokenizer import read_tokenizer
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import suit_joint_vocabulary
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable
 from mtformer.text.sources.hub import pinned
 from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
@@ -120,9 +120,12 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     require_packages(config)
     config = ranks.by_first(lambda: named_commits(config))
     data = config.data
-    text = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    text, valid, test = (
+        ParallelText(found, data.src_lang, data.tgt_lang) for found in (data.train, data.valid, data.test)
+    )
+    ranks.by_first(lambda: require_readable((text, valid, test)))
     train_text = _shared(ranks, lambda: stored_text(text, filters_of(data)))
-    valid_pairs = _by_direction(ParallelText(data.valid, data.src_lang, data.tgt_lang))
+    valid_pairs = _by_direction(valid)
     base = load_bundle(config.training.init_from) if config.training.init_from else None
     facts, tokenizer, is_resumed = ranks.by_first(
         lambda: _begin(config, train_text, valid_pairs, base, ranks, None if fresh else RunFolder.of(config))

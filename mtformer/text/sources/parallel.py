@@ -1,7 +1,7 @@
 """The pairs of several sources in a row."""
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,7 +87,9 @@ class ParallelText:
 
 
 def require_readable(texts: Iterable[ParallelText]) -> None:
-    """Read the first pair of each source, as far as it can be read again: most problems show there, in seconds.
+    """Read the first pair of each file: most problems, such as missing columns, show there, in seconds.
+
+    Pipes are left alone, since they can be read only once, and so are sources that have to be downloaded.
 
     Raises:
         UserError: with the problems of all sources.
@@ -95,9 +97,10 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
     problems = Problems()
     for part in (part for text in texts for part in text.parts()):
         with problems.collected():
-            if all(map(_can_be_read_again, source_files(part.sources[0], part.src_lang, part.tgt_lang))):
-                with closing(part.examples()) as examples:
-                    next(examples, None)
+            where = part.sources[0], part.src_lang, part.tgt_lang
+            files = source_files(*where)
+            if files and all(map(_can_be_read_again, files)):
+                next(_read(*where, Drops()), None)
     problems.raise_all()
 
 

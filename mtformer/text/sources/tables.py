@@ -37,6 +37,11 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
                 raise UserError(f"{name}: {error}") from None
             if layout.has_header:
                 continue
+            if source.languages and None in wanted.given:
+                raise UserError(
+                    f"{name}: no header says which column is in which language, and the model has several directions: "
+                    "set src_column, tgt_column and directions"
+                )
         if len(cells) <= max(layout.src, layout.tgt) or any(cells[n_columns:]):
             _require_two(cells, source, f"{name}:{line}")
             raise UserError(f"{name}:{line}: this line has {len(cells)} columns, and the first has {n_columns}")
