@@ -26,7 +26,7 @@ from torch import Tensor
 
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
-from mtformer.header import BUNDLE_FORMAT, MAX_HEADER_BYTES, Header
+from mtformer.header import BUNDLE_FORMAT, MAX_HEADER_BYTES, TOKENIZERS, Header
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
 from mtformer.runs import is_exported
@@ -34,7 +34,6 @@ from mtformer.text.tokenizer import Tokenizer
 
 _FORMAT_PREFIX = "mtformer-bundle-"
 _WEIGHT = "model."
-_TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _MAX_MESSAGE = 200  # characters
 
@@ -68,7 +67,7 @@ class Bundle:
 def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write ``bundle`` to ``path``, atomically."""
     tensors = {_WEIGHT + name: tensor for name, tensor in weights(bundle.model).items()}
-    for name, model in zip(_TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
+    for name, model in zip(TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
         if model is not None:
             tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
     metadata = {"format": BUNDLE_FORMAT, "header": bundle.header.model_dump_json()}
@@ -196,7 +195,7 @@ def _require_tensors(file: Any, header: Header) -> None:
     architecture = header.architecture
     if architecture.n_encoder_layers + architecture.n_decoder_layers > len(slices):
         raise ValueError("its header describes more layers than it has weights")
-    for name in _TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
+    for name in TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
         if name not in slices:
             raise ValueError(f"it lacks {name}")
         tokenizer = slices.pop(name)
@@ -216,7 +215,7 @@ def _require_tensors(file: Any, header: Header) -> None:
 
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
-    tokenizer = Tokenizer(*(tensors[name].numpy().tobytes() for name in _TOKENIZERS if name in tensors))
+    tokenizer = Tokenizer(*(tensors[name].numpy().tobytes() for name in TOKENIZERS if name in tensors))
     sizes = header.architecture.src_vocab_size, header.architecture.tgt_vocab_size
     if (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) != sizes:
         raise ValueError(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtformer.model.transformer import Transformer
 
 BUNDLE_FORMAT = "mtformer-bundle-2"
+TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latter, one serves both languages
 MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 
 _SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
@@ -356,20 +357,45 @@ def peek(path: Path) -> Peeked | None:
     tell whether the file is complete.
     """
     try:
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            if size > MAX_HEADER_BYTES:
-                return None
-            entries = json.loads(file.read(size))
-        metadata = entries.pop("__metadata__")
-        if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in entries.values()):
-            return None
+        entries, _ = _read_entries(path)
+        metadata = entries["__metadata__"]
         digest = metadata["digest"]
         if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
             return None
         return Peeked(Header.model_validate_json(metadata["header"]), digest)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def peek_tokenizer(path: Path) -> Tokenizer | None:
+    """Read the tokenizer of a bundle without torch and without its weights; None under the same conditions."""
+    if peek(path) is None:
+        return None
+    try:
+        entries, start = _read_entries(path)
+        models = []
+        with path.open("rb") as file:
+            for name in TOKENIZERS:
+                if name in entries:
+                    begin, end = entries[name]["data_offsets"]
+                    file.seek(start + begin)
+                    models.append(file.read(end - begin))
+        return Tokenizer(*models)
+    except (OSError, ValueError, KeyError, TypeError, UserError):
+        return None
+
+
+def _read_entries(path: Path) -> tuple[dict[str, Any], int]:
+    """Read the header of a safetensors file that is complete, and where the tensors begin."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > MAX_HEADER_BYTES:
+            raise ValueError("the header is too large")
+        entries = json.loads(file.read(size))
+    tensors = [entry for name, entry in entries.items() if name != "__metadata__"]
+    if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in tensors):
+        raise ValueError("the file is not complete")
+    return entries, 8 + size
 
 
 def _without_folders(value: Any) -> Any:

@@ -102,7 +102,7 @@ def words(annotation: Any) -> str:
         [item] = typing.get_args(annotation)
         kind = typing.get_args(item)[0] if typing.get_origin(item) is typing.Annotated else item
         if kind is str:
-            return "list of directions"
+            return "list of texts"
         return f"list of {words(item)}" if typing.get_origin(item) is typing.Literal else "list of sources"
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "section"

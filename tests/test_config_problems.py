@@ -33,6 +33,59 @@ def test_a_wrong_value_is_told_with_what_is_allowed(folder: Path, dotted: str, w
     assert problems(folder, f"{MINIMAL}{section}:\n  {key}: {written}\n") == [f"C:7: {dotted}: {problem}"]
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("type: word", ["C:7: tokenizer.type: given `word`, allowed: unigram, bpe, char or byte"]),
+        ("normalization: nfd", ["C:7: tokenizer.normalization: given `nfd`, allowed: nfc, nfkc or identity"]),
+        ("user_symbols: x", ["C:7: tokenizer.user_symbols: given `x`, allowed: a list"]),
+        (
+            "user_symbols: ['', 'a b', <s>, <0x41>, </term>]",
+            [
+                "C:7: tokenizer.user_symbols.0: a symbol is empty: remove it",
+                "C:7: tokenizer.user_symbols.1: 'a b' has a space, a control character or ▁, which separate words",
+                "C:7: tokenizer.user_symbols.2: <s> is a special token",
+                "C:7: tokenizer.user_symbols.3: <0x41> is a special token",
+                "C:7: tokenizer.user_symbols.4: </term> is a special token",
+            ],
+        ),
+        ("user_symbols: [x, y, x]", ["C:6: tokenizer: user_symbols has x twice"]),
+        (
+            "{user_symbols: [ﬁ], normalization: nfkc}",
+            ["C:6: tokenizer: user_symbols: with normalization = nfkc, no text contains ﬁ"],
+        ),
+        (
+            "{type: char, sampling: 0.1}",
+            ["C:6: tokenizer: sampling with type = char: a text has a single segmentation; remove sampling"],
+        ),
+        (
+            "{model: a.en, src_model: a.en, tgt_model: a.de}",
+            ["C:6: tokenizer: model is for both languages, src_model and tgt_model are for one each: set either"],
+        ),
+        (
+            "src_model: a.en",
+            ["C:6: tokenizer: src_model and tgt_model belong together: set both, or model for both languages"],
+        ),
+        ("{model: a.en, joint: false}", ["C:6: tokenizer: joint = false with model: remove joint"]),
+        (
+            "{model: a.en, character_coverage: 1}",
+            ["C:6: tokenizer: character_coverage is for training a tokenizer; remove it, or model"],
+        ),
+        ("model: gone.model", ["C:7: tokenizer.model: there is no file gone.model"]),
+        (
+            "model: a.en\ntraining:\n  init_from: a.en",
+            [
+                "C: training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it "
+                "contains; remove one of the two"
+            ],
+        ),
+    ],
+)
+def test_settings_of_a_tokenizer_that_cannot_be_are_named(folder: Path, written: str, expected: list[str]) -> None:
+    section = f"tokenizer: {written}\n" if written.startswith("{") else f"tokenizer:\n  {written}\n"
+    assert problems(folder, MINIMAL + section) == expected
+
+
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", "''"])
 def test_a_run_cannot_be_named_like_another_folder(folder: Path, name: str) -> None:
     (problem,) = problems(folder, f"{MINIMAL}run:\n  name: {name}\n")

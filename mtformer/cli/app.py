@@ -20,6 +20,7 @@ from mtformer.cli.help import GroupedCommand
 from mtformer.cli.report import report
 from mtformer.cli.runs import runs
 from mtformer.cli.score import score
+from mtformer.cli.tokenize import detokenize, tokenize
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
 from mtformer.errors import MtformerError, OutputClosed, UserError
@@ -62,6 +63,8 @@ app.command()(compare)
 app.command()(runs)
 app.command()(export)
 app.command()(report)
+app.command()(tokenize)
+app.command()(detokenize)
 app.add_typer(data.app, name="data")
 
 

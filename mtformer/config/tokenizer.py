@@ -17,7 +17,7 @@ _SPECIAL = re.compile("<pad>|<unk>|</?s>|<0x[0-9A-Fa-f]{2}>|</?term>|<is>")
 
 def _require_usable(symbol: str) -> str:
     if not symbol:
-        raise ValueError("it is empty")
+        raise ValueError("a symbol is empty: remove it")
     if re.search(r"[\s\x00-\x1f\x7f-\x9f\u2581]", symbol):
         raise ValueError(f"{symbol!r} has a space, a control character or ▁, which separate words")
     if _SPECIAL.fullmatch(symbol):

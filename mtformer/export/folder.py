@@ -96,11 +96,10 @@ def read_folder(path: Path) -> ExportedModel:
         for name, digest in settings["files"].items():
             if Path(name).name != name or _digest(path / name) != digest:
                 raise ValueError(f"{name} is not the file that was written")
-        names = [_JOINT] if _JOINT in settings["files"] else _SEPARATE
         return ExportedModel(
             path,
             Header.model_validate_json(json.dumps(settings)),
-            Tokenizer(*((path / name).read_bytes() for name in names)),
+            read_tokenizer(path),
             str(settings["bundle"]),
             str(settings["quantization"]),
             settings["n_positions"],
@@ -108,6 +107,17 @@ def read_folder(path: Path) -> ExportedModel:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{EXPORT_SETTINGS} is damaged" if isinstance(error, (ValidationError, KeyError)) else error
         raise UserError(f"{path}: this exported model is damaged: {reason}; {again}") from None
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Read the tokenizer in the folder of an exported model.
+
+    Raises:
+        UserError: it is damaged.
+        OSError: it cannot be read.
+    """
+    names = (_JOINT,) if (path / _JOINT).is_file() else _SEPARATE
+    return Tokenizer(*((path / name).read_bytes() for name in names))
 
 
 def _digest(file: Path) -> str:

@@ -217,6 +217,10 @@ class Tokenizer:
         """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
         return self._tgt.spans(text, ids)
 
+    def src_ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the ids of source tokens; the inverse of :meth:`src_tokens`."""
+        return self._src.ids(tokens)
+
     def tgt_ids(self, tokens: Sequence[str]) -> list[int]:
         """Return the ids of target tokens; the inverse of :meth:`tgt_tokens`."""
         return self._tgt.ids(tokens)
