@@ -90,12 +90,12 @@ def test_types_have_the_tokens_that_their_names_say(form: str) -> None:
     of_characters = tokenizer_with(texts, type="char", normalization=form, vocab_size=2_000)
     characters = {c for text in texts for c in of_characters.normalize_src(text)}
     assert of_characters.type == "char"
-    assert of_characters.src_characters() == characters
+    assert (of_characters.src_characters() or set()) == characters
     [ids] = of_characters.encode_src(["我每天"])
     assert of_characters.src_tokens(ids) == ["▁", "我", "每", "天", "</s>"]
     fewest = tokenizer_with(texts, type="char", normalization=form, vocab_size=280)
     assert fewest.src_vocab_size == 280
-    assert fewest.src_characters() < characters
+    assert (fewest.src_characters() or set()) < characters
 
 
 @pytest.mark.parametrize("type", ["unigram", "bpe", "char", "byte"])
