@@ -11,7 +11,7 @@ from conftest import Project, make_project, sentence_pairs
 
 from mtformer.bundle import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
-from mtformer.data.corpus import encode_corpus
+from mtformer.data.encoding import encode_corpus
 from mtformer.errors import UserError
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import EOS_ID, Tokenizer

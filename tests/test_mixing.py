@@ -75,10 +75,7 @@ def test_a_temperature_evens_out_the_shares_of_sources(tmp_path: Path) -> None:
 
 
 def test_rows_begin_with_the_tags_of_their_source() -> None:
-    rows = Ragged()
-    for row in ([7, 3], [8, 9, 3], [3]):
-        rows.append(row)
-    tagged = Prefixed(rows, [[4], [5, 6]], np.array([1, 0, 0]))
+    tagged = Prefixed(Ragged.of([[7, 3], [8, 9, 3], [3]]), [[4], [5, 6]], np.array([1, 0, 0]))
     assert [tagged[i].tolist() for i in range(len(tagged))] == [[5, 6, 7, 3], [4, 8, 9, 3], [4, 3]]
     assert tagged.lengths.tolist() == [4, 4, 2]
 
