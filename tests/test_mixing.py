@@ -129,7 +129,7 @@ def test_a_mixture_is_resumed_exactly_in_the_middle_of_an_epoch(tmp_path: Path) 
         except PowerCut:
             newest = newest_checkpoint(folder.checkpoints)
             places.add((newest.state["epoch"], newest.state["batch"]) if newest else None)
-            n_operations += 60
+            n_operations *= 2
         else:
             break
     assert any(place and place[1] for place in places)
@@ -147,6 +147,13 @@ def test_a_run_is_not_resumed_with_other_weights_or_tags(tmp_path: Path) -> None
     config.config.write_text(config.config.read_text().replace("tag: bt", "tag: web"))
     with pytest.raises(UserError, match=r"data.train.tag was \[None, 'bt'\], is now \[None, 'web'\]"):
         train(config)
+
+
+def test_a_model_without_the_tags_is_not_fine_tuned_with_them(tmp_path: Path) -> None:
+    plain = make_project(tmp_path / "plain", n_pairs=60, max_tokens=256)
+    base = train(plain, "training.max_steps=1").bundle
+    with pytest.raises(UserError, match="it has no tokens <bt>, which data"):
+        train(mixed(tmp_path / "mixed"), f"training.init_from={base}")
 
 
 def test_tagged_text_is_translated_by_its_tag(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Mixing sources: how often the pairs of each occur in an epoch, and which of them do."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -61,7 +62,7 @@ def _turns(n: int, n_drawn: int, seed: int, epoch: int) -> np.ndarray:
 
 
 class Prefixed(Ragged):
-    """Rows that begin with the ids of their source's tags."""
+    """Rows that begin with the ids of their source's tags, which are not among the stored ids."""
 
     def __init__(self, rows: Ragged, prefixes: Sequence[Sequence[int]], source_of_row: np.ndarray) -> None:
         """Take the rows, the ids in front of the rows of each source, and the source of each row: (N,)."""
@@ -75,7 +76,7 @@ class Prefixed(Ragged):
     def __getitem__(self, index: int) -> np.ndarray:
         return np.concatenate([self._prefixes[self._source_of_row[index]], self._rows[index]])
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """The length of each row, with its prefix."""
         n_added = np.array([len(prefix) for prefix in self._prefixes], dtype=np.int32)
