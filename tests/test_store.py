@@ -16,7 +16,7 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
-from mtformer.data import encoding, store
+from mtformer.data import encoding, store, workers
 from mtformer.data.augment import Augmenter
 from mtformer.data.contents import Contents
 from mtformer.data.corpus import Corpus
@@ -48,7 +48,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of a few pairs, so that a small text has many of them."""
+    """Chunks of a few pairs, so that a small text has many of them; this process does all the work."""
+    monkeypatch.setattr(workers, "_n_cpus", lambda: 1)
     for module in (store, encoding):
         monkeypatch.setattr(module, "CHUNK", 20)
 

@@ -182,7 +182,11 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     end = 0
     with ArrayWriter(folder, _DTYPES) as arrays, Progress("reading the text", unit="pairs") as progress:
         arrays.append("starts", np.zeros(1))
-        for portion, found in in_order(partial(_pair_reasons, filters), _portions(text, drops)):
+        portions = _portions(text, drops)
+        filtered = (
+            in_order(partial(_pair_reasons, filters), portions) if filters else ((found, []) for found in portions)
+        )
+        for portion, found in filtered:
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
             reasons = filters[portion.languages].corpus_reasons(portion.pairs, found) if found else found
@@ -213,9 +217,17 @@ def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[_Portion]:
     problems.raise_all()
 
 
+def _filtered(
+    portions: Iterator[_Portion], filters: Mapping[LanguagePair, Filters]
+) -> Iterator[tuple[_Portion, list[str | None]]]:
+    """Yield why to drop pairs by the rules that look at one pair at a time; nothing without filters."""
+    if not filters:
+        return ((portion, []) for portion in portions)
+    return in_order(partial(_pair_reasons, filters), portions)
+
+
 def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: _Portion) -> list[str | None]:
-    """Return why to drop pairs by the rules that look at one pair at a time; nothing without filters."""
-    return filters[portion.languages].pair_reasons(portion.pairs) if portion.languages in filters else []
+    return filters[portion.languages].pair_reasons(portion.pairs)
 
 
 def _kept(portion: _Portion, reasons: Sequence[str | None], drops: Drops) -> _Portion:

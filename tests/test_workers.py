@@ -1,0 +1,136 @@
+"""Several processes that read text."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from conftest import sentence_pairs
+
+from mtformer.config import LanguagePair, TokenizerConfig, TsvFile
+from mtformer.data import store, workers
+from mtformer.data.encoding import Encoder, Variation, encode_corpus
+from mtformer.data.filters import Filters
+from mtformer.data.store import stored_text
+from mtformer.data.terms import TermSampler
+from mtformer.data.tokens import TokenStore
+from mtformer.data.workers import in_order
+from mtformer.errors import MtformerError, UserError
+from mtformer.text.glossary import Glossary
+from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.tokenizer import MARKERS
+from mtformer.text.tokenizer_training import train_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes, started for the second task already."""
+    monkeypatch.setattr(workers, "_N_ALONE", 1)
+    monkeypatch.setattr(workers, "_n_cpus", lambda: 2)
+
+
+def process_of(task: int) -> int:
+    return os.getpid()
+
+
+def faulty(error: BaseException, task: int) -> int:
+    """Fail on task 3."""
+    if task == 3:
+        raise error
+    return -task
+
+
+def die(task: int) -> int:
+    if task == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -task
+
+
+def assert_no_process_is_left() -> None:
+    assert multiprocessing.active_children() == []
+
+
+def test_results_come_in_the_order_of_the_tasks_from_several_processes() -> None:
+    processes = [process for _, process in in_order(process_of, range(6))]
+    assert processes[0] == os.getpid() and len(set(processes)) == 3
+    assert_no_process_is_left()
+    assert list(in_order(process_of, range(1))) == [(0, os.getpid())]
+    assert list(in_order(process_of, [])) == []
+
+
+def test_one_cpu_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_n_cpus", lambda: 1)
+    assert list(in_order(process_of, range(3))) == [(i, os.getpid()) for i in range(3)]
+
+
+def test_errors_of_other_processes_and_of_the_tasks_end_the_work() -> None:
+    with pytest.raises(UserError, match=r"^no$"):
+        list(in_order(partial(faulty, UserError("no")), range(9)))
+    assert_no_process_is_left()
+    with pytest.raises(MtformerError, match="a process that helps to read the text has died"):
+        list(in_order(die, range(9)))
+    assert_no_process_is_left()
+
+    def tasks() -> Iterator[int]:
+        yield from range(4)
+        raise UserError("bad line")
+
+    with pytest.raises(UserError, match=r"^bad line$"):
+        list(in_order(process_of, tasks()))
+    assert_no_process_is_left()
+
+
+def test_processes_end_when_the_first_one_is_killed() -> None:
+    code = """
+import time
+from test_workers import process_of, workers
+workers._N_ALONE, workers._n_cpus = 0, lambda: 2
+for _, process in workers.in_order(process_of, range(2)):
+    print(process, flush=True)
+    if _ == 1:
+        time.sleep(600)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as first:
+        assert first.stdout
+        others = [int(first.stdout.readline()) for _ in range(2)]
+        first.kill()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{process}").exists() for process in others):
+        assert time.monotonic() < deadline, "the processes still run"
+        time.sleep(0.05)
+
+
+def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "CHUNK", 40)
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(150)]
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in [*pairs, ("", "leer"), *pairs]), encoding="utf-8")
+    languages = LanguagePair("en", "de")
+    config = TokenizerConfig(vocab_size=330, joint=True)
+    tokenizer = train_tokenizer(pairs, config, ["en"], ["de"], adjust=True, control_symbols=MARKERS)
+    glossary = Glossary([("dog", "Hund"), ("car", "Auto")])
+    terms = TermSampler(glossary, tokenizer, src_lang="en", tgt_lang="de", share=0.5, seed=1)
+    encoder = Encoder(tokenizer, 40, 6.0)
+    found = []
+    for n in (1, 2):
+        monkeypatch.setattr(workers, "_n_cpus", lambda n=n: n)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{n}"))
+        text = stored_text(ParallelText([TsvFile(tsv=path)], *languages), {languages: Filters(["all"], languages)})
+        tokens = TokenStore(text, encoder)
+        varied = tokens.varied(Variation(encoder, 3, terms=terms), 3)
+        rows = [
+            [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
+            for corpus in (tokens.corpus, varied)
+        ]
+        found.append((text.drops, *rows))
+    assert found[0] == found[1]
+    assert 0 < len(text) < 150
+    plain = encode_corpus(text, tokenizer, max_length=40, max_ratio=6.0)
+    assert found[0][1] == [(plain.src[i].tolist(), plain.tgt[i].tolist()) for i in range(len(plain))]
