@@ -80,7 +80,7 @@ class HubHandler(BaseHTTPRequestHandler):
             case ["datasets", owner, name, "resolve", revision, *inside] if (self.hub.folder / owner / name).is_dir():
                 self._send_file(f"{owner}/{name}", revision, "/".join(inside))
             case ["api" | "datasets", *_]:
-                self._send_error(404, "RepoNotFound")
+                self._send_error(401, "RepoNotFound")  # as the hub does, so that nobody learns which names are private
             case _:
                 self._send_error(404, "Unknown")
 

@@ -168,11 +168,15 @@ def test_columns_of_any_name_are_read_and_a_missing_one_is_named_with_those_ther
     assert message.endswith("there is no text under 'de'; the keys are: one, two_, score")
 
 
-def test_a_data_set_or_split_that_is_not_there_is_named(hub: HubServer, client: Client) -> None:
+def test_a_data_set_or_split_that_is_not_there_is_named(hub: HubServer, client: Client, offline: Client) -> None:
+    assert offline.error(hf="me/missing", split="train").endswith(
+        "it is not in the cache, and HF_HUB_OFFLINE is set: unset it once"
+    )
     message = client.error(hf="me/missing", split="train")
     assert message == (
         "cannot load the data set me/missing (split train): "
-        "Dataset 'me/missing' doesn't exist on the Hub or cannot be accessed"
+        "Dataset 'me/missing' doesn't exist on the Hub or cannot be accessed; "
+        "check its name, or run `hf auth login` if it is private"
     )
     hub.add("me/train", train_jsonl='{"en": "a", "de": "b"}\n')
     message = client.error(hf="me/train", split="valid")

@@ -2,12 +2,11 @@
 
 import logging
 import random
-from operator import attrgetter
 
 from mtformer.config import BuiltinText, Source
 from mtformer.progress import Progress
 from mtformer.text.drops import Drops
-from mtformer.text.sources import Example, ParallelText, SentencePair, source_name
+from mtformer.text.sources import ParallelText, SentencePair, source_name
 
 log = logging.getLogger(__name__)
 
@@ -21,16 +20,16 @@ def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int
     if isinstance(source, BuiltinText) and source.split == "train":
         source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))
     generator = random.Random(seed)
-    kept: list[Example] = []
+    kept: list[tuple[int, SentencePair]] = []
     drops, n_pairs = Drops(), 0
     with Progress("sampling", unit="pairs") as progress:
-        for example in ParallelText([source], src_lang, tgt_lang).examples(drops):
+        for src, tgt, _ in ParallelText([source], src_lang, tgt_lang).examples(drops):
             n_pairs += 1
             if len(kept) < n:
-                kept.append(example)
+                kept.append((n_pairs, SentencePair(src, tgt)))
             elif (place := generator.randrange(n_pairs)) < n:
-                kept[place] = example
+                kept[place] = n_pairs, SentencePair(src, tgt)
             progress.advance(1)
     if warning := drops.warning(source_name(source), n_pairs):
         log.warning("%s", warning)
-    return [SentencePair(example.src, example.tgt) for example in sorted(kept, key=attrgetter("line"))]
+    return [pair for _, pair in sorted(kept)]

@@ -74,7 +74,7 @@ def split_names(source: HubDataset) -> list[str]:
 def license_of(source: HubDataset) -> str | None:
     """Return the license that the card of a data set names, if it does."""
     import huggingface_hub
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.utils import EntryNotFoundError
 
     try:
         card = Path(source.hf, "README.md")
@@ -125,14 +125,16 @@ def _explained(source: HubDataset) -> Iterator[None]:
         raise
     except Exception as error:
         what = f"cannot load the data set {source.hf} (split {source.split}): "
-        status = _status(error)
-        if "gated" in str(error) or status in (401, 403):
+        text, status = str(error), _status(error)
+        if "gated" in text or (status in (401, 403) and "doesn't exist" not in text):
             address = f"https://huggingface.co/datasets/{source.hf}"
             raise UserError(
                 f"{what}access to it is restricted; ask for it at {address}, then run `hf auth login` or set HF_TOKEN"
             ) from error
         if status == 429:
             raise MtformerError(f"{what}the hub asks to wait (429); rerun later, what is downloaded stays") from error
+        if "OfflineModeIsEnabled" in text:
+            raise UserError(f"{what}it is not in the cache, and HF_HUB_OFFLINE is set: unset it once") from error
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise MtformerError(f"{what}{_reason(error)}; rerun to resume the download") from error
         raise UserError(f"{what}{_reason(error)}{_hint(error, source)}") from error
@@ -156,6 +158,8 @@ def _reason(error: Exception) -> str:
 
 
 def _hint(error: Exception, source: HubDataset) -> str:
+    if "cannot be accessed" in str(error):  # which is also what the hub says of names that do not exist
+        return "; check its name, or run `hf auth login` if it is private"
     if "Config name is missing" in str(error):
         return "; name one of them with `config`"
     if type(error).__name__ in ("ArrowInvalid", "DatasetGenerationError") and not Path(source.hf).is_dir():
