@@ -1,6 +1,7 @@
 """What tables and translation memories call a language: codes of several standards, variants, English names."""
 
 import re
+from functools import lru_cache
 
 from mtformer.text.languages import base_language
 
@@ -79,6 +80,7 @@ _VARIANT = re.compile(r"[a-z]{2,3}(-[a-z]{4})?(-([a-z]{2}|\d{3}))?")  # script a
 EXACT, VARIANT = 2, 1
 
 
+@lru_cache(1_000)  # a translation memory asks for each of its texts
 def matches_language(name: str, code: str) -> int:
     """Tell how well ``name`` names the language ``code``: ``EXACT``, ``VARIANT``, or 0 if it names another or none.
 

@@ -103,7 +103,11 @@ def is_regular_output(path: Path) -> bool:
 
 def is_utf8(argument: str) -> bool:
     """Tell whether a command-line argument was UTF-8; Python decodes other bytes as lone surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in argument)
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def without_surrogates(text: str) -> str:

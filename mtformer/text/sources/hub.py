@@ -74,7 +74,7 @@ def split_names(source: HubDataset) -> list[str]:
 def license_of(source: HubDataset) -> str | None:
     """Return the license that the card of a data set names, if it does."""
     import huggingface_hub
-    from huggingface_hub.utils import EntryNotFoundError
+    from huggingface_hub.errors import EntryNotFoundError
 
     try:
         card = Path(source.hf, "README.md")
