@@ -1,12 +1,13 @@
 """Beam search whose translations contain given phrases.
 
 As in dynamic beam allocation (Post and Vilar 2018), beams compete within banks: those that contain as many of the
-phrases. Here the likeliest K beams always go on, as in plain beam search, and each bank has places besides, so that a
-translation that contains the phrases anyway is found as without them. A beam that opens a phrase moves to the next bank
-at once, and reads it token by token, unless its other continuations are likelier.
+phrases. Here the likeliest K beams always go on, as in plain beam search, so that a translation that contains the
+phrases anyway is found as without them; besides, the likeliest beam of each bank goes on that is none of them. A beam
+that opens a phrase moves to the next bank at once, and reads it token by token, unless its other continuations are
+likelier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,11 +22,11 @@ from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer import EOS_ID, PAD_ID
+from mtformer.text.tokenizer import EOS_ID
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
-    """Return how many beams a sentence has: K, and one for each phrase, rounded up to an even number of them."""
+    """Return how many beams a sentence has at most: K, and one for each phrase, rounded up to an even number."""
     return beam_size + 2 * -(-constraint.n_phrases // 2)
 
 
@@ -63,36 +64,15 @@ def constrained_search(
 
 
 class _Forced(NamedTuple):
-    """A token that a beam can open or continue a phrase with, its log probability, and the state after it."""
+    """A token that a beam can open or continue a phrase with, and the state after it."""
 
     beam: int
     token: int
-    log_prob: float
     state: int
 
 
-class _Continuation(NamedTuple):
-    """A candidate of a sentence; sorting puts the best first.
-
-    Attributes:
-        cost: the negative log probability of the whole prefix.
-        is_free: whether it neither opens nor continues a phrase.
-        beam: the beam that it continues.
-        token: the token that it appends.
-        token_log_prob: the log probability of that token.
-        state: that of the constraint after the token; -1 for the one that :meth:`Constraint.advance` gives.
-    """
-
-    cost: float
-    is_free: bool
-    beam: int
-    token: int
-    token_log_prob: float
-    state: int = -1
-
-
+_Candidate = tuple[float, int, int, int]  # log probability of the prefix, number, beam, token
 _INFINITE = float("inf")
-_NONE = _Continuation(_INFINITE, True, 0, PAD_ID, -_INFINITE)
 
 
 @dataclass
@@ -117,87 +97,74 @@ class _Sentence:
     keys: list[int] = field(default_factory=lambda: [0])
     scores: list[float] = field(default_factory=list)
 
-    def continuations(
-        self,
-        totals: list[float],
-        values: list[list[float]],
-        tokens: list[list[int]],
-        eos: list[float],
-        forced: list[_Forced],
-    ) -> tuple[list[_Continuation], list[_Continuation]]:
-        """Return the candidates of one step, best first, and those that end.
+    def forced(self, length: int) -> list[_Forced]:
+        """Return what beams of ``length`` tokens can open or continue."""
+        if length < self.prefix_length:
+            return []
+        forced = self.constraint.forced
+        return [_Forced(beam, *step) for beam, state in enumerate(self.states) for step in forced(state)]
+
+    def finish(self, log_probs: Sequence[float], length: int) -> list[int]:
+        """Return the beams that are complete translations, and note their scores.
 
         Args:
-            totals: the log probabilities of K beams.
-            values: (K, C) the log probabilities of the likeliest next tokens of each, in descending order.
-            tokens: (K, C) these tokens.
-            eos: (K,) the log probabilities of EOS.
-            forced: what else may follow.
+            log_probs: those of the beams with EOS.
+            length: the number of tokens, EOS included.
         """
-        found = [_Continuation(-totals[f.beam] - f.log_prob, False, *f) for f in forced if f.log_prob > -_INFINITE]
-        for beam in range(len(self.states)):
-            total = totals[beam]
-            for value, token in zip(values[beam], tokens[beam], strict=True):
-                if value == -_INFINITE:
-                    break
-                if token != EOS_ID:
-                    found.append(_Continuation(-total - value, True, beam, token, value))
-        ended = [
-            _Continuation(-totals[beam] - eos[beam], True, beam, EOS_ID, eos[beam])
-            for beam, state in enumerate(self.states)
-            if self.constraint.is_met(state)
-        ]
-        return sorted(found), ended
+        finished = [beam for beam, state in enumerate(self.states) if self.constraint.is_met(state)]
+        if finished:
+            penalty = length_penalty(length, self.options.length_penalty)
+            scores = [log_probs[beam] / penalty for beam in finished]
+            self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_best]
+        return finished
 
-    def finish(self, ended: list[_Continuation], length: int) -> None:
-        """Note the scores of hypotheses of ``length`` tokens, EOS included."""
-        scores = [-c.cost / length_penalty(length, self.options.length_penalty) for c in ended]
-        self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_best]
-
-    def choose(self, candidates: list[_Continuation], length: int) -> list[_Continuation]:
+    def choose(self, candidates: Iterable[_Candidate], forced: Sequence[_Forced], length: int) -> list[int]:
         """Choose the next beams and continue with them.
 
-        The best K are chosen, and besides the best in each bank, which is one number of missing phrases. Those are left
-        out that have the same tokens as one before, and those from which no hypothesis can be reached.
+        The best K are chosen, then the best in each bank that none of them is in; a bank is one number of missing
+        phrases, and in the last all are missing, which needs no beam of its own. Those are left out that have the same
+        tokens as one before, and those from which no hypothesis can be reached.
 
         Args:
             candidates: best first; at equal probability, those that open or continue a phrase first.
-            length: theirs, in tokens.
+            forced: what the first of all numbers stand for; the others neither open nor continue a phrase.
+            length: that of the candidates, in tokens.
+
+        Returns:
+            The places of those chosen among ``candidates``.
         """
-        n_free, n_phrases = self.options.beam_size, self.constraint.n_phrases
-        width = constrained_width(n_free, self.constraint)
-        share, more = divmod(width - n_free, n_phrases)
-        places = [share + more, *[share] * (n_phrases - 1), 0]  # of each bank; all phrases are missing in the last
-        chosen: list[tuple[_Continuation, int, int]] = []
-        spare: list[tuple[_Continuation, int, int]] = []
+        n_free, n_missing = self.options.beam_size, self.constraint.n_missing
+        banks = [n_missing(state) for state in self.states]
+        empty = {*banks, *(n_missing(step.state) for step in forced)} - {self.constraint.n_phrases}
+        chosen, states, keys = list[int](), list[int](), list[int]()
         seen: set[tuple[int, int]] = set()  # keys and states
         taken: set[int] = set()  # keys; what opens or continues a phrase also stands for what does not
-        for candidate in candidates:
-            if len(chosen) == width:
+        for place, (log_prob, number, beam, token) in enumerate(candidates):
+            if log_prob == -_INFINITE or not (n_free or empty):
                 break
-            key, state = hash((self.keys[candidate.beam], candidate.token)), candidate.state
-            if candidate.is_free:
+            if number < len(forced):
+                key, state = hash((self.keys[beam], token)), forced[number].state
+            elif n_free or banks[beam] in empty:
+                key, state = hash((self.keys[beam], token)), self.constraint.advance(self.states[beam], token)
                 if key in taken:
                     continue
-                state = self.constraint.advance(self.states[candidate.beam], candidate.token)
-            if (key, state) in seen or not self._is_promising(candidate.cost, state, length):
-                continue
-            seen.add((key, state))
-            n_missing = self.constraint.n_missing(state)
-            if places[n_missing]:
-                places[n_missing] -= 1
-            elif n_free:
-                n_free -= 1
             else:
-                spare.append((candidate, state, key))
                 continue
+            bank = n_missing(state)
+            is_wanted = n_free or bank in empty
+            if not is_wanted or (key, state) in seen or not self._is_promising(log_prob, state, length):
+                continue
+            n_free -= n_free > 0
+            empty.discard(bank)
+            seen.add((key, state))
             taken.add(key)
-            chosen.append((candidate, state, key))
-        chosen += spare[: width - len(chosen)]
-        self.states, self.keys = [state for _, state, _ in chosen], [key for *_, key in chosen]
-        return [candidate for candidate, *_ in chosen]
+            chosen.append(place)
+            states.append(state)
+            keys.append(key)
+        self.states, self.keys = states, keys
+        return chosen
 
-    def _is_promising(self, cost: float, state: int, length: int) -> bool:
+    def _is_promising(self, log_prob: float, state: int, length: int) -> bool:
         """Tell whether all phrases fit in the limit, and can do so with a score that is among the best.
 
         It is the score of the hypothesis that ends with the last phrase, if nothing more had to be paid. A longer one
@@ -208,7 +175,7 @@ class _Sentence:
             return False
         if len(self.scores) < self.options.n_best:
             return True
-        return -cost / length_penalty(length + 1, self.options.length_penalty) > self.scores[-1]
+        return log_prob / length_penalty(length + 1, self.options.length_penalty) > self.scores[-1]
 
 
 class ConstrainedSelection:
@@ -217,6 +184,8 @@ class ConstrainedSelection:
     It is a :class:`Processor` too, the first of a search: the tokens of phrases keep the model's probabilities,
     whatever other rules forbid.
     """
+
+    beam_size = 1  # at the start; each step goes on with as many as its sentences need
 
     def __init__(
         self,
@@ -227,62 +196,72 @@ class ConstrainedSelection:
     ) -> None:
         """Start with one beam for each of B sentences; see :func:`constrained_search`."""
         self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
-        self.beam_size = max(constrained_width(options.beam_size, constraint) for constraint in constraints)
         of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
         self._sentences = [_Sentence(*values, options) for values in of_sentences]
         self._forced: list[list[_Forced]] = []  # of each sentence of the step
+        self._opened: list[Tensor] = []  # (n, F) each: the log probability, beam and token of each of these
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Note the probabilities of what each beam can open or continue."""
-        places: list[tuple[int, int, int]] = []  # sentence of the step, beam, token
-        states: list[int] = []  # after the token
-        for n, sentence in enumerate(self._of(prefixes)):
-            if prefixes.length >= sentence.prefix_length:
-                for beam, state in enumerate(sentence.states):
-                    for token, after in sentence.constraint.forced(state):
-                        places.append((n, beam, token))
-                        states.append(after)
-        self._forced = [[] for _ in prefixes.sentences]
-        if places:
-            found = log_probs[torch.tensor(places, device=log_probs.device).unbind(dim=1)].tolist()
-            for (n, beam, token), state, log_prob in zip(places, states, found, strict=True):
-                self._forced[n].append(_Forced(beam, token, log_prob, state))
+        self._forced = [sentence.forced(prefixes.length) for sentence in self._of(prefixes)]
+        vocab_size = log_probs.size(2)
+        ids = _padded([[beam * vocab_size + token for beam, token, _ in of] for of in self._forced], log_probs.device)
+        found = log_probs.flatten(1).gather(1, ids.clamp(min=0)).masked_fill_(ids < 0, -_INFINITE)
+        self._opened = [found, ids.clamp(min=0) // vocab_size, ids.clamp(min=0) % vocab_size]
         return log_probs
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
-        rows_of_one = log_probs.flatten(0, 1)[:, None]  # (n·K, 1, V)
-        n_candidates = min(self._n_candidates, log_probs.size(2))
-        values, _, tokens = likeliest(rows_of_one, log_probs.new_zeros(len(rows_of_one), 1), n_candidates)  # (n·K, C)
+        found, order = self._continuations(beams, log_probs)  # (n, C)
+        ended = _ended(beams, log_probs)  # (n, K)
         of_sentences = zip(
             self._of(beams.prefixes),
-            beams.log_probs.tolist(),
-            values.view(*log_probs.shape[:2], -1).tolist(),
-            tokens.view(*log_probs.shape[:2], -1).tolist(),
-            log_probs[:, :, EOS_ID].tolist(),
             self._forced,
+            ended.log_probs.tolist(),
+            *(values.tolist() for values in (found.log_probs, order, found.beams, found.tokens)),
             strict=True,
         )
-        rows, length = [], beams.prefixes.length + 1
-        for sentence, *found in of_sentences:
-            candidates, ended = sentence.continuations(*found)
-            sentence.finish(ended, length)
-            chosen = sentence.choose(candidates, length)
-            rows.append(_padded(chosen, self.beam_size) + _padded(ended, self.beam_size))
-        order = torch.arange(self.beam_size, device=log_probs.device).expand(len(rows), -1)
-        return _as_tensors(rows, log_probs.device), order
+        chosen, finished, length = list[list[int]](), list[list[int]](), beams.prefixes.length + 1
+        for sentence, forced, with_eos, *candidates in of_sentences:
+            finished.append(sentence.finish(with_eos, length))
+            chosen.append(sentence.choose(zip(*candidates, strict=True), forced, length))
+        going_on = _picked(found, chosen)  # (n, K')
+        both = zip(going_on, _picked(ended, finished), strict=True)
+        next_beams = torch.arange(going_on.beams.size(1), device=log_probs.device).expand_as(going_on.beams)
+        return Candidates(*(torch.cat(values, dim=1) for values in both)), next_beams
+
+    def _continuations(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+        """Return what does not end, best first, and the numbers of these candidates; those of phrases come first."""
+        n, k, vocab_size = log_probs.shape
+        count = min(self._n_candidates, vocab_size)
+        values, _, tokens = likeliest(log_probs.flatten(0, 1)[:, None], log_probs.new_zeros(n * k, 1), count)
+        values = values.masked_fill(tokens == EOS_ID, -_INFINITE)  # (n·K, C)
+        parents = torch.arange(k, device=log_probs.device).repeat_interleave(count).expand(n, -1)
+        free = values.view(n, -1), parents, tokens.view(n, -1)
+        of_tokens, parents, tokens = (torch.cat(both, dim=1) for both in zip(self._opened, free, strict=True))
+        totals, order = (beams.log_probs.gather(1, parents) + of_tokens).sort(dim=1, descending=True, stable=True)
+        return Candidates(totals, *(values.gather(1, order) for values in (parents, tokens, of_tokens))), order
 
     def _of(self, prefixes: Prefixes) -> list[_Sentence]:
         """Return the sentences of a step."""
         return [self._sentences[i] for i in prefixes.sentences.tolist()]
 
 
-def _padded(continuations: list[_Continuation], n: int) -> list[_Continuation]:
-    return [*continuations, *[_NONE] * (n - len(continuations))]
+def _ended(beams: Beams, log_probs: Tensor) -> Candidates:
+    """Return the candidates (n, K) that end each beam."""
+    eos = log_probs[:, :, EOS_ID]
+    parents = torch.arange(eos.size(1), device=eos.device).expand_as(eos)
+    return Candidates(beams.log_probs + eos, parents, torch.full_like(parents, EOS_ID), eos)
 
 
-def _as_tensors(rows: list[list[_Continuation]], device: torch.device) -> Candidates:
-    """Turn candidates (n, C) into tensors."""
-    ids = torch.tensor([[(c.beam, c.token) for c in row] for row in rows], device=device)  # (n, C, 2)
-    log_probs = torch.tensor([[(-c.cost, c.token_log_prob) for c in row] for row in rows], device=device)
-    return Candidates(log_probs[..., 0], ids[..., 0], ids[..., 1], log_probs[..., 1])
+def _picked(candidates: Candidates, places: Sequence[Sequence[int]]) -> Candidates:
+    """Return the candidates at the places given for each sentence, and impossible ones where others have more."""
+    padded = _padded(places, candidates.tokens.device)
+    picked = Candidates(*(values.gather(1, padded.clamp(min=0)) for values in candidates))
+    return picked._replace(log_probs=picked.log_probs.masked_fill(padded < 0, -_INFINITE))
+
+
+def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Make a tensor of rows of numbers, filled up with -1; it has one column at least."""
+    width = max(1, *map(len, rows))
+    return torch.tensor([[*row, *[-1] * (width - len(row))] for row in rows], device=device)
