@@ -212,9 +212,10 @@ def test_the_tokens_still_needed_are_enough_from_every_state() -> None:
             state, ids = required.advance(state, token), [*ids, token]
         while not required.is_met(state):
             n_needed = required.n_needed(state)
-            possible = [step for step in required.forced(state) if required.n_needed(step[1]) < n_needed]
-            token, state = possible[random.integers(len(possible))]
-            ids = [*ids, token]
+            ways = [(way, required.force(state, way)) for way in required.forced(state)]
+            possible = [(way, after) for way, after in ways if required.n_needed(after) < n_needed]
+            way, state = possible[random.integers(len(possible))]
+            ids = [*ids, way.ids[0]]
         assert contains(ids, texts)
 
 

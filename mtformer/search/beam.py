@@ -83,7 +83,7 @@ class Selection(Protocol):
     """How a search chooses what to continue.
 
     Attributes:
-        beam_size: K.
+        beam_size: K at the start of the search.
     """
 
     beam_size: int
@@ -92,8 +92,9 @@ class Selection(Protocol):
         """Choose continuations by the log probabilities (n, K, V) of the next token.
 
         Returns:
-            Candidates (n, C), of which those that end in EOS are finished; and (n, K), which of them are the next
-            beams. A beam whose candidate ends in EOS or has the log probability -inf is not continued.
+            Candidates (n, C), of which those that end in EOS are finished; and (n, K'), which of them are the next
+            beams; K' may be another number in each step. A beam whose candidate ends in EOS or has the log probability
+            -inf is not continued.
         """
         ...
 

@@ -9,14 +9,13 @@ likelier.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
 from mtformer.search.beam import Beams, beam_search
-from mtformer.search.constraints import Constraint
+from mtformer.search.constraints import Constraint, Way
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
@@ -63,14 +62,7 @@ def constrained_search(
     return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
 
 
-class _Forced(NamedTuple):
-    """A token that a beam can open or continue a phrase with, and the state after it."""
-
-    beam: int
-    token: int
-    state: int
-
-
+_Forced = tuple[int, Way]  # a beam, and what it can open or continue
 _Candidate = tuple[float, int, int, int]  # log probability of the prefix, number, beam, token
 _INFINITE = float("inf")
 
@@ -102,7 +94,7 @@ class _Sentence:
         if length < self.prefix_length:
             return []
         forced = self.constraint.forced
-        return [_Forced(beam, *step) for beam, state in enumerate(self.states) for step in forced(state)]
+        return [(beam, way) for beam, state in enumerate(self.states) for way in forced(state)]
 
     def finish(self, log_probs: Sequence[float], length: int) -> list[int]:
         """Return the beams that are complete translations, and note their scores.
@@ -135,19 +127,21 @@ class _Sentence:
         """
         n_free, n_missing = self.options.beam_size, self.constraint.n_missing
         banks = [n_missing(state) for state in self.states]
-        empty = {*banks, *(n_missing(step.state) for step in forced)} - {self.constraint.n_phrases}
+        empty = {*banks, *(bank - 1 for bank in banks if bank)} - {self.constraint.n_phrases}  # those within reach
         chosen, states, keys = list[int](), list[int](), list[int]()
         seen: set[tuple[int, int]] = set()  # keys and states
         taken: set[int] = set()  # keys; what opens or continues a phrase also stands for what does not
         for place, (log_prob, number, beam, token) in enumerate(candidates):
             if log_prob == -_INFINITE or not (n_free or empty):
                 break
-            if number < len(forced):
-                key, state = hash((self.keys[beam], token)), forced[number].state
-            elif n_free or banks[beam] in empty:
-                key, state = hash((self.keys[beam], token)), self.constraint.advance(self.states[beam], token)
-                if key in taken:
-                    continue
+            is_forced = number < len(forced)
+            if not (n_free or banks[beam] in empty or (is_forced and banks[beam] - 1 in empty)):
+                continue  # it would have to find a phrase by chance
+            key = hash((self.keys[beam], token))
+            if is_forced:
+                state = self.constraint.force(self.states[beam], forced[number][1])
+            elif key not in taken:
+                state = self.constraint.advance(self.states[beam], token)
             else:
                 continue
             bank = n_missing(state)
@@ -205,7 +199,7 @@ class ConstrainedSelection:
         """Note the probabilities of what each beam can open or continue."""
         self._forced = [sentence.forced(prefixes.length) for sentence in self._of(prefixes)]
         vocab_size = log_probs.size(2)
-        ids = _padded([[beam * vocab_size + token for beam, token, _ in of] for of in self._forced], log_probs.device)
+        ids = _padded([[beam * vocab_size + way.ids[0] for beam, way in of] for of in self._forced], log_probs.device)
         found = log_probs.flatten(1).gather(1, ids.clamp(min=0)).masked_fill_(ids < 0, -_INFINITE)
         self._opened = [found, ids.clamp(min=0) // vocab_size, ids.clamp(min=0) % vocab_size]
         return log_probs

@@ -4,7 +4,7 @@ Phrases are found in the text that the tokens spell, however they spell it, and 
 *Hundert* nor in *Schäferhund*. A search that must place a phrase itself appends the tokens of one of its spellings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mtformer.text.tokenizer import EOS_ID, byte_of
@@ -131,6 +131,18 @@ class Vocabulary:
         return self._before[key]
 
 
+class Way(NamedTuple):
+    """A phrase in progress.
+
+    Attributes:
+        phrase: its number.
+        ids: the tokens to come, at least one.
+    """
+
+    phrase: int
+    ids: Ids
+
+
 class _State(NamedTuple):
     """What has been read.
 
@@ -139,14 +151,14 @@ class _State(NamedTuple):
         rest: bytes that begin a character.
         places: of each phrase.
         missing: how many times each phrase is still to be found; those complete but not confirmed count as missing.
-        opened: the number of the phrase whose spelling is in progress, and the tokens to come; None for none.
+        opened: the phrase whose spelling is in progress; None for none.
     """
 
     before: int
     rest: bytes
     places: tuple[Places, ...]
     missing: tuple[int, ...]
-    opened: tuple[int, Ids] | None
+    opened: Way | None
 
 
 class Constraint:
@@ -168,7 +180,8 @@ class Constraint:
         self._states: list[_State] = []
         self._numbers: dict[_State, int] = {}
         self._steps: dict[tuple[int, int], int] = {}
-        self._forced: dict[int, list[tuple[int, int]]] = {}
+        self._ways: dict[int, list[Way]] = {}
+        self._forced: dict[tuple[int, Way], int] = {}
         self._missing: list[list[int]] = []  # of each state, and so the following
         self._n_missing: list[int] = []
         self._n_needed: list[int] = []
@@ -210,29 +223,31 @@ class Constraint:
                 return number if before == state.before else self._number(state._replace(before=before))
         return self._number(self._read(state, token, None))
 
-    def forced(self, state: int) -> Sequence[tuple[int, int]]:
-        """Return the tokens, with the states after them, that continue the opened phrase or open a missing one."""
-        if state not in self._forced:
-            self._forced[state] = list(dict.fromkeys(self._continuations(state)))
-        return self._forced[state]
+    def forced(self, state: int) -> Sequence[Way]:
+        """Return what continues the opened phrase, and what opens a missing one: each of its spellings."""
+        if state not in self._ways:
+            self._ways[state] = list(dict.fromkeys(self._ways_from(self._states[state])))
+        return self._ways[state]
 
-    def _continuations(self, number: int) -> Sequence[tuple[int, int]]:
-        state = self._states[number]
-        found = []
+    def _ways_from(self, state: _State) -> Iterator[Way]:
         if state.opened is not None:
-            phrase, rest = state.opened
-            found.append(self._force(state, phrase, rest))
+            yield state.opened
         closed = self._number(state._replace(opened=None))
         for phrase, n_missing in enumerate(self._missing[closed]):
             if n_missing:
-                found += [self._force(state, phrase, ids) for ids in self._phrases[phrase].ways(state.before)]
-        return found
+                yield from (Way(phrase, ids) for ids in self._phrases[phrase].ways(state.before))
 
-    def _force(self, state: _State, phrase: int, ids: Ids) -> tuple[int, int]:
-        token, *rest = ids
-        return token, self._number(self._read(state, token, (phrase, tuple(rest)) if rest else None))
+    def force(self, state: int, way: Way) -> int:
+        """Return the state after the next token of one of :meth:`forced`."""
+        key = state, way
+        number = self._forced.get(key)
+        if number is None:
+            phrase, (token, *rest) = way
+            opened = Way(phrase, tuple(rest)) if rest else None
+            number = self._forced[key] = self._number(self._read(self._states[state], token, opened))
+        return number
 
-    def _read(self, state: _State, token: int, opened: tuple[int, Ids] | None) -> _State:
+    def _read(self, state: _State, token: int, opened: Way | None) -> _State:
         characters, rest = self._vocabulary.advance(state.rest, token)
         steps = [
             phrase.advance(places, state.before, characters)
@@ -248,7 +263,7 @@ class Constraint:
             number = self._numbers[state] = len(self._states)
             self._states.append(state)
             missing = self._still_missing(state)
-            n_opened = len(state.opened[1]) if state.opened is not None else 0
+            n_opened = len(state.opened.ids) if state.opened is not None else 0
             n_needed = sum(n * phrase.most_tokens for n, phrase in zip(missing, self._phrases, strict=True))
             self._missing.append(missing)
             self._n_missing.append(sum(missing))
@@ -263,7 +278,7 @@ class Constraint:
         """
         missing = list(state.missing)
         if state.opened is not None:
-            missing[state.opened[0]] -= 1
+            missing[state.opened.phrase] -= 1
         else:
             for i, (phrase, places) in enumerate(zip(self._phrases, state.places, strict=True)):
                 missing[i] -= phrase.is_complete(places)
