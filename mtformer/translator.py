@@ -14,7 +14,7 @@ from mtformer.guard import Guard, guarded
 from mtformer.pipeline import Preparation, Translation, make_plan
 from mtformer.pipeline.leaves import Leaves, OnDone, on_wholes
 from mtformer.pipeline.markup import MarkedLines
-from mtformer.pipeline.standard import standard_preparations
+from mtformer.pipeline.standard import known_characters, standard_preparations
 from mtformer.pipeline.terms import Terms
 from mtformer.pipeline.translation import FLAG
 from mtformer.runs import find_model
@@ -346,7 +346,7 @@ class Translator:
 
     def texts_read(self, text: str) -> list[str]:
         """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
-        unmarked = MarkedLines([text], self.src_lang).texts_of[0] if self.markup else [text]
+        unmarked = self._marked([text]).texts_of[0] if self.markup else [text]
         return [leaf for part in unmarked for leaf in make_plan(part, self.preparations).leaves()]
 
     def explainer(self) -> "Explainer":
@@ -368,10 +368,13 @@ class Translator:
         """
         if not self.markup:
             return self._translate_texts(texts, on_done)
-        lines = MarkedLines(texts, self.src_lang)
+        lines = self._marked(texts)
         unmarked = [text for texts in lines.texts_of for text in texts]
         found = self._translate_texts(unmarked, on_wholes(list(map(len, lines.texts_of)), on_done))
         return lines.put_back(found, self.align)
+
+    def _marked(self, texts: Sequence[str]) -> MarkedLines:
+        return MarkedLines(texts, self.src_lang, known_characters(self.tokenizer).can_write)
 
     def _translate_texts(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
         """Prepare texts and translate them."""

@@ -13,7 +13,7 @@ from mtformer.config import SearchOptions
 from mtformer.search import Hypothesis, Request
 from mtformer.search.constrained import constrained_search
 from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
-from mtformer.search.processors import Prefixes, Processor
+from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.tokenizer import EOS_ID
 from mtformer.text.words import find_words, word_rule
@@ -110,6 +110,16 @@ def test_sentences_of_a_batch_are_searched_as_alone() -> None:
     for seed, (texts, limit) in enumerate(zip(required, limits, strict=True)):
         [alone] = search(Decoder(seed), [texts], [limit], 3)
         assert_same_hypotheses(together[seed], alone)
+
+
+def test_a_step_has_no_more_beams_than_its_sentences_need() -> None:
+    decoder = Decoder(0)
+    prefix = ForcePrefixes([[A, B, A]], decoder.device)
+    options = SearchOptions(beam_size=2)
+    limits, required = [9], constraint("ab", "a b")
+    constrained_search(decoder, [required], [3], limits, options, [prefix, *rules(limits)])
+    assert decoder.n_rows[:4] == [1, 1, 1, 1]  # BOS and the prefix, which has one of the two phrases
+    assert 2 <= max(decoder.n_rows[4:]) <= 2 + required.n_phrases
 
 
 def test_phrases_are_placed_whatever_other_rules_forbid() -> None:

@@ -154,6 +154,28 @@ def test_plain_text_has_no_marks(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "rest", "words"),
+    [
+        ("I met Мария in Berlin.", "I met in Berlin.", "Мария"),
+        ("Мария Иванова-Петрова reads.", "reads.", "Мария Иванова-Петрова"),
+        ("A dog (собака) and a cat (кот) play.", "A dog and a cat play.", "собака, кот"),
+        ("A नमस्ते is 東京.", "A is.", "नमस्ते, 東京"),
+        ("See {{city}} <b>Москва</b> now.", "See now.", "Москва"),
+    ],
+)
+def test_words_of_which_no_letter_is_known_are_kept(text: str, rest: str, words: str) -> None:
+    marked = take_out(text, is_known=str.isascii)
+    assert marked is not None and marked.texts == [rest]
+    kept = marked.put_back([Translation(rest, -1.0, -1.0)], [identity(rest)[1]])
+    assert kept.text == text and kept.notes == (f"check: not translated: {words}",)
+
+
+@pytest.mark.parametrize("text", ["A café in Łódź.", "Привет, мир!", "A dogсобака.", "12 – …", ""])
+def test_words_with_known_letters_and_lines_without_are_left_to_the_model(text: str) -> None:
+    assert take_out(text, is_known=str.isascii) is None
+
+
+@pytest.mark.parametrize(
     ("text", "mark"),
     [
         ("see (https://example.org/a_(b)), or", "https://example.org/a_(b)"),
@@ -248,6 +270,12 @@ def test_marks_that_never_end_are_scanned_in_reasonable_time(opening: str) -> No
 def translator() -> Translator:
     """A model that has learned nothing: what it says has nothing to do with the text."""
     return Translator.load(BUNDLE, beam_size=2, n_best=2)
+
+
+def test_words_of_an_unknown_script_come_through_a_translation(translator: Translator) -> None:
+    [[best, *_]] = translator.translate(["The cat met Мария Иванова."])
+    assert "Мария Иванова" in best.text and best.notes[-1] == "check: not translated: Мария Иванова"
+    assert translator.texts_read("The cat met Мария Иванова.") == ["The cat met."]
 
 
 def test_a_model_keeps_the_marks_of_all_snippets_in_all_translations(translator: Translator) -> None:

@@ -8,13 +8,18 @@ from mtformer.pipeline.sentences import SplitSentences
 from mtformer.text.tokenizer import Tokenizer
 
 
+def known_characters(tokenizer: Tokenizer) -> KnownCharacters:
+    """Return which characters of a source a model knows."""
+    return KnownCharacters(tokenizer.src_characters(), composes=tokenizer.normalization != "identity")
+
+
 def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Preparation, ...]:
     """Return the preparations for a model, in order.
 
     What has no letter that the model knows is copied. In other texts unknown characters are replaced, and then each
     sentence is translated alone, in the casing that the model knows.
     """
-    characters = KnownCharacters(tokenizer.src_characters(), composes=tokenizer.normalization != "identity")
+    characters = known_characters(tokenizer)
     return (
         CopyUnknown(characters.can_write),  # first, so that copies are exact
         characters,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from mtformer.pipeline.markup.marked import Links, take_out
 from mtformer.pipeline.translation import Translation
-from mtformer.text.languages import UNDETERMINED
 
 if TYPE_CHECKING:
     from mtformer.pipeline.alignment import Alignment
@@ -21,9 +20,9 @@ class MarkedLines:
         texts_of: what is translated of each line: several texts or none of a line with marks, else the line itself.
     """
 
-    def __init__(self, lines: Sequence[str], src_lang: str = UNDETERMINED) -> None:
-        """Take the marks out of lines in the language ``src_lang``."""
-        self._marked = [take_out(line, src_lang) for line in lines]
+    def __init__(self, lines: Sequence[str], src_lang: str, is_known: Callable[[str], bool]) -> None:
+        """Take the marks out of lines in the language ``src_lang``, by a model that knows the letters ``is_known``."""
+        self._marked = [take_out(line, src_lang, is_known) for line in lines]
         self.texts_of = [
             [line] if marked is None else marked.texts for line, marked in zip(lines, self._marked, strict=True)
         ]

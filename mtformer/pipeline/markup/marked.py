@@ -1,12 +1,12 @@
 """A line with markup: what of it is translated, and how the translations go back between the marks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mtformer.pipeline.markup.projection import Projection, atoms_of
-from mtformer.pipeline.markup.scanner import Mark, Role, scan
+from mtformer.pipeline.markup.scanner import Mark, Role, scan, unknown_words, with_marks
 from mtformer.pipeline.markup.segment import Segment, make_segment
-from mtformer.pipeline.translation import Translation, joined
+from mtformer.pipeline.translation import FLAG, Translation, joined
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.spans import word_spans
 from mtformer.text.tokenizer import on_one_line
@@ -20,9 +20,11 @@ class MarkedText:
 
     Attributes:
         stretches: the line from left to right: segments to translate, and strings that stay as they are.
+        notes: those of its translations.
     """
 
     stretches: Sequence[Segment | str]
+    notes: tuple[str, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -40,7 +42,8 @@ class MarkedText:
         text = "".join(
             stretch if isinstance(stretch, str) else _put_back(stretch, *next(rest)) for stretch in self.stretches
         )
-        return replace(joined(translations, ""), text=text)
+        whole = joined(translations, "")
+        return replace(whole, text=text, notes=(*whole.notes, *self.notes))
 
 
 def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
@@ -49,22 +52,26 @@ def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
     return Projection(src, tgt, links, translation.text).render(segment.nodes, escaped=segment.escaped)
 
 
-def take_out(text: str, src_lang: str = UNDETERMINED) -> MarkedText | None:
+def take_out(
+    text: str, src_lang: str = UNDETERMINED, is_known: Callable[[str], bool] = lambda character: True
+) -> MarkedText | None:
     """Take the marks out of a line; None if it has none.
 
-    Tags, Markdown, placeholders, URLs, e-mail addresses and emoji are marks. Paragraphs, list items, cells and the like
-    are translated separately; all other marks stand inside of a sentence, which is translated as a whole. A space takes
-    the place of tabs and line breaks.
+    Tags, Markdown, placeholders, URLs, e-mail addresses, emoji and words of which no letter ``is_known`` are marks.
+    Paragraphs, list items, cells and the like are translated separately; all other marks stand inside of a sentence,
+    which is translated as a whole. A space takes the place of tabs and line breaks.
     """
     text = on_one_line(text)
-    marks = scan(text, src_lang)
+    unknown = unknown_words(text, is_known)
+    marks = with_marks(scan(text, src_lang), unknown)
     if not marks and "&" not in text:
         return None
     stretches = list(_stretches(text, marks))
     segments = [stretch for stretch in stretches if isinstance(stretch, Segment)]
     if not marks and not any(segment.escaped for segment in segments):
         return None
-    return MarkedText(stretches)
+    words = [text[mark.start : mark.end] for mark in marks if mark in unknown]
+    return MarkedText(stretches, (f"{FLAG}not translated: {', '.join(words)}",) if words else ())
 
 
 def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:

@@ -4,7 +4,7 @@ import html
 import html.entities
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -100,6 +100,7 @@ _PATTERNS = {
 # Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
 _HINT_AT_START = re.compile(r"\s*[-+>|\d]")
+_UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
 _LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
 _LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))  # "3. Mai" is no item
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
@@ -134,6 +135,31 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
             position = match.end()
     marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
     return _without_overlaps(marks)
+
+
+def unknown_words(text: str, is_known: Callable[[str], bool]) -> list[Mark]:
+    """Return a mark for each word of which no letter is known, and for several with nothing but spaces between them.
+
+    A text without any known letter has no such marks.
+    """
+    letters = {character for character in text if character.isalpha()}
+    known = set(filter(is_known, letters))
+    if not known or known == letters:
+        return []
+    kinds = {letter: "k" if letter in known else "u" for letter in letters}
+    shape = "".join(kinds.get(character) or _kind(character) for character in text)
+    return [Mark(*found.span(), Role.WORD) for found in _UNKNOWN.finditer(shape)]
+
+
+def _kind(character: str) -> str:
+    if character.isspace() or character in "-'’":
+        return " "
+    return "m" if unicodedata.category(character)[0] == "M" else "."
+
+
+def with_marks(marks: list[Mark], more: list[Mark]) -> list[Mark]:
+    """Return marks in order, and of those that overlap the first."""
+    return _without_overlaps([*marks, *more]) if more else marks
 
 
 def _may_have_marks(text: str) -> bool:
