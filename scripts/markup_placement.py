@@ -36,7 +36,7 @@ def cases(src_lang: str, tgt_lang: str, n_sentences: int) -> Iterator[tuple[str,
 
 def placed(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[str]:
     """Put the tags of the sources into their references."""
-    lines = MarkedLines(sources)
+    lines = MarkedLines(sources, translator.src_lang, str.isalpha)
     found = lines.put_back([[Translation(reference, 0.0, 0.0)] for reference in references], translator.align)
     return [best.text for [best] in found]
 
