@@ -51,7 +51,7 @@ class Annotator:
         """Encode ``text[start:end]`` with the tokens that it has within the text, where they end at its ends."""
         part = text[start:end]
         follows_space = start == 0 or part.startswith(" ") or text[start - 1] == " "
-        return self._encode(part, sampling, inside=not follows_space) if part.strip() else []
+        return self._encode(part.strip(), sampling, inside=not follows_space) if part.strip() else []
 
     def _translation(self, text: str, sampling: Sampling | None) -> list[int]:
         return self._encode(text, sampling, inside=not self._tgt_has_spaces)

@@ -32,6 +32,9 @@ class Kind(IntEnum):
     BYTE = 6
 
 
+_KINDS: dict[int | bytes, Kind] = {kind.value: kind for kind in Kind}
+
+
 class Token(NamedTuple):
     """A token of a model.
 
@@ -145,7 +148,7 @@ def _token(message: int | bytes) -> Token:
     if not isinstance(score, bytes) or len(score) != 4:
         raise ValueError("a score is no number")
     [number] = struct.unpack("<f", score)
-    return Token(_text(fields.get(_TEXT, b"")), number, Kind(int(fields.get(_KIND, Kind.NORMAL))))
+    return Token(_text(fields.get(_TEXT, b"")), number, _KINDS.get(fields.get(_KIND, Kind.NORMAL), Kind.NORMAL))
 
 
 def _text(value: int | bytes) -> str:

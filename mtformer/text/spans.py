@@ -55,6 +55,7 @@ def _n_bytes(first: int) -> int:
 
 def _cover(letters: Sequence[Span], start: int, end: int) -> Span:
     """Return the span from one letter to before another; if there is nothing between them, an empty one."""
+    end = min(end, len(letters))  # a model may write bytes that are no letters
     if start < end:
         return letters[start][0], letters[end - 1][1]
     at = letters[start][0] if start < len(letters) else (letters[-1][1] if letters else 0)

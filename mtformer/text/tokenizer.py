@@ -26,7 +26,7 @@ from mtformer.text.spans import Span, token_spans
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
 
-_TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe", CHARACTERS: "char"}
+_TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe"}
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
 
@@ -239,7 +239,7 @@ class _Model:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._processor, self._settings = _load(data)
+        self._processor, self._settings, self.type = _load(data)
         self.form = form_of(self._settings.rule)
 
     @cached_property
@@ -250,13 +250,6 @@ class _Model:
     @property
     def vocab_size(self) -> int:
         return self._processor.vocab_size()
-
-    @cached_property
-    def type(self) -> TokenizerType:
-        if self._settings.algorithm != CHARACTERS:
-            return _TYPES[self._settings.algorithm]
-        texts = [token.text for token in read_tokens(self._data) if token.kind == Kind.NORMAL]
-        return "byte" if texts == ["▁"] else "char"
 
     @property
     def user_symbols(self) -> list[str]:
@@ -302,15 +295,23 @@ class _Model:
         return token_spans(text, spelled, self.normalize)
 
 
-def _load(data: bytes) -> tuple[SentencePieceProcessor, Settings]:
+def _load(data: bytes) -> tuple[SentencePieceProcessor, Settings, TokenizerType]:
     try:
         if data:  # SentencePiece takes empty bytes for a missing argument, without an error
             processor = SentencePieceProcessor(model_proto=data)
             _require_special_tokens(processor)
-            return processor, read_settings(data)
-    except (RuntimeError, ValueError):
+            settings = read_settings(data)
+            return processor, settings, _type_of(data, settings)
+    except (RuntimeError, ValueError, KeyError):
         pass
     raise UserError("this is not a SentencePiece model")
+
+
+def _type_of(data: bytes, settings: Settings) -> TokenizerType:
+    if settings.algorithm != CHARACTERS:
+        return _TYPES[settings.algorithm]
+    texts = [token.text for token in read_tokens(data) if token.kind == Kind.NORMAL]
+    return "byte" if texts == ["▁"] else "char"
 
 
 def _require_special_tokens(model: SentencePieceProcessor) -> None:

@@ -111,7 +111,8 @@ def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle) -> None
 def _spelled_before(old: Tokenizer, new: Tokenizer, first: int, n: int, *, of_source: bool) -> list[Tensor]:
     """Return the ids, in ``old``, of the text of tokens ``first`` to ``first + n - 1`` of ``new``."""
     ids = range(first, first + n)
-    texts = [piece.replace("\u2581", " ") for piece in (new.src_tokens(ids) if of_source else new.tgt_tokens(ids))]
+    tokens = new.src_tokens(ids) if of_source else new.tgt_tokens(ids)
+    texts = [token.removeprefix("▁").replace("▁", " ") for token in tokens]
     encoded = old.encode_src(texts) if of_source else old.encode_tgt(texts)
     return [torch.tensor(row[:-1] or row) for row in encoded]
 
