@@ -201,6 +201,16 @@ def test_each_part_of_a_long_text_has_the_tag(model: Project) -> None:
     assert all(text[start:end].strip() for start, end in (link.src for link in alignment.links()))
 
 
+def test_score_and_explain_take_a_direction(model: Project) -> None:
+    translator = Translator.load(run_of(model), tgt_lang="nl")
+    expected = [one.log_prob for one in translator.score(["the red house."], ["x"])]
+    (model.folder / "pair.tsv").write_text("the red house.\tx\n")
+    result = model.mtformer("score", "--input", "pair.tsv", "--to", "nl")
+    assert float(result.stdout) == pytest.approx(expected[0], abs=1e-3)
+    trace = model.mtformer("explain", "the dog", "--to", "nl", "--format", "json").stdout
+    assert '"<2nl>"' in trace
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

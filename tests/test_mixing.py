@@ -1,5 +1,7 @@
 """How often the pairs of each source occur in an epoch, and which tokens stand in front of them."""
 
+import json
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,16 @@ def test_a_mixture_is_resumed_exactly_in_the_middle_of_an_epoch(tmp_path: Path) 
     assert bundles[0].header.scores == bundles[1].header.scores
     for ours, theirs in zip(*(bundle.model.parameters() for bundle in bundles), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_an_epoch_is_as_long_as_the_weights_make_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    n_steps = []
+    for weight in (1.0, 31.0):
+        folder = train(mixed(tmp_path / str(weight), weight), "training.max_steps=1")
+        n_steps.append(json.loads(folder.starts.read_text())["steps_per_epoch"])
+    assert 4 < n_steps[1] / n_steps[0] < 6  # 60 + 310 pairs for 60 + 10
+    assert f"310 pairs an epoch from {tmp_path}/31.0/bt.en, which has 10" in caplog.text
 
 
 def test_a_run_is_not_resumed_with_other_weights_or_tags(tmp_path: Path) -> None:

@@ -3,16 +3,15 @@
 from mtformer.config.augment import AugmentConfig
 from mtformer.config.directions import LanguagePair
 from mtformer.config.loading import dump_config, load_config, parse_source
+from mtformer.config.provenance import Change, Provenance
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
-    Change,
     Config,
     DataConfig,
     EvalConfig,
     FilterName,
     ModelConfig,
     Precision,
-    Provenance,
     RunConfig,
     TrainingConfig,
 )

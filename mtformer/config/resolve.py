@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TrainingConfig
+from mtformer.config.provenance import Provenance
+from mtformer.config.schema import Config, ModelConfig, Precision, TrainingConfig
 from mtformer.config.section import PositiveFloat, PositiveInt
 from mtformer.config.sizing import Size, size_for
 from mtformer.config.tokenizer import TokenizerConfig

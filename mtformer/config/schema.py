@@ -7,10 +7,11 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mtformer.config.augment import AugmentConfig
 from mtformer.config.directions import Direction, LanguagePair, expand_directions, merged
+from mtformer.config.provenance import Provenance
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     InputPath,
@@ -322,36 +323,6 @@ class RunConfig(Section):
     """The folder of all runs, relative to the current folder."""
     name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\]*$")
     """The name of the run's folder in it. Default: the name of the config file."""
-
-
-class Change(BaseModel):
-    """A setting, or another condition of the result, that was changed when a run was resumed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    step: int
-    key: str
-    old: JsonValue
-    new: JsonValue
-
-
-class Provenance(BaseModel):
-    """What a result depends on besides the settings. `train` writes it; a user cannot set it.
-
-    Attributes:
-        versions: of the software, at present.
-        hardware: the device and the number of processes, at present.
-        fingerprints: of the training and the validation text, of the glossary of annotated terms, and of the model that
-            training started from.
-        changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    versions: dict[str, str] = {}
-    hardware: dict[str, str] = {}
-    fingerprints: dict[str, str] = {}
-    changes: list[Change] = []
 
 
 class Config(Section):
