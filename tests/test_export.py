@@ -21,10 +21,11 @@ from mtformer.config import SearchOptions, TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
-from mtformer.export.vocabulary_map import _ibm_model_1, _Pairs, make_vocabulary_map
+from mtformer.export.vocabulary_map import make_vocabulary_map
 from mtformer.search import Request
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.given_tokenizer import adopt
+from mtformer.text.ibm_model_1 import EncodedPairs, ibm_model_1
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import PAD_ID, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -227,7 +228,7 @@ def test_ibm_model_1_finds_the_translations(monkeypatch: pytest.MonkeyPatch) -> 
     tgt = [(words + 100).tolist() for words in sources]
     lengths = [np.array([len(ids) for ids in side]) for side in (src, tgt)]
     flat = [np.array([i for ids in side for i in ids]) for side in (src, tgt)]
-    table = _ibm_model_1(_Pairs(*flat, *lengths), 200)
+    table = ibm_model_1(EncodedPairs(*flat, *lengths), 200)
     for word in range(10, 30):
         of_word = table.src == word
         assert table.tgt[of_word][table.probabilities[of_word].argmax()] == word + 100

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from conftest import Project
 
-from mtformer.config import FilterName, LanguagePair, load_config
+from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
 from mtformer.errors import UserError
-from mtformer.text.sources import SentencePair
+from mtformer.text.sources import ParallelText, SentencePair
 
 EN_DE = LanguagePair("en", "de")
 CLEAN = [
@@ -204,3 +204,54 @@ def test_held_out_sentences_are_kept_out_of_every_direction() -> None:
 def test_a_rule_that_does_not_exist_is_an_error(project: Project) -> None:
     with pytest.raises(UserError, match=r"data\.filters.*given `copies`, allowed: all, empty, too_long"):
         load_config(project.config, ["data.filters=[copies]"])
+
+
+@pytest.fixture(scope="module")
+def phrases() -> list[SentencePair]:
+    return list(ParallelText([parse_source("builtin:phrasebook,size:4000", "en", "de")], "en", "de"))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_misaligned_pairs_are_found_and_others_are_kept(phrases: list[SentencePair], share: float) -> None:
+    random = np.random.default_rng(1)
+    moved = random.random(len(phrases)) < share
+    targets = [pair.tgt for pair in phrases]
+    places = np.flatnonzero(moved).tolist()
+    for place, other in zip(places, np.roll(places, 7).tolist(), strict=True):
+        targets[place] = phrases[other].tgt
+    pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
+    filters = Filters(["misaligned"], EN_DE, sample=pairs)
+    found = np.array([reason is not None for reason in filters.reasons(pairs)])
+    assert found[moved].mean() >= 0.85
+    assert found[~moved].mean() <= 0.02
+    assert filters.learned is not None
+    assert filters.learned.shares()["misaligned"] == pytest.approx(share, abs=0.05)
+
+
+def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None:
+    random = np.random.default_rng(1)
+    cut = random.random(len(phrases)) < 0.2
+    cut &= [len(pair.tgt.split()) > 3 for pair in phrases]
+    halves = [" ".join(pair.tgt.split()[: len(pair.tgt.split()) // 2]) for pair in phrases]
+    targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
+    pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
+    found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
+    assert found[cut].mean() >= 0.5
+    assert found[~cut].mean() <= 0.02
+
+
+def test_a_clean_text_loses_nothing_to_the_rules_that_it_teaches(phrases: list[SentencePair]) -> None:
+    filters = Filters(["misaligned", "truncated"], EN_DE, sample=phrases)
+    assert sum(reason is not None for reason in filters.reasons(phrases)) <= 0.005 * len(phrases)
+    assert filters.key == Filters(["misaligned", "truncated"], EN_DE).key
+
+
+def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
+    phrases: list[SentencePair], caplog: pytest.LogCaptureFixture
+) -> None:
+    few = phrases[:100]
+    assert Filters(["misaligned"], EN_DE, sample=few).reasons(few) == [None] * 100
+    assert "100 pairs are too few" in caplog.text
+    sources, targets = zip(*phrases, strict=True)
+    others = list(map(SentencePair, sources, targets[1_000:] + targets[:1_000]))
+    assert Filters(["misaligned"], EN_DE, sample=others).reasons(others) == [None] * len(others)

@@ -41,6 +41,8 @@ FilterName = Literal[
     "urls",
     "markup",
     "language",
+    "misaligned",
+    "truncated",
     "held_out",
     "duplicates",
     "near_duplicates",

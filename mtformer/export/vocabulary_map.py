@@ -1,7 +1,7 @@
 """A vocabulary map (shortlist): which target tokens may translate a source token.
 
 The output layer then computes the scores of a few thousand tokens instead of the whole vocabulary. The map is learned
-from parallel text by IBM model 1 (Brown et al. 1993), with the smoothing of Moore 2004.
+from parallel text by IBM model 1.
 
 Format, which CTranslate2 reads as ``vmap.txt``: a line for each source token, with the token, a tab and target tokens
 with spaces between them; the line of the empty token has those that are always allowed. A batch may choose the tokens
@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mtformer.bundle import Bundle
 from mtformer.config import TextFiles
 from mtformer.errors import UserError
+from mtformer.text.ibm_model_1 import EncodedPairs, TranslationTable, ibm_model_1
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
@@ -33,41 +33,9 @@ _N_FREQUENT = 1_500  # target tokens that are always allowed
 _N_CANDIDATES = 100  # most target tokens for a source token
 _LEAST_PROBABILITY = 1e-4  # of a target token given the source token
 _RARE = 20  # a source token seen less often allows all tokens of the translations that it was seen with
-_ITERATIONS = 5
-_PRIOR = 1.0  # added to the count of each source token, so that rare ones do not claim all words of their sentences
 _CELLS_AT_ONCE = 2**24  # pairs of positions that the model is estimated on, about 300,000 sentence pairs
 _PAIRS_AT_ONCE = 10_000
 _PAIRS_TO_SCORE = 50  # that tell whether the files stand for the right sides
-
-
-class _Pairs(NamedTuple):
-    """Sentence pairs as one array per side.
-
-    Attributes:
-        src: the source tokens of all sentences, one sentence after another.
-        tgt: the target tokens, likewise.
-        src_lengths: the tokens of each source.
-        tgt_lengths: the tokens of each target.
-    """
-
-    src: NDArray[np.int64]
-    tgt: NDArray[np.int64]
-    src_lengths: NDArray[np.int64]
-    tgt_lengths: NDArray[np.int64]
-
-
-class _Table(NamedTuple):
-    """The pairs of a source and a target token that stand in some sentence pair together.
-
-    Attributes:
-        src: the source token of each.
-        tgt: the target token of each.
-        probabilities: of the target token given the source token.
-    """
-
-    src: NDArray[np.int64]
-    tgt: NDArray[np.int64]
-    probabilities: NDArray[np.float64]
 
 
 def learn_vocabulary_map(src: Path, tgt: Path, bundle: Bundle) -> str:
@@ -110,7 +78,7 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
         UserError: there are no pairs.
     """
     read = _read(pairs, tokenizer)
-    table = _ibm_model_1(read, tokenizer.tgt_vocab_size)
+    table = ibm_model_1(read, tokenizer.tgt_vocab_size)
     n_seen = np.bincount(read.src, minlength=tokenizer.src_vocab_size)
     kept = _most_probable(table) | (n_seen[table.src] < _RARE)
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
@@ -128,7 +96,7 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
     return "\n".join(lines) + "\n"
 
 
-def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> _Pairs:
+def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
     """Encode pairs until they have as many cells as the model is estimated on."""
     src: list[list[int]] = []
     tgt: list[list[int]] = []
@@ -147,7 +115,7 @@ def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> _Pairs:
         raise UserError("the text for the vocabulary map is empty")
     flat = (np.fromiter((i for ids in side for i in ids), dtype=np.int64) for side in (src, tgt))
     lengths = (np.array([len(ids) for ids in side], dtype=np.int64) for side in (src, tgt))
-    return _Pairs(*flat, *lengths)
+    return EncodedPairs(*flat, *lengths)
 
 
 def _windows(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
@@ -156,29 +124,7 @@ def _windows(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
         yield some
 
 
-def _ibm_model_1(pairs: _Pairs, tgt_vocab_size: int) -> _Table:
-    """Estimate which source tokens the tokens of the targets come from, by expectation maximization.
-
-    A cell is a target position with a source position of the same sentence pair; the cells of a target position follow
-    each other.
-    """
-    sentences = np.repeat(np.arange(len(pairs.tgt_lengths)), pairs.tgt_lengths)  # of each target position
-    widths = pairs.src_lengths[sentences]  # the cells of each target position
-    starts = np.cumsum(widths) - widths
-    first_of_sentence = (np.cumsum(pairs.src_lengths) - pairs.src_lengths)[sentences]
-    places = np.arange(int(widths.sum())) - np.repeat(starts - first_of_sentence, widths)
-    keys, cells = np.unique(pairs.src[places] * tgt_vocab_size + np.repeat(pairs.tgt, widths), return_inverse=True)
-    src, tgt = np.divmod(keys, tgt_vocab_size)
-    probabilities = np.ones(len(keys))
-    for _ in range(_ITERATIONS):
-        shares = probabilities[cells]
-        shares /= np.repeat(np.add.reduceat(shares, starts), widths)
-        counts = np.bincount(cells, shares, minlength=len(keys))
-        probabilities = counts / (np.bincount(src, counts)[src] + _PRIOR)
-    return _Table(src, tgt, probabilities)
-
-
-def _most_probable(table: _Table) -> NDArray[np.bool_]:
+def _most_probable(table: TranslationTable) -> NDArray[np.bool_]:
     """Return a mask of the pairs that are among the most probable of their source token."""
     order = np.lexsort((-table.probabilities, table.src))
     rank = np.empty(len(order), dtype=np.int64)

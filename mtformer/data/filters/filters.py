@@ -1,14 +1,21 @@
 """The filters of a config, applied to chunks of a text in order."""
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+import numpy as np
+
 from mtformer.config import DataConfig, FilterName, LanguagePair
+from mtformer.data.filters.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.filters.rules import PairRule, pair_rules
 from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.progress import watched
 from mtformer.text.sources import ParallelText, SentencePair
 
 VERSION = 1  # of the rules: what they drop depends on it
+_SAMPLE = 100_000  # pairs of a direction
+_SEED = 1
 
 MEANINGS: dict[str, str] = {
     "empty": "a side is empty",
@@ -22,6 +29,8 @@ MEANINGS: dict[str, str] = {
     "urls": "the URLs or e-mail addresses differ",
     "markup": "markup on one side only",
     "language": "wrong language",
+    "misaligned": "the target translates another text",
+    "truncated": "a part of the text is missing",
     "duplicates": "duplicate",
     "near_duplicates": "near duplicate",
     "many_targets": "a source with more than 20 targets",
@@ -32,22 +41,37 @@ MEANINGS: dict[str, str] = {
 class Filters:
     """Tells which pairs of a text to drop.
 
-    Most rules look at one pair at a time: :meth:`pair_reasons` may run in any process. Others remember the pairs that
-    came before: one process must pass all chunks, in order, to :meth:`reasons` or to :meth:`corpus_reasons`.
+    Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_reasons` may run
+    in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to
+    :meth:`reasons` or to :meth:`corpus_reasons`.
     """
 
-    def __init__(self, names: Iterable[FilterName], languages: LanguagePair, held_out: HeldOut | None = None) -> None:
+    def __init__(
+        self,
+        names: Iterable[FilterName],
+        languages: LanguagePair,
+        held_out: HeldOut | None = None,
+        sample: Sequence[SentencePair] = (),
+    ) -> None:
         """Apply the rules ``names`` to text in two languages.
 
         Args:
             names: the rules; ``all`` stands for all of them.
             languages: those of the text.
             held_out: the sentences that the rule ``held_out`` keeps out.
+            sample: pairs of the text that the rules ``misaligned`` and ``truncated`` learn from; without any, these do
+                nothing.
         """
         given = set(names)
         self.names = [name for name in MEANINGS if name in given or "all" in given]
         rules = pair_rules(*languages)
-        self._pair_rules: dict[str, PairRule] = {name: rule for name, rule in rules.items() if name in self.names}
+        self._pair_rules = {name: rule for name, rule in rules.items() if name in self.names}
+        self.learned = None
+        if sample and not set(CORRUPTIONS).isdisjoint(self.names):
+            plain = _apply(rules, sample, [None] * len(sample))
+            self.learned = LearnedRules.learn(
+                [pair for pair, one in zip(sample, plain, strict=True) if one is None], languages
+            )
         held_out = held_out or HeldOut()
         self._corpus_rules = self._make_corpus_rules(held_out, languages)
         self._key = f"{VERSION} {languages} {' '.join(self.names)} {held_out.digest:x}"
@@ -63,7 +87,13 @@ class Filters:
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each pair by the rules that look at one pair at a time."""
-        return _apply(self._pair_rules, pairs, [None] * len(pairs))
+        reasons = _apply(self._pair_rules, pairs, [None] * len(pairs))
+        left = [place for place, one in enumerate(reasons) if one is None]
+        if self.learned and left:
+            for name, dropped in self.learned.found([pairs[place] for place in left]).items():
+                for place in np.array(left)[dropped].tolist() if name in self.names else ():
+                    reasons[place] = reasons[place] or reason(name)
+        return reasons
 
     def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
@@ -83,14 +113,32 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     """Return the filters of a config for its training text in each direction; nothing if it has none.
 
     Raises:
-        UserError: the validation or test set cannot be read.
+        UserError: the text, or the validation or test set, cannot be read.
     """
     if not data.filters:
         return {}
     held_out = HeldOut()
     for part in ParallelText([*data.valid, *data.test], data.src_lang, data.tgt_lang).parts():
         held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
-    return {languages: Filters(data.filters, languages, held_out) for languages in data.language_pairs}
+    is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
+    parts = ParallelText(data.train, data.src_lang, data.tgt_lang).parts() if is_learning else []
+    filters = {}
+    for languages in data.language_pairs:
+        own = (pair for part in parts if (part.src_lang, part.tgt_lang) == languages for pair in part)
+        filters[languages] = Filters(data.filters, languages, held_out, sample_of(own))
+    return filters
+
+
+def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
+    """Return pairs to learn from, drawn from all of a text (reservoir sampling: Vitter 1985, algorithm R)."""
+    generator = random.Random(_SEED)
+    kept: list[SentencePair] = []
+    for number, pair in enumerate(watched(pairs, "reading a sample", "pairs")):
+        if number < _SAMPLE:
+            kept.append(pair)
+        elif (place := generator.randrange(number + 1)) < _SAMPLE:
+            kept[place] = pair
+    return kept
 
 
 def reason(name: str) -> str:

@@ -1,0 +1,213 @@
+"""Inject noise into a parallel text and print how much of it each rule of ``data.filters`` finds.
+
+usage: python scripts/noise_report.py --data src:train.en.gz,tgt:train.de.gz --pair en-de
+
+Six kinds of noise are added, each alone and all together, as 25 and as 100 % of the pairs of the text: untranslated
+copies, targets in the wrong language, targets of other pairs, words in random order, targets cut off, and UTF-8 read as
+Windows-1252. ``--other`` names a text in other languages, whose lines are half of the wrong-language targets; the rest
+are sources of other pairs.
+
+``--train config.yaml`` trains models on the clean text, on the text with all kinds of noise, and on what the filters
+keep of that, and prints their scores on the config's test set.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from mtformer.config import FilterName, LanguagePair, load_config, parse_source
+from mtformer.data.filters import Filters, sample_of
+from mtformer.tables import as_markdown
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.lines import read_lines
+from mtformer.text.sources import ParallelText, SentencePair
+
+CORPUS_RULES = ("held_out", "duplicates", "near_duplicates", "many_targets")  # which look for no noise
+CHUNK = 10_000
+
+Noise = Callable[[SentencePair], SentencePair | None]
+
+
+class Kinds:
+    """The kinds of noise: each makes a noisy pair of a good one, or None if the pair is not suited."""
+
+    def __init__(self, pairs: Sequence[SentencePair], other: Sequence[str], languages: LanguagePair, seed: int) -> None:
+        """Take the text that targets of other pairs come from, and lines in another language, if there are any."""
+        self._pairs = pairs
+        self._other = other
+        self._is_spaced = is_written_with_spaces(languages.tgt_lang)
+        self._random = random.Random(seed)
+
+    def all(self) -> dict[str, Noise]:
+        """Return the kinds of noise by name."""
+        return {
+            "copies": lambda pair: SentencePair(pair.src, pair.src),
+            "wrong language": self.wrong_language,
+            "misaligned": lambda pair: SentencePair(pair.src, self._random.choice(self._pairs).tgt),
+            "misordered": self.misordered,
+            "truncated": self.truncated,
+            "mojibake": self.mojibake,
+        }
+
+    def wrong_language(self, pair: SentencePair) -> SentencePair:
+        """Take a target in the source language or in another one."""
+        if self._other and self._random.random() < 0.5:
+            return SentencePair(pair.src, self._random.choice(self._other))
+        return SentencePair(pair.src, self._random.choice(self._pairs).src)
+
+    def misordered(self, pair: SentencePair) -> SentencePair | None:
+        """Shuffle the words of the target."""
+        words = self._words(pair.tgt)
+        shuffled = self._random.sample(words, len(words))
+        return SentencePair(pair.src, self._join(shuffled)) if shuffled != words else None
+
+    def truncated(self, pair: SentencePair) -> SentencePair | None:
+        """Keep the first half of the target."""
+        words = self._words(pair.tgt)
+        return SentencePair(pair.src, self._join(words[: len(words) // 2])) if len(words) > 3 else None
+
+    def mojibake(self, pair: SentencePair) -> SentencePair | None:
+        """Read both sides in the wrong encoding, if that changes them."""
+        broken = SentencePair(*(side.encode().decode("cp1252", errors="replace") for side in pair))
+        return broken if broken != pair else None
+
+    def _words(self, text: str) -> list[str]:
+        return text.split() if self._is_spaced else list(text)
+
+    def _join(self, words: Sequence[str]) -> str:
+        return (" " if self._is_spaced else "").join(words)
+
+
+class Result(NamedTuple):
+    """What the filters made of a mixture: of each pair, the kind of noise and the rule that dropped it; the time."""
+
+    kinds: list[str | None]
+    rules: list[str | None]
+    seconds: float
+
+    def row(self, kind: str, added: float) -> list[str]:
+        """Format a row of the table: recall, precision, clean pairs lost, and which rules found what share."""
+        noisy = [rule for one, rule in zip(self.kinds, self.rules, strict=True) if one]
+        clean = [rule for one, rule in zip(self.kinds, self.rules, strict=True) if not one]
+        n_found, n_lost = (sum(rule is not None for rule in side) for side in (noisy, clean))
+        by_rule = Counter(rule for rule in noisy if rule)
+        shares = ", ".join(f"{rule} {100 * n / len(noisy):.1f}" for rule, n in by_rule.most_common(3))
+        precision = f"{100 * n_found / (n_found + n_lost):.1f}" if n_found else "—"
+        found = f"{100 * n_found / len(noisy):.1f}" if noisy else "—"
+        rate = f"{len(self.kinds) / self.seconds:,.0f}"
+        return [kind, f"{100 * added:.0f} %", found, precision, f"{100 * n_lost / len(clean):.2f}", rate, shares]
+
+
+def mixture(
+    pairs: Sequence[SentencePair], kinds: dict[str, Noise], added: float, seed: int
+) -> list[tuple[str | None, SentencePair]]:
+    """Add noisy pairs, as many as ``added`` says, in equal parts of each kind, in random order."""
+    generator = random.Random(seed)
+    mixed: list[tuple[str | None, SentencePair]] = [(None, pair) for pair in pairs]
+    for name, kind in kinds.items():
+        wanted = round(added * len(pairs) / len(kinds))
+        found: list[SentencePair] = []
+        for _ in range(20 * wanted):
+            if len(found) == wanted:
+                break
+            noisy = kind(generator.choice(pairs))
+            found += [] if noisy is None else [noisy]
+        mixed += [(name, noisy) for noisy in found]
+    generator.shuffle(mixed)
+    return mixed
+
+
+def filtered(mixed: Sequence[tuple[str | None, SentencePair]], languages: LanguagePair) -> Result:
+    """Apply all rules that look for noise."""
+    pairs = [pair for _, pair in mixed]
+    started = time.process_time()
+    names = [name for name in get_args(FilterName) if name not in ("all", *CORPUS_RULES)]
+    filters = Filters(names, languages, sample=sample_of(pairs))
+    reasons = [
+        reason for first in range(0, len(pairs), CHUNK) for reason in filters.reasons(pairs[first : first + CHUNK])
+    ]
+    seconds = time.process_time() - started
+    rules = [reason and reason.rpartition("data.filters: ")[2].rstrip(")") for reason in reasons]
+    return Result([kind for kind, _ in mixed], rules, seconds)
+
+
+def report(
+    pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair, shares: Sequence[float]
+) -> None:
+    """Print the table."""
+    header = ["noise", "added", "caught %", "precision %", "clean lost %", "pairs/s", "by rule, % of the noise"]
+    rows = [filtered(mixture(pairs, {}, 0, seed=1), languages).row("none", 0)]
+    for added in shares:
+        for name, kind in kinds.items():
+            rows.append(filtered(mixture(pairs, {name: kind}, added, seed=1), languages).row(name, added))
+        rows.append(filtered(mixture(pairs, kinds, added, seed=1), languages).row("all six", added))
+    print(as_markdown(header, rows))
+
+
+def train(
+    config_path: Path,
+    pairs: Sequence[SentencePair],
+    kinds: dict[str, Noise],
+    languages: LanguagePair,
+    added: float,
+    arguments: Sequence[str],
+) -> None:
+    """Train on clean, noisy and filtered text, and print the scores."""
+    folder = Path(load_config(config_path).run.dir) / "noise"
+    mixed = mixture(pairs, kinds, added, seed=1)
+    kept = filtered(mixed, languages).rules
+    texts = {
+        "clean": list(pairs),
+        "noisy": [pair for _, pair in mixed],
+        "filtered": [pair for (_, pair), rule in zip(mixed, kept, strict=True) if rule is None],
+    }
+    rows = []
+    for name, text in texts.items():
+        run = folder / name
+        run.mkdir(parents=True, exist_ok=True)
+        for side, lines in zip(languages, zip(*text, strict=True), strict=True):
+            (run / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        source = json.dumps(
+            [{"src": str(run / f"train.{languages.src_lang}"), "tgt": str(run / f"train.{languages.tgt_lang}")}]
+        )
+        command = [sys.executable, "-m", "mtformer"]
+        settings = [f"--set=data.train={source}", f"--set=run.dir={folder}", f"--set=run.name={name}", *arguments]
+        subprocess.run([*command, "train", str(config_path), *settings], check=True)
+        scores = subprocess.run([*command, "eval", "--json", "--model", str(run)], check=True, capture_output=True)
+        rows.append([name, f"{len(text):,}", scores.stdout.decode().strip()])
+        print(as_markdown(["text", "pairs", "scores"], rows), flush=True)
+
+
+def main() -> None:
+    """Read the text, inject noise, and print what is found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="a source, as in src:train.en.gz,tgt:train.de.gz")
+    parser.add_argument("--pair", required=True, help="the languages, as in en-de")
+    parser.add_argument("--pairs", type=int, help="take a random sample of this size")
+    parser.add_argument("--added", type=float, action="append", help="the share of noise to add (0.25 and 1)")
+    parser.add_argument("--other", type=Path, help="a text in a third language")
+    parser.add_argument("--train", type=Path, help="a config: train on clean, noisy and filtered text")
+    parser.add_argument("--set", action="append", default=[], help="settings of those runs")
+    arguments = parser.parse_args()
+    languages = LanguagePair.parse(arguments.pair)
+    pairs = list(ParallelText([parse_source(arguments.data, *languages)], *languages))
+    if arguments.pairs and arguments.pairs < len(pairs):
+        pairs = random.Random(1).sample(pairs, arguments.pairs)
+    other = list(read_lines(arguments.other)) if arguments.other else []
+    kinds = Kinds(pairs, other, languages, seed=2).all()
+    shares = arguments.added or [0.25, 1.0]
+    if arguments.train:
+        train(arguments.train, pairs, kinds, languages, shares[-1], [f"--set={one}" for one in arguments.set])
+    else:
+        report(pairs, kinds, languages, shares)
+
+
+if __name__ == "__main__":
+    main()
