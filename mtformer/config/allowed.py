@@ -11,6 +11,8 @@ def allowed(details: ErrorDetails) -> str:
             return "a whole number"
         case "float_parsing" | "float_type" | "finite_number":
             return "a number"
+        case "bool_parsing" | "bool_type" if "[bool]" in details["loc"]:
+            return "true, false or auto"
         case "bool_parsing" | "bool_type":
             return "true or false"
         case "string_type":
@@ -29,6 +31,10 @@ def allowed(details: ErrorDetails) -> str:
             return f"{context['le']} or less"
         case "less_than":
             return f"less than {context['lt']}"
+        case "string_too_long" | "string_too_short" if details["loc"][-1] == "delimiter":
+            return "a single character"
+        case "string_too_short":
+            return "text that is not empty"
         case "too_short":
             return f"at least {context['min_length']} of them"
         case "string_pattern_mismatch" if details["loc"][-1] in ("src_lang", "tgt_lang"):
