@@ -40,6 +40,7 @@ def error_of(source: TsvFile | CsvFile, direction: str = "en-de") -> str:
         "en-US|de_AT",
         "eng|ger",
         "English|German",
+        "English (US)|Deutsch",
         "text_en|text_de",
         "src_en|tgt_de",
         "sentence en|sentence de",
@@ -86,6 +87,15 @@ def test_a_header_is_what_the_config_says(tmp_path: Path) -> None:
 )
 def test_columns_by_name_or_number(tmp_path: Path, keys: dict[str, object], pairs: Pairs) -> None:
     assert read(table(tmp_path, "h1|h2|h3\na|b|c\n", **keys)) == pairs
+
+
+def test_a_header_above_numbers_is_recognized_whatever_it_says(tmp_path: Path) -> None:
+    keys = {"src_column": "2", "tgt_column": "4"}
+    assert read(table(tmp_path, "key|a text|score|its translation\n7|a|0.5|b\n", **keys)) == [("a", "b")]
+    assert read(table(tmp_path, "3|a|x|b\n7|1|y|2\n", **keys)) == [("a", "b"), ("1", "2")]
+    assert read(table(tmp_path, "x|a|x|b\ny|1|y|2\n", **keys)) == [("a", "b"), ("1", "2")]
+    assert read(table(tmp_path, "one|eins\n2|2\n")) == [("one", "eins"), ("2", "2")]
+    assert "the columns are 1 'key', 2 'x', 3 'y': set src_column" in error_of(table(tmp_path, "key|x|y\n1|a|b\n"))
 
 
 def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:

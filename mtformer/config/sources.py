@@ -71,7 +71,8 @@ class TsvFile(SourceSection):
     tgt_column: Column | None = None
     """The column of the target text, likewise; without a header, the second of two."""
     header: BoolOrAuto = "auto"
-    """Whether the first line names the columns; `auto`: if it names the languages, or a column is given by name."""
+    """Whether the first line names the columns; `auto`: if it names the languages, if a column is given by name, or if
+    a further column has a word there and a number below."""
     quotes: bool = False
     """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 

@@ -1,45 +1,45 @@
-"""What tables and translation memories call a language: codes of several standards, variants, English names."""
+"""What tables and translation memories call a language: codes of several standards, variants, names."""
 
 import re
 from functools import lru_cache
 
 from mtformer.text.languages import base_language
 
-# ISO 639-1, ISO 639-2 and 639-3, English.
+# ISO 639-1, ISO 639-2 and 639-3, English, and for the most frequent ones the language itself.
 _TABLE = """
 af afr afrikaans
-ar ara arb arabic
+ar ara arb arabic العربية
 be bel belarusian
 bg bul bulgarian
 bn ben bengali
 ca cat catalan
-cs ces cze czech
+cs ces cze czech čeština
 cy cym wel welsh
-da dan danish
-de deu ger german
-el ell gre greek
+da dan danish dansk
+de deu ger german deutsch
+el ell gre greek ελληνικά
 en eng english
-es spa spanish
+es spa spanish español
 et est estonian
 eu eus baq basque
 fa fas per farsi persian
-fi fin finnish
-fr fra fre french
+fi fin finnish suomi
+fr fra fre french français
 ga gle irish
 gl glg galician
 he heb hebrew
 hi hin hindi
 hr hrv croatian
-hu hun hungarian
+hu hun hungarian magyar
 hy hye arm armenian
 id ind indonesian
 is isl ice icelandic
-it ita italian
-ja jpn japanese
+it ita italian italiano
+ja jpn japanese 日本語
 ka kat geo georgian
 kk kaz kazakh
 km khm khmer
-ko kor korean
+ko kor korean 한국어
 lt lit lithuanian
 lv lav latvian
 mk mkd mac macedonian
@@ -49,33 +49,33 @@ ms msa may malay
 mt mlt maltese
 nb nob
 ne nep nepali
-nl nld dut dutch
+nl nld dut dutch nederlands
 nn nno
-no nor norwegian
-pl pol polish
+no nor norwegian norsk
+pl pol polish polski
 ps pus pashto
-pt por portuguese
-ro ron rum romanian
-ru rus russian
+pt por portuguese português
+ro ron rum romanian română
+ru rus russian русский
 sk slk slo slovak
 sl slv slovenian
 sq sqi alb albanian
 sr srp serbian
-sv swe swedish
+sv swe swedish svenska
 sw swa swahili
 ta tam tamil
 te tel telugu
 th tha thai
-tr tur turkish
-uk ukr ukrainian
+tr tur turkish türkçe
+uk ukr ukrainian українська
 ur urd urdu
 uz uzb uzbek
 vi vie vietnamese
 yue cantonese
-zh zho chi cmn chinese mandarin
+zh zho chi cmn chinese mandarin 中文
 """
 _CODES = {name: row.split()[0] for row in _TABLE.strip().splitlines() for name in row.split()}
-_VARIANT = re.compile(r"[a-z]{2,3}(-[a-z]{4})?(-([a-z]{2}|\d{3}))?")  # script and region, as in zh-hant-tw
+_SUBTAG = re.compile(r"[a-z]{4}|[a-z]{2}|\d{3}")  # a script or a region, as in zh-hant-tw
 
 EXACT, VARIANT = 2, 1
 
@@ -96,13 +96,14 @@ def matches_language(name: str, code: str) -> int:
 
 
 def is_language(name: str) -> bool:
-    """Tell whether ``name`` is a code or an English name of a known language."""
-    name = _normalized(name)
-    return name in _CODES or (_VARIANT.fullmatch(name) is not None and base_language(name) in _CODES)
+    """Tell whether ``name`` is a code or a name of a known language."""
+    base, *rest = _normalized(name).split("-")
+    return base in _CODES and all(_SUBTAG.fullmatch(part) for part in rest)
 
 
 def _base(name: str) -> str:
-    return _CODES.get(name) or _CODES.get(base_language(name), base_language(name))
+    base = base_language(name)
+    return _CODES.get(base, base)
 
 
 def _normalized(name: str) -> str:

@@ -32,19 +32,19 @@ class Layout(NamedTuple):
     has_header: bool
 
 
-def find_layout(row: Sequence[str], wanted: Wanted, header: bool | str) -> Layout:
-    """Choose the columns by the first ``row`` of a table.
+def find_layout(rows: Sequence[Sequence[str]], wanted: Wanted, header: bool | str) -> Layout:
+    """Choose the columns by the first rows of a table.
 
     Args:
-        row: its cells.
+        rows: the cells of the first row, and of the second if there is one.
         wanted: what to look for.
-        header: whether the row is a header; ``auto`` if it has to be decided.
+        header: whether the first row is a header; ``auto`` if it has to be decided.
 
     Raises:
         UserError: the columns do not exist or cannot be told; the message lists those that there are.
     """
-    row = _without_empty_end(row)
-    has_header = _is_header(row, wanted) if header == "auto" else bool(header)
+    row = _without_empty_end(rows[0])
+    has_header = _is_header(row, rows[1:], wanted) if header == "auto" else bool(header)
     found = [_given(row, column, has_header) for column in wanted.given]
     if has_header:
         found = [_named(row, wanted, side) if column is None else column for side, column in enumerate(found)]
@@ -72,16 +72,29 @@ def find_key(names: Sequence[str], wanted: Wanted, side: int) -> str:
     return wanted.languages[side] if place is None else names[place]
 
 
-def _is_header(row: Sequence[str], wanted: Wanted) -> bool:
+def _is_header(row: Sequence[str], below: Sequence[Sequence[str]], wanted: Wanted) -> bool:
     """Decide whether the first row names columns instead of containing a pair."""
-    names = [given for given in wanted.given if given is not None and not given.isdecimal()]
-    if names:
+    if any(given is not None and not given.isdecimal() for given in wanted.given):
         return True
-    named = [any(_match(cell, wanted, side) for cell in row) for side in (0, 1)]
-    if all(named):
+    if all(any(_match(cell, wanted, side) for cell in row) for side in (0, 1)):
         return True
     # Names of other columns and languages: a header as well, which lacks what is wanted.
-    return len(row) > 1 and all(_is_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row)
+    if len(row) > 1 and all(_is_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row):
+        return True
+    others = [place for place in range(len(row)) if str(place + 1) not in wanted.given]
+    return len(row) > 2 and any(
+        place < len(cells) and _is_number(cells[place]) and row[place].strip() and not _is_number(row[place])
+        for cells in below
+        for place in others
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _given(row: Sequence[str], column: str | None, has_header: bool) -> int | None:
@@ -120,7 +133,7 @@ def _match(name: str, wanted: Wanted, side: int) -> int:
 
 def _core(name: str) -> str:
     """Return what matters in a name: ``en`` in ``text_en`` and ``src_en``, ``source`` in ``Source text``."""
-    words = [word for word in re.split(r"[\s_-]+", name.strip().lower()) if word and word not in _FILLERS]
+    words = [word for word in re.split(r"[\s_()-]+", name.strip().lower()) if word and word not in _FILLERS]
     roles = [word for word in words if word in (*_ROLES[0], *_ROLES[1])]
     return "-".join(word for word in words if word not in roles) or (roles[0] if len(roles) == 1 else "")
 

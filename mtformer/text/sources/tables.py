@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 from mtformer.config import CsvFile, TsvFile
 from mtformer.errors import UserError
 from mtformer.text.drops import BLANK, Drops
 from mtformer.text.lines import input_name, read_lines
-from mtformer.text.sources.columns import Wanted, find_layout
+from mtformer.text.sources.columns import Layout, Wanted, find_layout
 from mtformer.text.sources.pairs import Example, one_line
 
 Row = tuple[int, list[str]]  # the number of its first line, its cells
@@ -22,30 +23,41 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
     """
     path = source.tsv if isinstance(source, TsvFile) else source.csv
     name = input_name(path)
-    rows = _rows(source)
-    wanted = Wanted((source.src_column, source.tgt_column), (src_lang, tgt_lang))
-    layout, n_columns = None, 0
-    for line, cells in rows:
-        if not any(cell and not cell.isspace() for cell in cells):
-            drops.add(BLANK, line)
-            continue
-        if layout is None:
-            _require_two(cells, source, f"{name}:{line}")
-            try:
-                layout, n_columns = find_layout(cells, wanted, source.header), len(cells)
-            except UserError as error:
-                raise UserError(f"{name}: {error}") from None
-            if layout.has_header:
-                continue
-            if source.languages and None in wanted.given:
-                raise UserError(
-                    f"{name}: no header says which column is in which language, and the model has several directions: "
-                    "set src_column, tgt_column and directions"
-                )
+    rows = _rows_with_text(source, drops)
+    start = list(islice(rows, 2))
+    if not start:
+        return
+    layout = _layout(source, start, name, (src_lang, tgt_lang))
+    n_columns = len(start[0][1])
+    for line, cells in chain(start[1:] if layout.has_header else start, rows):
         if len(cells) <= max(layout.src, layout.tgt) or any(cells[n_columns:]):
             _require_two(cells, source, f"{name}:{line}")
             raise UserError(f"{name}:{line}: this line has {len(cells)} columns, and the first has {n_columns}")
         yield Example(one_line(cells[layout.src]), one_line(cells[layout.tgt]), line)
+
+
+def _layout(source: TsvFile | CsvFile, start: list[Row], name: str, languages: tuple[str, str]) -> Layout:
+    line, cells = start[0]
+    _require_two(cells, source, f"{name}:{line}")
+    wanted = Wanted((source.src_column, source.tgt_column), languages)
+    try:
+        layout = find_layout([cells for _, cells in start], wanted, source.header)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    if source.languages and not layout.has_header and None in wanted.given:
+        raise UserError(
+            f"{name}: no header says which column is in which language, and the model has several directions: "
+            "set src_column, tgt_column and directions"
+        )
+    return layout
+
+
+def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
+    for line, cells in _rows(source):
+        if any(cell and not cell.isspace() for cell in cells):
+            yield line, cells
+        else:
+            drops.add(BLANK, line)
 
 
 def _rows(source: TsvFile | CsvFile) -> Iterator[Row]:
