@@ -2,11 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import Project, make_project
+import torch
+from conftest import Project, make_project, sentence_pairs
 
 from mtformer.bundle import load_bundle
+from mtformer.config import LanguagePair, ResolvedConfig
+from mtformer.model.weights import build_model
+from mtformer.progress import clock
+from mtformer.runs import RunFolder
+from mtformer.search.torch_engine import TorchEngine
+from mtformer.text.sources import SentencePair
+from mtformer.training.timing import expected_seconds
+from mtformer.training.validation import Validator
 
 
 def rows(text: str) -> dict[str, str]:
@@ -29,24 +39,64 @@ def test_a_dry_run_tells_what_the_run_will_be_and_leaves_nothing(project: Projec
     assert numbers(told["steps"])[0] == 20
     assert re.fullmatch(r"[\d,]+ target tokens/s, fp32 on cpu", told["speed"])
     assert re.fullmatch(r"[\d.]+ GiB", told["memory"])
-    assert re.fullmatch(r"[\d:]+ and 0 validations", told["time"])
+    assert re.fullmatch(r"[\d:]+, [\d:]+ of it for 1 validation", told["time"])
 
 
 def test_the_steps_of_a_run_are_those_that_its_first_limit_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mtformer.training.forecast._measure", lambda trainer, plan: 500.0)
-    project = make_project(tmp_path, max_steps=None, max_epochs=3, max_minutes=600, grad_accum_steps=2)
+    monkeypatch.setattr(Validator, "expected_seconds", lambda validator, model: 7.0)
+    project = make_project(
+        tmp_path, max_steps=None, max_epochs=3, max_minutes=600, grad_accum_steps=2, validate_every=4
+    )
     told = rows(project.mtformer("train", project.config, "--dry-run").stdout)
     steps_per_epoch, _, n_tokens = numbers(told["an epoch"])
     assert numbers(told["steps"]) == [3 * steps_per_epoch, 3.0]
-    seconds_per_step = n_tokens / steps_per_epoch / 500
-    for n_steps in (1, 4):
-        minutes = (n_steps + 0.5) * seconds_per_step / 60
+    per_step = n_tokens / steps_per_epoch / 500
+    for n_steps, n_validations in ((1, 1), (4, 1), (5, 2)):
+        minutes = (n_steps + 0.5) * (per_step + 7 / 4) / 60
         short = project.mtformer("train", project.config, "--dry-run", "--set", f"training.max_minutes={minutes}")
         assert numbers(rows(short.stdout)["steps"])[0] == n_steps
-        minutes, seconds = divmod(round(n_steps * seconds_per_step), 60)
-        assert rows(short.stdout)["time"].startswith(f"{minutes}:{seconds:02} and ")
+        total, validating = n_steps * per_step + 7 * n_validations, 7 * n_validations
+        ending = f"{n_validations} validation{'s' if n_validations > 1 else ''}"
+        assert rows(short.stdout)["time"] == f"{clock(total)}, {clock(validating)} of it for {ending}"
+
+
+def test_the_search_of_a_validation_is_measured_along_the_references(trained: Project) -> None:
+    bundle = load_bundle(trained.folder / "runs/config/model.safetensors")
+    config = RunFolder(trained.folder / "runs/config").read_config(ResolvedConfig)
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(60, seed=2)]
+    validator = Validator(config, bundle.tokenizer, {LanguagePair("en", "de"): pairs})
+    found: list[list[int]] = []
+    translate = TorchEngine.translate
+
+    def observed(engine: TorchEngine, requests: Any, options: Any, **rest: Any) -> Any:
+        hypotheses = translate(engine, requests, options, **rest)
+        found.extend(list(best.ids) for (best, *_) in hypotheses)
+        return hypotheses
+
+    torch.manual_seed(1)
+    untrained = build_model(config, bundle.tokenizer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TorchEngine, "translate", observed)
+        assert validator.expected_seconds(untrained) > 0
+    references = [row[:-1] for row in bundle.tokenizer.encode_tgt([pair.tgt for pair in pairs])]
+    assert found and all(ids in references for ids in found)
+
+
+def test_the_time_for_all_batches_is_measured_on_batches_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("mtformer.training.timing.time.monotonic", lambda: clock[0])
+    done: list[int] = []
+
+    def work(size: int) -> None:
+        clock[0] += size * (100 if size not in done else 1)  # the first time is slow
+        done.append(size)
+
+    assert expected_seconds(range(1, 101), work, float, 5) == pytest.approx(5_050)
+    assert sorted(done) == sorted([11, 31, 51, 71, 91] * 2)
+    assert expected_seconds([3], work, float, 5) == pytest.approx(3)
 
 
 def test_a_preset_that_brings_post_norm_says_so(project: Project) -> None:

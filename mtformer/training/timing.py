@@ -3,7 +3,8 @@
 import copy
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from mtformer.model.transformer import Transformer
 from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 _MAX_TOKENS = 1_024  # enough to find the faster precision, and quick even for a larger model
 _N_BATCHES = 3
@@ -46,6 +49,29 @@ def seconds_per_update(
     shown = " and ".join(f"{mean:.3f} s in {precision}" for precision, mean in means.items())
     log.info("an update of %.0f tokens takes %s", n_tokens, shown)
     return means
+
+
+def expected_seconds(
+    batches: Sequence[Item], work: Callable[[Item], object], size: Callable[[Item], float], n_measured: int
+) -> float:
+    """Return how long ``work`` on all batches takes, from the time that it takes on some of them.
+
+    Args:
+        batches: what there is to do.
+        work: does it for a batch; it is called twice for each batch that is measured, and the second time counts, when
+            kernels have been generated and memory has been allocated.
+        size: what the time is proportional to.
+        n_measured: about how many batches to measure; they are spread over all sizes.
+    """
+    by_size = sorted(batches, key=size)
+    step = max(1, len(by_size) // n_measured)
+    chosen = by_size[step // 2 :: step]
+    for batch in chosen:
+        work(batch)
+    started = time.monotonic()
+    for batch in chosen:
+        work(batch)
+    return (time.monotonic() - started) * sum(map(size, batches)) / sum(map(size, chosen))
 
 
 def _short_to_long(corpus: Corpus) -> list[Batch]:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -11,9 +12,10 @@ import numpy as np
 import torch
 
 from mtformer.config import LanguagePair, ResolvedConfig
-from mtformer.data.batches import fill_buckets, make_batch
+from mtformer.data.batches import PlannedBatch, fill_buckets, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.data.encoding import encode_corpus
+from mtformer.data.filling import fill_batches
 from mtformer.data.mixing import Prefixed
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
@@ -21,17 +23,20 @@ from mtformer.hardware import autocast
 from mtformer.header import AlignmentHead
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment_heads import choose_heads
+from mtformer.search.engine import Request
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.sources import SentencePair
 from mtformer.text.tags import tags_toward
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
 from mtformer.training.ranks import ALONE, Ranks
+from mtformer.training.timing import expected_seconds
 from mtformer.translator import Translator
 
 log = logging.getLogger(__name__)
 
 _ALIGNED_PAIRS = 1_000  # for choosing the heads that align
+_N_MEASURED = 4  # batches of each kind, for the expected time
 
 
 class Sample(NamedTuple):
@@ -175,6 +180,47 @@ class Validator:
         places = range(0, len(references), max(1, len(references) // max(1, n_samples)))[:n_samples]
         return scores, [Sample(*one.pairs[i], hypotheses[i]) for i in places]
 
+    def expected_seconds(self, model: Transformer) -> float:
+        """Return how long a validation takes of a model that has learned to end its translations.
+
+        A part of it is measured. Since a model that has learned nothing translates up to the limits, the search is
+        forced along the references, which have about as many tokens as the translations of a trained model.
+        """
+        model.eval()
+        started = time.monotonic()
+        for one in self._sets:
+            references = [pair.tgt for pair in one.pairs]
+            bleu(references, references, one.tokenize)
+        scoring = time.monotonic() - started
+        return scoring + sum(self._expected_loss(one, model) + self._expected_search(one, model) for one in self._sets)
+
+    def _expected_loss(self, one: _Set, model: Transformer) -> float:
+        plan = fill_buckets(one.corpus, np.arange(len(one.corpus)), self._config.training.max_tokens)
+        with autocast(next(model.parameters()).device, self._config.training.precision):
+            return expected_seconds(
+                plan,
+                lambda planned: self._summed_loss(one, planned, model),
+                lambda planned: len(planned.indices) * (planned.src_length + planned.tgt_length),
+                _N_MEASURED,
+            )
+
+    def _expected_search(self, one: _Set, model: Transformer) -> float:
+        device = next(model.parameters()).device
+        precision = "fp32" if device.type == "cpu" else self._config.training.precision
+        references = [one.corpus.tgt[i][:-1].tolist() for i in range(len(one.corpus))]
+        requests = [Request(one.corpus.src[i].tolist(), len(row), row) for i, row in enumerate(references)]
+        lengths = one.corpus.src.lengths.tolist()
+        order = sorted(range(len(requests)), key=lambda i: -lengths[i])
+        batches = fill_batches(order, lengths, self._search.batch_tokens)
+        engine = TorchEngine(model)
+        with autocast(device, precision):
+            return expected_seconds(
+                batches,
+                lambda batch: engine.translate([requests[i] for i in batch], self._search),
+                lambda batch: len(batch) * max(len(references[i]) for i in batch),
+                _N_MEASURED,
+            )
+
     def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
         """Choose the heads that align the validation pairs best, in all directions; see :func:`choose_heads`."""
         n_each = _ALIGNED_PAIRS // len(self._sets)
@@ -182,16 +228,20 @@ class Validator:
         sources = [corpus.src[i].tolist() for corpus, i in places]
         return choose_heads(model, sources, [corpus.tgt[i][:-1].tolist() for corpus, i in places])
 
-    @torch.inference_mode()
     def _loss(self, one: _Set, model: Transformer, ranks: Ranks) -> float:
         total, n_tokens = 0.0, 0.0
         plan = fill_buckets(one.corpus, np.arange(len(one.corpus)), self._config.training.max_tokens)
         for planned in ranks.share(plan):
-            batch = make_batch(one.corpus, *planned).to(next(model.parameters()).device)
-            total += summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item()
-            n_tokens += batch.n_tokens
+            loss, n = self._summed_loss(one, planned, model)
+            total, n_tokens = total + loss, n_tokens + n
         total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
+
+    @torch.inference_mode()
+    def _summed_loss(self, one: _Set, planned: PlannedBatch, model: Transformer) -> tuple[float, int]:
+        """Return the loss of a batch and how many tokens it is the sum of."""
+        batch = make_batch(one.corpus, *planned).to(next(model.parameters()).device)
+        return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
     def _translate(self, one: _Set, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
