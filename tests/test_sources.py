@@ -18,6 +18,7 @@ from mtformer.config import (
     Source,
     TextFiles,
     TsvFile,
+    load_config,
     parse_source,
 )
 from mtformer.errors import UserError
@@ -350,3 +351,17 @@ def test_a_table_without_a_header_fits_one_direction(tmp_path: Path) -> None:
                 list(tables)
         else:
             assert list(tables) == [("a", "b"), ("b", "a")][: 1 if columns else 2]
+
+
+def test_a_folder_in_the_form_of_a_data_set_is_found_beside_the_config(tmp_path: Path) -> None:
+    (tmp_path / "pairs").mkdir()
+    config = "data: {src_lang: en, tgt_lang: de, train: [{hf: HF, split: train}], valid: [{builtin: phrasebook}]}\n"
+    for name, found in (("./pairs", str(tmp_path / "pairs")), ("me/pairs", "me/pairs"), ("./none", "")):
+        (tmp_path / "config.yaml").write_text(config.replace("HF", name))
+        if found:
+            [source] = load_config(tmp_path / "config.yaml").data.train
+            assert isinstance(source, HubDataset)
+            assert source.hf == found
+        else:
+            with pytest.raises(UserError, match=f"hf: there is no folder {tmp_path}/none"):
+                load_config(tmp_path / "config.yaml")

@@ -49,6 +49,16 @@ def _existing_files(prefix: Path, info: ValidationInfo) -> Path:
     return found or prefix
 
 
+def _existing_folder(name: str, info: ValidationInfo) -> str:
+    """Make the name of a data set absolute and require a folder there, if it is written as a path."""
+    if not name.startswith((".", "/", "~")):
+        return name
+    folder = _absolute(Path(name), info)
+    if folder and not _is(folder, Path.is_dir):
+        raise ValueError(f"there is no folder {folder}")
+    return str(folder or name)
+
+
 def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
     try:
         return kind(path)
@@ -71,6 +81,7 @@ def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
 InputPath = Annotated[Path, AfterValidator(_existing_file)]
 TextPath = Annotated[Path, AfterValidator(_existing_text)]
 TextPrefix = Annotated[Path, AfterValidator(_existing_files)]
+DatasetName = Annotated[str, AfterValidator(_existing_folder)]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$")]
 Probability = Annotated[float, Field(ge=0, lt=1)]
 PositiveInt = Annotated[int, Field(ge=1)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mtformer.config.directions import Direction, LanguagePair
-from mtformer.config.section import BoolOrAuto, PositiveFloat, PositiveInt, Section, TextPath, TextPrefix
+from mtformer.config.section import BoolOrAuto, DatasetName, PositiveFloat, PositiveInt, Section, TextPath, TextPrefix
 
 
 def _free(tag: str) -> str:
@@ -113,8 +113,8 @@ class TmxFile(SourceSection):
 class HubDataset(SourceSection):
     """A data set of the Hugging Face hub, or a local folder in its format, read through the ``datasets`` library."""
 
-    hf: str
-    """The data set's id, such as ``bentrevett/multi30k``."""
+    hf: DatasetName
+    """The data set's id, such as ``bentrevett/multi30k``; or a folder, as in `./pairs`."""
     config: str | None = None
     """The configuration of the data set, if it has several."""
     split: str

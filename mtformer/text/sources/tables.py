@@ -32,7 +32,8 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
     for line, cells in chain(start[1:] if layout.has_header else start, rows):
         if len(cells) <= max(layout.src, layout.tgt) or any(cells[n_columns:]):
             _require_two(cells, source, f"{name}:{line}")
-            raise UserError(f"{name}:{line}: this line has {len(cells)} columns, and the first has {n_columns}")
+            counts = f"this line has {len(cells)} columns, and the first has {n_columns}"
+            raise UserError(f"{name}:{line}: {counts}{_hint(cells, source)}")
         yield Example(one_line(cells[layout.src]), one_line(cells[layout.tgt]), line)
 
 
@@ -85,4 +86,12 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
 def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> None:
     if len(cells) < 2:
         separator = "tab" if isinstance(source, TsvFile) else repr(source.delimiter)
-        raise UserError(f"{where}: this line has no {separator}: {cells[0][:80]!r}")
+        raise UserError(f"{where}: this line has no {separator}: {cells[0][:80]!r}{_hint(cells, source)}")
+
+
+def _hint(cells: list[str], source: TsvFile | CsvFile) -> str:
+    """Say what to do about a row with another number of columns."""
+    if isinstance(source, CsvFile):
+        return "; set delimiter, or put quotes around text that contains it"
+    is_quoted = not source.quotes and any(cell.startswith('"') for cell in cells)
+    return "; set quotes: true if the fields are quoted" if is_quoted else ""
