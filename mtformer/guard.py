@@ -11,11 +11,12 @@ from mtformer.config import SearchOptions
 from mtformer.pipeline.translation import FLAG, Translation
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-from mtformer.text.numbers import lost_numbers, with_right_numbers
+from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_numbers
 from mtformer.text.tokenizer import Tokenizer, on_one_line
 
 _WIDEST_BEAM = 16  # of a second attempt
 _LINES_SHOWN = 5
+_MOST_KEPT_DIGITS = 40  # of the numbers of a text that a search is made to keep, which takes longer with each
 
 _LOOP, _EMPTY, _SHORT = "repeats itself", "empty", "too short"
 _MOST_PHRASE_WORDS = 8
@@ -181,10 +182,12 @@ def guarded(
     options: SearchOptions,
     translate: Callable[[Sequence[str], SearchOptions], list[list[Translation]]],
     missing: TermNotes,
+    keep_numbers: Callable[[Sequence[str]], list[list[Translation]]] | None = None,
 ) -> list[list[Translation]]:
     """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
 
-    Then each translation is repaired where that is possible without the model, and gets notes on the problems left.
+    Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
+    it still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems.
 
     Args:
         guard: finds the problems.
@@ -193,6 +196,7 @@ def guarded(
         options: how they were searched for.
         translate: translates texts.
         missing: notes the terms that a repaired translation lacks.
+        keep_numbers: translates texts so that their numbers are in the translations; None if the search cannot.
     """
     results = list(found)
     problems = [guard.problems(text, best.text, best.terms) for text, (best, *_) in zip(texts, found, strict=True)]
@@ -206,7 +210,32 @@ def guarded(
             best = translations[0]
             if len(guard.problems(texts[place], best.text, best.terms)) < len(problems[place]):
                 results[place] = translations
-    return [[guard.checked(text, one, missing) for one in ones] for text, ones in zip(texts, results, strict=True)]
+    checked = [[guard.checked(text, one, missing) for one in ones] for text, ones in zip(texts, results, strict=True)]
+    return checked if keep_numbers is None else _with_numbers(guard, texts, checked, missing, keep_numbers)
+
+
+def _with_numbers(
+    guard: Guard,
+    texts: Sequence[str],
+    found: Sequence[list[Translation]],
+    missing: TermNotes,
+    keep_numbers: Callable[[Sequence[str]], list[list[Translation]]],
+) -> list[list[Translation]]:
+    """Translate texts whose best translation lacks numbers again, and keep what has fewer problems."""
+    results = list(found)
+    places = [
+        place
+        for place, (text, (best, *_)) in enumerate(zip(texts, found, strict=True))
+        if lost_numbers(text, best.text) and sum(map(len, numbers_to_keep(text))) <= _MOST_KEPT_DIGITS
+    ]
+    again = keep_numbers([texts[place] for place in places]) if places else []
+    for place, translations in zip(places, again, strict=True):
+        text = texts[place]
+        before, after = (guard.problems(text, best.text) for best, *_ in (found[place], translations))
+        if len(after) < len(before):
+            noted = (replace(one, notes=(*one.notes, FLAG + "numbers added")) for one in translations)
+            results[place] = [guard.checked(text, one, missing) for one in noted]
+    return results
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:

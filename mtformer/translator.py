@@ -384,9 +384,21 @@ class Translator:
         leaves = self._leaves()
         found = leaves.translate(flat, self.options, on_wholes(list(map(len, leaves_of)), on_done))
         if self.guard is not None:
-            found = guarded(self.guard, flat, found, self.options, leaves.translate, leaves.missing_terms)
+            keep_numbers = self._keeping_numbers if self._can_keep_numbers else None
+            found = guarded(self.guard, flat, found, self.options, leaves.translate, leaves.missing_terms, keep_numbers)
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
+
+    @property
+    def _can_keep_numbers(self) -> bool:
+        is_plain = not self.options.sample and self.options.beam_groups == 1
+        return is_plain and self.terms is None and self.engine.has_constraints
+
+    def _keeping_numbers(self, texts: Sequence[str]) -> list[list[Translation]]:
+        """Translate texts so that their numbers are in the translations."""
+        terms = Terms.of_numbers(texts, self.tokenizer, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
+        found = replace(self._leaves(), terms=terms).translate(texts, self.options)
+        return [[replace(one, terms=()) for one in ones] for ones in found]
 
     def _leaves(self) -> Leaves:
         joiner = " " if is_written_with_spaces(self.tgt_lang) else ""

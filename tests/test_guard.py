@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+import torch
 from conftest import Project
 
-from mtformer.config import SearchConfig, SearchOptions, TokenizerConfig
+from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
 from mtformer.guard import FlagCounter, Guard, guarded, stricter
+from mtformer.model.transformer import Transformer
 from mtformer.pipeline import Translation
+from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.glossary import Term
-from mtformer.text.numbers import with_right_numbers
+from mtformer.text.numbers import lost_numbers, with_right_numbers
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -138,6 +141,61 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
     found, _ = attempt("Zwei 12", first="Hunde 12", source="Two dogs 12 56")
     assert [translation.text for translation in found] == ["Hunde 12", "Zwei"]
     assert {translation.notes for translation in found} == {("check: numbers lost: 56",)}
+
+
+@pytest.mark.parametrize(
+    ("source", "again", "expected", "notes"),
+    [
+        ("Two dogs 56", "Zwei 56 Hunde", "Zwei 56 Hunde", ("check: numbers added",)),
+        ("Two dogs 56", "56 56 56 56", "Zwei Hunde", ("check: numbers lost: 56",)),  # no fewer problems
+        ("Two dogs 2", None, "Zwei Hunde", ()),  # it may be a word
+        ("Two dogs " + "7" * 41, None, "Zwei Hunde", ("check: numbers lost: " + "7" * 41,)),  # it would take long
+    ],
+)
+def test_the_search_is_made_to_keep_numbers_that_are_still_lost(
+    german: Guard, source: str, again: str | None, expected: str, notes: tuple[str, ...]
+) -> None:
+    def keep_numbers(texts: Sequence[str]) -> list[list[Translation]]:
+        assert list(texts) == [source] and again is not None
+        return [[Translation(again, -3.0, -3.0)]]
+
+    def translate(texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
+        return [[lost] for _ in texts]
+
+    lost = Translation("Zwei Hunde", -1.0, -1.0)
+    options = SearchConfig().updated()
+    [[best]] = guarded(german, [source], [[lost]], options, translate, nothing_missing, keep_numbers)
+    assert (best.text, best.notes) == (expected, notes)
+
+
+def test_numbers_that_a_model_loses_are_in_its_translations(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model has learned nothing, so that the guard must not ask for more than numbers."""
+
+    class OnlyNumbers(Guard):
+        def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
+            return tuple(lost_numbers(source, translation))
+
+    torch.manual_seed(0)
+    sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1)
+    model = Transformer(
+        sizes,
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        joint=tokenizer.joint,
+        max_length=40,
+    ).eval()
+    engine, guard = TorchEngine(model), OnlyNumbers(tokenizer, "en", "de")
+    translator = Translator(engine, tokenizer, SearchConfig().updated(), tgt_lang="de", max_length=40, guard=guard)
+    texts = ["Two dogs 1987 and 3,500", "Two dogs", "45 dogs and 1987 cats"]
+    found = [best for best, *_ in translator.translate(texts)]
+    assert [lost_numbers(text, best.text) for text, best in zip(texts, found, strict=True)] == [[], [], []]
+    assert [best.notes for best in found] == [("check: numbers added",), (), ("check: numbers added",)]
+    assert not any(best.terms for best in found)
+    assert [best.text for best in found] == [translator.translate([text])[0][0].text for text in texts]
+    monkeypatch.setattr(engine, "has_constraints", False)
+    assert lost_numbers(texts[0], translator.translate(texts[:1])[0][0].text) == ["1987", "3,500"]
 
 
 def test_a_wrong_number_is_corrected_with_a_note() -> None:

@@ -1,12 +1,13 @@
 """The terms of a glossary in texts, and what they require of the translations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
 from mtformer.text.annotation import Annotator
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.numbers import numbers_to_keep
 from mtformer.text.spans import Span
 from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
@@ -49,10 +50,24 @@ class Terms:
             tokens = ["" if token in MARKERS else token for token in tokens]
         self._vocabulary = Vocabulary(tokens, self._tgt_words)
         with_spaces = is_written_with_spaces(tgt_lang)
-        self._phrases = {
-            term.tgt: Phrase(term.tgt, _spell(term, tokenizer), self._tgt_words, with_spaces=with_spaces)
-            for term in glossary.terms
-        }
+        self._phrases: dict[str, Phrase] = {}
+        for term in glossary.terms:
+            spellings = _spell(term.tgt, tokenizer)
+            if spellings is None:
+                raise UserError(
+                    f"the model's tokenizer has no tokens for {term.tgt!r}, the translation of {term.src!r}"
+                )
+            self._phrases[term.tgt] = Phrase(term.tgt, spellings, self._tgt_words, with_spaces=with_spaces)
+
+    @classmethod
+    def of_numbers(cls, texts: Iterable[str], tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> "Terms":
+        """Return the numbers of ``texts`` as terms that are their own translations.
+
+        Those that may be spelled out are left out, and those that the tokenizer has no tokens for.
+        """
+        numbers = dict.fromkeys(number for text in texts for number in numbers_to_keep(text))
+        glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
+        return cls(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
 
     @property
     def is_hard(self) -> bool:
@@ -121,11 +136,12 @@ def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:
     return Glossary((term.src, tokenizer.normalize_tgt(term.tgt)) for term in glossary.terms)
 
 
-def _spell(term: Term, tokenizer: Tokenizer) -> Spellings:
-    firsts = tuple(dict.fromkeys((capitalized(term.tgt), term.tgt)))
-    *at_start, spaced = (tuple(ids[:-1]) for ids in tokenizer.encode_tgt([*firsts, term.tgt]))
-    unspaced = tuple(tokenizer.encode_tgt_inside(term.tgt))
-    texts: dict[Ids, str] = dict(zip(at_start, firsts, strict=True)) | {spaced: term.tgt, unspaced: term.tgt}
-    if not all(UNK_ID not in ids and tokenizer.decode(ids) == text for ids, text in texts.items()):
-        raise UserError(f"the model's tokenizer has no tokens for {term.tgt!r}, the translation of {term.src!r}")
+def _spell(text: str, tokenizer: Tokenizer) -> Spellings | None:
+    """Return the tokens of a phrase; None if the tokenizer cannot spell it."""
+    firsts = tuple(dict.fromkeys((capitalized(text), text)))
+    *at_start, spaced = (tuple(ids[:-1]) for ids in tokenizer.encode_tgt([*firsts, text]))
+    unspaced = tuple(tokenizer.encode_tgt_inside(text))
+    texts: dict[Ids, str] = dict(zip(at_start, firsts, strict=True)) | {spaced: text, unspaced: text}
+    if not all(UNK_ID not in ids and tokenizer.decode(ids) == spelled for ids, spelled in texts.items()):
+        return None
     return Spellings(tuple(at_start), spaced, unspaced)

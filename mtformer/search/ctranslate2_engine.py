@@ -54,6 +54,8 @@ class _Candidate(NamedTuple):
 class CTranslate2Engine:
     """A model exported for CTranslate2."""
 
+    has_constraints = False
+
     def __init__(
         self,
         folder: Path,

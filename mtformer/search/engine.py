@@ -36,7 +36,13 @@ class Request:
 
 
 class Engine(Protocol):
-    """A model that can be searched, whatever computes it. Ids of sources end with EOS; those of targets do not."""
+    """A model that can be searched, whatever computes it. Ids of sources end with EOS; those of targets do not.
+
+    Attributes:
+        has_constraints: whether requests may have constraints.
+    """
+
+    has_constraints: bool
 
     def translate(
         self,

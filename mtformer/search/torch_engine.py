@@ -42,6 +42,8 @@ class TorchEngine:
         model: the first of them.
     """
 
+    has_constraints = True
+
     def __init__(self, *models: Transformer, alignment_heads: Sequence[Sequence[AlignmentHead]] = ()) -> None:
         """Wrap models as they are, on the device that they are to run on; put them in evaluation mode before use.
 

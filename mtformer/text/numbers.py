@@ -54,6 +54,11 @@ def _ascii(digits: str) -> str:
     return digits if digits.isascii() else "".join(str(unicodedata.digit(digit)) for digit in digits)
 
 
+def numbers_to_keep(text: str) -> list[str]:
+    """Return the numbers of a text that a translation must have, as they are written: those that are no words."""
+    return [number.text for number in find_numbers(text) if not number.may_be_a_word]
+
+
 def lost_numbers(source: str, translation: str) -> list[str]:
     """Return the numbers of ``source`` that ``translation`` lacks, unless it may spell them out."""
     return [number.text for number in _lost(source, translation)]
