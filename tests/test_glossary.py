@@ -263,6 +263,8 @@ def test_a_term_that_the_tokenizer_cannot_spell_is_an_error(trained: Project) ->
 class WordForWord:
     """An engine that translates word by word, and attends to the source word in the same place."""
 
+    has_constraints = True
+
     def __init__(self, tokenizer: Tokenizer, translation: str) -> None:
         self.tokenizer = tokenizer
         self.words = translation.split()
