@@ -3,9 +3,9 @@
 usage: python scripts/measure_defaults.py WORK --multi30k DIR --tatoeba DIR [--only NAME …] [--threads N] [--seed N]
 
 DIR has the text as train.en.gz, train.de.gz and so on; scripts/get_multi30k fetches Multi30k. Each model is trained
-with all defaults but those that its name says: `8,000 narrow` has tokenizer.vocab_size = 8000 and the shape `narrow`,
-and `default` has none. `base` is the paper's. A run under WORK that is complete is not trained again, so that more
-names and more seeds can follow.
+with all defaults but those that its name says: `8,000 narrow` has tokenizer.vocab_size = 8000 and the shape `narrow`.
+`base` is the paper's, and a star marks what the defaults give. A run under WORK that is complete is not trained again,
+so that more names and more seeds can follow.
 
 Columns: parameters; epochs; the validation BLEU of greedy search, by which to choose; the BLEU of beam search on the
 test set, for the report; minutes of training, validations included.
@@ -14,6 +14,7 @@ test set, for the report; minutes of training, validations included.
 import argparse
 import json
 import logging
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import yaml
 
 from mtformer.bundle import load_bundle
 from mtformer.config import TextFiles, load_config
+from mtformer.config.sizing import size_for
 from mtformer.data.preview import sample_pairs
 from mtformer.evaluate.metrics import bleu
 from mtformer.files import write_atomically
@@ -48,7 +50,7 @@ class Corpus:
         folder: the option that names its folder.
         valid: the name of its validation set.
         test: the name of its test set.
-        size: how many pairs to draw; None for all.
+        size: how many pairs to draw.
         vocab_sizes: to combine with ``shapes``.
         shapes: names of :data:`SHAPES`.
         also: further combinations.
@@ -57,7 +59,7 @@ class Corpus:
     folder: str
     valid: str
     test: str
-    size: int | None
+    size: int
     vocab_sizes: tuple[int, ...]
     shapes: tuple[str, ...]
     also: tuple[tuple[int, str], ...] = ()
@@ -66,8 +68,12 @@ class Corpus:
     def models(self) -> dict[str, dict[str, Any]]:
         """The settings of each model, by name."""
         pairs = [(size, shape) for shape in self.shapes for size in self.vocab_sizes]
-        return {"default": {}} | {
-            f"{size:,} {shape}": {"tokenizer": {"vocab_size": size}, "model": SHAPES[shape]}
+        default = size_for(self.size)
+        return {
+            f"{size:,} {shape}{'*' * ((size, shape) == (default.vocab_size, default.preset))}": {
+                "tokenizer": {"vocab_size": size},
+                "model": SHAPES[shape],
+            }
             for size, shape in (*pairs, *self.also)
         }
 
@@ -76,8 +82,8 @@ CORPORA = {
     "multi30k-5000": Corpus(
         *("multi30k", "val", "test2016", 5_000, (1_000, 2_000, 4_000), ("tiny", "narrow", "small")), ((2_000, "base"),)
     ),
-    "multi30k": Corpus(
-        *("multi30k", "val", "test2016", None, (4_000, 8_000), ("tiny", "narrow", "small")),
+    "multi30k-29000": Corpus(
+        *("multi30k", "val", "test2016", 29_000, (4_000, 8_000), ("tiny", "narrow", "small")),
         ((2_000, "narrow"), (8_000, "deep"), (8_000, "base")),
     ),
     "tatoeba-160000": Corpus(
@@ -93,12 +99,10 @@ def files_of(folder: Path, name: str) -> dict[str, str]:
 
 def training_source(corpus: Corpus, folder: Path, work: Path) -> dict[str, str]:
     """Return the source of a corpus, or of the pairs drawn from it, which are written to a file under ``work``."""
-    whole = files_of(folder, "train")
-    if corpus.size is None:
-        return whole
     drawn = work / f"{corpus.folder}-{corpus.size}.tsv"
     if not drawn.exists():
-        pairs = sample_pairs(TextFiles.model_validate(whole), "en", "de", corpus.size, seed=1)
+        whole = TextFiles.model_validate(files_of(folder, "train"))
+        pairs = sample_pairs(whole, "en", "de", corpus.size, seed=1)
         lines = "".join(f"{src}\t{tgt}\n" for src, tgt in pairs)
         write_atomically(drawn, lambda temporary: temporary.write_text(lines, encoding="utf-8"))
     return {"tsv": str(drawn)}
@@ -115,7 +119,7 @@ def trained(name: str, corpus: Corpus, folder: Path, work: Path, settings: dict[
             "test": [files_of(folder, corpus.test)],
         },
         "training": {"seed": seed},
-        "run": {"dir": str(work / "runs"), "name": f"{name.replace(' ', '-').replace(',', '')}-{seed}"},
+        "run": {"dir": str(work / "runs"), "name": re.sub("[ ,*]+", "-", f"{name} {seed}")},
     }
     path = work / "config.yaml"
     path.write_text(yaml.safe_dump(config | settings, sort_keys=False), encoding="utf-8")

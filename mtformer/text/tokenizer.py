@@ -217,10 +217,6 @@ class Tokenizer:
         """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
         return self._tgt.spans(text, ids)
 
-    def src_ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of source tokens; the inverse of :meth:`src_tokens`."""
-        return self._src.ids(tokens)
-
     def tgt_ids(self, tokens: Sequence[str]) -> list[int]:
         """Return the ids of target tokens; the inverse of :meth:`tgt_tokens`."""
         return self._tgt.ids(tokens)
@@ -272,6 +268,8 @@ class _Model:
 
     def encode(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         texts = [normalize(text, self.form) for text in texts]
+        if sampling is None and len(texts) == 1:  # a list starts threads, which take 20 times as long
+            return [self._processor.encode(texts[0], add_eos=True)]
         if sampling is None:
             return self._processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
         set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1

@@ -44,8 +44,8 @@ def extend_tokenizer(
     Raises:
         UserError: the text does not support as many tokens.
     """
-    normalize = (old.normalize_src, old.normalize_tgt)
-    texts = _sides(pairs, src_lang, tgt_lang, normalize, joint=old.joint, seed=seed)
+    forms = (old.normalize_src, old.normalize_tgt)
+    texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
     found = _train(texts, config, adjust=True)
     known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
     return Tokenizer(*(_extended(*models, config) for models in zip(known, found, strict=True)))
@@ -247,7 +247,7 @@ def _train(
 def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
     if config.type == "byte":
         return _byte_model(config, symbols)
-    n_fixed = len(range(EOS_ID + 1)) + _N_BYTES + len(symbols) + len(config.user_symbols)
+    n_fixed = EOS_ID + 1 + _N_BYTES + len(symbols) + len(config.user_symbols)
     if config.type == "char" and (vocab_size or 0) <= n_fixed:
         raise UserError(
             f"tokenizer.vocab_size = {vocab_size} leaves no tokens for characters beside {n_fixed} bytes and symbols; "
