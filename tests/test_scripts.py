@@ -105,11 +105,9 @@ def test_symbols_of_users_are_never_split(type: str) -> None:
     tokenizer = tokenizer_with(texts, type=type, user_symbols=symbols, vocab_size=300)
     assert tokenizer.user_symbols == symbols
     text = "x{name}{name}y ⟨br⟩ 😀, 😀 {nam"
-    for sampling in samplings(tokenizer):
-        [ids] = tokenizer.encode_tgt([text], sampling)
-        tokens = tokenizer.tgt_tokens(ids)
-        assert [token for token in tokens if token in symbols] == ["{name}", "{name}", "⟨br⟩", "😀,"]
-        assert tokenizer.decode(ids) == text
+    [ids] = tokenizer.encode_tgt([text])
+    assert [token for token in tokenizer.tgt_tokens(ids) if token in symbols] == ["{name}", "{name}", "⟨br⟩", "😀,"]
+    assert tokenizer.decode(ids) == text
     ids = tokenizer.encode_src([text])[0][:-1]
     spans = dict(zip(tokenizer.src_tokens(ids), tokenizer.src_spans(text, ids), strict=True))
     assert text[slice(*spans["⟨br⟩"])] == "⟨br⟩"

@@ -137,9 +137,16 @@ def _with_special_tokens(tokens: Sequence[Token], names: Sequence[str]) -> list[
 
 
 def _with_symbols(tokens: Sequence[Token], symbols: Sequence[str], kind: Kind) -> list[Token]:
-    """Make ``symbols`` tokens of a kind; add those that are none yet."""
+    """Make ``symbols`` tokens of a kind; add those that are none yet. Tokens that contain one are not used any more."""
     if wrong := [t.text for t in tokens if t.text in symbols and t.kind not in (kind, Kind.NORMAL)]:
         raise UserError(f"the token {wrong[0]} of this SentencePiece model cannot be a symbol: choose another one")
-    changed = [token._replace(kind=kind) if token.text in symbols else token for token in tokens]
+    changed = [
+        token._replace(kind=kind)
+        if token.text in symbols
+        else token._replace(kind=Kind.UNUSED)
+        if token.kind == Kind.NORMAL and any(symbol in token.text for symbol in symbols)
+        else token
+        for token in tokens
+    ]
     known = {token.text for token in tokens}
     return [*changed, *(Token(symbol, kind=kind) for symbol in symbols if symbol not in known)]
