@@ -228,6 +228,14 @@ class Header(_Part):
         """The directions as text: ``en-de``, or ``en-de, de-en``."""
         return ", ".join(map(str, self.language_pairs))
 
+    def matching(self, src_lang: str | None, tgt_lang: str | None) -> list[LanguagePair]:
+        """Return the directions with these languages, as far as they are given."""
+        return [
+            pair
+            for pair in self.language_pairs
+            if src_lang in (None, pair.src_lang) and tgt_lang in (None, pair.tgt_lang)
+        ]
+
     def direction(self, src_lang: str | None = None, tgt_lang: str | None = None) -> LanguagePair:
         """Return the direction from one language to another, as far as they are given.
 
@@ -236,12 +244,9 @@ class Header(_Part):
         Raises:
             UserError: the model has no such direction, or the target language is open.
         """
-        given = src_lang, tgt_lang
-        wanted = [
-            pair for pair in self.language_pairs if all(one in (None, of) for one, of in zip(given, pair, strict=True))
-        ]
+        wanted = self.matching(src_lang, tgt_lang)
         if not wanted:
-            asked = "".join(f" {name} {code}" for name, code in zip(("from", "to"), given, strict=True) if code)
+            asked = f" from {src_lang}" * bool(src_lang) + f" to {tgt_lang}" * bool(tgt_lang)
             raise UserError(f"the model does not translate{asked}; it translates {self.title}")
         sources, targets = map(set, zip(*wanted, strict=True))
         if len(targets) > 1:

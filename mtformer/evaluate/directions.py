@@ -69,10 +69,7 @@ def evaluate_directions(
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
     model = load_model([path], engine, device, needs_torch=None, **(search or {}))
-    given = toward.src_lang, toward.tgt_lang
-    wanted = [
-        pair for pair in model.header.language_pairs if all(a in (None, b) for a, b in zip(given, pair, strict=True))
-    ]
+    wanted = model.header.matching(toward.src_lang, toward.tgt_lang)
     if any(texts.values()) or len(wanted) < 2:
         return evaluate_loaded(
             path, model.toward(*toward), comet=comet, output=output, save=save, device=device, raw=raw, **texts
