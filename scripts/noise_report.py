@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
-from mtformer.data.filters import Filters, sample_of
+from mtformer.data.filters import Filters, rule_of
 from mtformer.tables import as_markdown
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines
@@ -129,12 +129,12 @@ def filtered(mixed: Sequence[tuple[str | None, SentencePair]], languages: Langua
     pairs = [pair for _, pair in mixed]
     started = time.process_time()
     names = [name for name in get_args(FilterName) if name not in ("all", *CORPUS_RULES)]
-    filters = Filters(names, languages, sample=sample_of(pairs))
+    filters = Filters(names, languages, sample=pairs)
     reasons = [
         reason for first in range(0, len(pairs), CHUNK) for reason in filters.reasons(pairs[first : first + CHUNK])
     ]
     seconds = time.process_time() - started
-    rules = [reason and reason.rpartition("data.filters: ")[2].rstrip(")") for reason in reasons]
+    rules = [reason and rule_of(reason) for reason in reasons]
     return Result([kind for kind, _ in mixed], rules, seconds)
 
 

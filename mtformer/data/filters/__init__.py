@@ -1,5 +1,5 @@
 """Rules that find sentence pairs a model should not learn from."""
 
-from mtformer.data.filters.filters import Filters, filters_of, sample_of
+from mtformer.data.filters.filters import Filters, filters_of, rule_of
 
-__all__ = ["Filters", "filters_of", "sample_of"]
+__all__ = ["Filters", "filters_of", "rule_of"]

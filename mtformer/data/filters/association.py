@@ -14,6 +14,7 @@ from mtformer.text.sources import SentencePair
 
 Features = NDArray[np.float64]
 
+N_FEATURES = 12
 _MOST_WORDS = 2**16 - 1  # with numbers of their own; all others share 0
 _LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
 _UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations

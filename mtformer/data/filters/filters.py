@@ -51,7 +51,7 @@ class Filters:
         names: Iterable[FilterName],
         languages: LanguagePair,
         held_out: HeldOut | None = None,
-        sample: Sequence[SentencePair] = (),
+        sample: Iterable[SentencePair] = (),
     ) -> None:
         """Apply the rules ``names`` to text in two languages.
 
@@ -64,17 +64,27 @@ class Filters:
         """
         given = set(names)
         self.names = [name for name in MEANINGS if name in given or "all" in given]
-        rules = pair_rules(*languages)
-        self._pair_rules = {name: rule for name, rule in rules.items() if name in self.names}
-        self.learned = None
-        if sample and not set(CORRUPTIONS).isdisjoint(self.names):
-            plain = _apply(rules, sample, [None] * len(sample))
-            self.learned = LearnedRules.learn(
-                [pair for pair, one in zip(sample, plain, strict=True) if one is None], languages
-            )
+        self._all_pair_rules = pair_rules(*languages)
+        self._languages = languages
+        self._sample: Iterable[SentencePair] = sample
+        self._learned: LearnedRules | None = None
         held_out = held_out or HeldOut()
         self._corpus_rules = self._make_corpus_rules(held_out, languages)
         self._key = f"{VERSION} {languages} {' '.join(self.names)} {held_out.digest:x}"
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_learned": self.learned, "_sample": ()}
+
+    @property
+    def learned(self) -> LearnedRules | None:
+        """What the sample teaches; it is read when it is needed, since a text in the cache needs no filters."""
+        if self._sample and not set(CORRUPTIONS).isdisjoint(self.names):
+            sample = sample_of(self._sample)
+            plain = _apply(self._all_pair_rules, sample, [None] * len(sample))
+            usable = [pair for pair, one in zip(sample, plain, strict=True) if one is None]
+            self._learned = LearnedRules.learn(usable, self._languages)
+        self._sample = ()
+        return self._learned
 
     @property
     def key(self) -> str:
@@ -87,10 +97,11 @@ class Filters:
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each pair by the rules that look at one pair at a time."""
-        reasons = _apply(self._pair_rules, pairs, [None] * len(pairs))
+        rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
+        reasons = _apply(rules, pairs, [None] * len(pairs))
         left = [place for place, one in enumerate(reasons) if one is None]
-        if self.learned and left:
-            for name, dropped in self.learned.found([pairs[place] for place in left]).items():
+        if (learned := self.learned) and left:
+            for name, dropped in learned.found([pairs[place] for place in left]).items():
                 for place in np.array(left)[dropped].tolist() if name in self.names else ():
                     reasons[place] = reasons[place] or reason(name)
         return reasons
@@ -113,7 +124,7 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     """Return the filters of a config for its training text in each direction; nothing if it has none.
 
     Raises:
-        UserError: the text, or the validation or test set, cannot be read.
+        UserError: the validation or test set cannot be read; an error of the text is raised when the filters are used.
     """
     if not data.filters:
         return {}
@@ -125,7 +136,7 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     filters = {}
     for languages in data.language_pairs:
         own = (pair for part in parts if (part.src_lang, part.tgt_lang) == languages for pair in part)
-        filters[languages] = Filters(data.filters, languages, held_out, sample_of(own))
+        filters[languages] = Filters(data.filters, languages, held_out, own)
     return filters
 
 
@@ -144,6 +155,11 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
 def reason(name: str) -> str:
     """Return how a run reports the pairs that a rule has dropped."""
     return f"{MEANINGS[name]} (data.filters: {name})"
+
+
+def rule_of(reason: str) -> str:
+    """Return the name of the rule that gave a reason."""
+    return reason.rpartition("data.filters: ")[2].rstrip(")")
 
 
 def _apply(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
-from mtformer.data.filters.association import Association, Encoder, Features, Words
+from mtformer.data.filters.association import N_FEATURES, Association, Encoder, Features, Words
 from mtformer.data.filters.seen import hashes
 from mtformer.text.ibm_model_1 import EncodedPairs
 from mtformer.text.sources import SentencePair
@@ -95,22 +95,27 @@ class LearnedRules:
             classifiers[way] = _fit(good, bad)
         return cls(encoder, associations, classifiers)
 
-    def scores(self, pairs: Sequence[SentencePair]) -> dict[str, NDArray[np.float64]]:
-        """Return how far each pair is above the threshold of each of :data:`CORRUPTIONS`: below 0, it is to be kept."""
+    def found(self, pairs: Sequence[SentencePair]) -> dict[str, NDArray[np.bool_]]:
+        """Tell for each of :data:`CORRUPTIONS` which pairs to drop."""
+        features = self._features(pairs)
+        found = {name: np.zeros(len(pairs), dtype=np.bool_) for name in CORRUPTIONS}
+        for way, classifier in self._classifiers.items():
+            found[way.split()[0]] |= classifier.scores(features) >= classifier.threshold
+        return found
+
+    def misalignment(self, pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
+        """Return the log odds of each pair for being misaligned, if half of all pairs were."""
+        return self._classifiers["misaligned"].scores(self._features(pairs))
+
+    def _features(self, pairs: Sequence[SentencePair]) -> Features:
         halves = _halves(pairs)
-        found = {name: np.full(len(pairs), -np.inf) for name in CORRUPTIONS}
+        features = np.zeros((len(pairs), N_FEATURES))
         for half, association in enumerate(reversed(self._halves)):
             places = np.flatnonzero(halves == half)
             if len(places):
-                features = association.features(self._encoder.encode([pairs[place] for place in places.tolist()]))
-                for way, classifier in self._classifiers.items():
-                    scores = found[way.split()[0]]
-                    scores[places] = np.maximum(scores[places], classifier.scores(features) - classifier.threshold)
-        return found
-
-    def found(self, pairs: Sequence[SentencePair]) -> dict[str, NDArray[np.bool_]]:
-        """Tell for each corruption which pairs to drop."""
-        return {name: scores > 0 for name, scores in self.scores(pairs).items()}
+                encoded = self._encoder.encode([pairs[place] for place in places.tolist()])
+                features[places] = association.features(encoded)
+        return features
 
     def shares(self) -> dict[str, float]:
         """Return the estimated share of such pairs in the text, of each of :data:`CORRUPTIONS`."""
