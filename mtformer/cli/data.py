@@ -63,6 +63,36 @@ def fetch(
         print_result(f"src:{files.src},tgt:{files.tgt}")
 
 
+@app.command()
+def check(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in data.max_length=128.")
+    ] = None,
+    fix: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write clean training text, rejected.tsv and the report to a new folder."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if there is any problem.")] = False,
+) -> None:
+    """Report what is wrong with the text of a config: where its sides slip apart, which pairs filters would drop."""
+    import json
+
+    from mtformer.config import load_config
+    from mtformer.data import check as doctor
+
+    if fix is not None and fix.exists():
+        raise UserError(f"--fix {fix}: it exists; name a new folder")
+    checkup = doctor.check(load_config(config, overrides or []))
+    print_result(json.dumps(doctor.as_json(checkup), ensure_ascii=False) if as_json else doctor.as_text(checkup))
+    if fix is not None:
+        for src, tgt in doctor.write_clean(checkup, fix):
+            log.info("clean text: src:%s,tgt:%s", src, tgt)
+    if strict and checkup.n_problems:
+        raise typer.Exit(1)
+
+
 def _languages(pair: str) -> tuple[str, str]:
     src_lang, dash, tgt_lang = pair.partition("-")
     if not (src_lang and dash and tgt_lang):

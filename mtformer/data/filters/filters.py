@@ -44,6 +44,10 @@ class Filters:
     Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_reasons` may run
     in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to
     :meth:`reasons` or to :meth:`corpus_reasons`.
+
+    Attributes:
+        names: the rules, without ``all``.
+        held_out: the sentences that the rule ``held_out`` keeps out.
     """
 
     def __init__(
@@ -68,9 +72,9 @@ class Filters:
         self._languages = languages
         self._sample: Iterable[SentencePair] = sample
         self._learned: LearnedRules | None = None
-        held_out = held_out or HeldOut()
-        self._corpus_rules = self._make_corpus_rules(held_out, languages)
-        self._key = f"{VERSION} {languages} {' '.join(self.names)} {held_out.digest:x}"
+        self.held_out = held_out or HeldOut()
+        self._corpus_rules = self._make_corpus_rules(self.held_out, languages)
+        self._key = f"{VERSION} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_learned": self.learned, "_sample": ()}

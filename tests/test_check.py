@@ -1,0 +1,173 @@
+"""``mtformer data check``: what it reports of texts with known faults, and the clean copy that it writes."""
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from conftest import Project
+
+from mtformer.config import load_config, parse_source
+from mtformer.data.check import check
+from mtformer.data.check.slips import Slip, find_slips
+from mtformer.text.sources import ParallelText
+
+SLIP = 2_000  # the line where the targets begin to stand a line late
+N_PAIRS = 3_000
+
+
+def write(path: Path, lines: list[str]) -> None:
+    data = "".join(f"{line}\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+@pytest.fixture(scope="module")
+def slipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config whose training text slips, with a copy, an empty side and a sentence of the test set before that."""
+    folder = tmp_path_factory.mktemp("slipped")
+    source = parse_source(f"builtin:phrasebook,size:{N_PAIRS + 20}", "en", "de")
+    pairs = [[src, tgt] for src, tgt in ParallelText([source], "en", "de")]
+    train, test = pairs[:N_PAIRS], pairs[N_PAIRS:]
+    train[10][1] = train[10][0] = "This line was never translated by anyone."
+    train[20][1] = ""
+    train[30] = list(test[5])
+    sources, targets = [src for src, _ in train], [tgt for _, tgt in train]
+    targets = [*targets[: SLIP - 1], "Diese Zeile ist zu viel.", *targets[SLIP - 1 : -1]]
+    write(folder / "train.en.gz", sources)
+    write(folder / "train.de.gz", targets)
+    for number, side in enumerate(("en", "de")):
+        write(folder / f"test.{side}", [pair[number] for pair in test])
+    data = {
+        "src_lang": "en",
+        "tgt_lang": "de",
+        "train": [{"src": "train.en.gz", "tgt": "train.de.gz"}],
+        "valid": [{"src": "test.en", "tgt": "test.de"}],
+        "test": [{"src": "test.en", "tgt": "test.de"}],
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump({"data": data}))
+    return folder / "config.yaml"
+
+
+@pytest.fixture(scope="module")
+def report(slipped: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of that text as JSON; ``--fix`` writes to ``clean`` beside the config."""
+    project = Project(slipped.parent, slipped)
+    result = project.mtformer("data", "check", slipped, "--json", "--fix", "clean", "--strict")
+    assert result.status == 1, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_slip_is_found_with_its_line_and_its_offset(report: dict[str, Any]) -> None:
+    [slip] = report["sources"][0]["out_of_alignment"]
+    assert abs(slip["first_line"] - SLIP) <= 5
+    assert slip["last_line"] == N_PAIRS
+    assert slip["offset"] == 1
+
+
+def test_problems_are_counted_with_examples_by_line(report: dict[str, Any]) -> None:
+    train, *others = report["sources"]
+    assert (train["use"], train["pairs"]) == ("train", N_PAIRS)
+    assert train["examples"]["copy"][0]["line"] == 11
+    assert train["examples"]["empty"] == [{"src": train["examples"]["empty"][0]["src"], "tgt": "", "line": 21}]
+    assert 31 in [example["line"] for example in train["examples"]["held_out"]]
+    assert train["held_out_exactly"] >= 1
+    assert train["problems"]["misaligned"] >= 0.85 * (N_PAIRS - SLIP)
+    assert [(one["use"], one["problems"]) for one in others] == [("valid", {}), ("test", {})]
+    assert report["problems"] == sum(train["problems"].values())
+
+
+def test_lengths_are_those_of_the_tokenizer_of_the_config(report: dict[str, Any]) -> None:
+    lengths = report["lengths"]
+    assert lengths["n_pairs"] <= N_PAIRS
+    for side in ("src", "tgt"):
+        values = list(lengths[side]["percentiles"].values())
+        assert values == sorted(values)
+        assert 1 < lengths[side]["mean"] < values[-1]
+    assert (lengths["max_length"], lengths["cut"]) == (256, 0)
+
+
+def test_fix_writes_every_pair_to_one_place(slipped: Path, report: dict[str, Any]) -> None:
+    clean = slipped.parent / "clean"
+    assert {path.name for path in clean.iterdir()} == {
+        "train.en.gz",
+        "train.de.gz",
+        "rejected.tsv",
+        "report.txt",
+        "report.json",
+    }
+    sources, targets = (
+        gzip.decompress((clean / f"train.{side}.gz").read_bytes()).decode().splitlines() for side in ("en", "de")
+    )
+    header, *rejected = [line.split("\t") for line in (clean / "rejected.tsv").read_text().splitlines()]
+    assert header == ["source", "line", "rule", "src", "tgt"]
+    assert len(sources) == len(targets) == N_PAIRS - len(rejected)
+    assert len(rejected) == report["problems"]
+    [original] = load_config(slipped).data.train
+    lines = list(ParallelText([original], "en", "de"))
+    assert all(lines[int(line) - 1].src == src for _, line, _, src, _ in rejected)
+    left = set(range(1, N_PAIRS + 1)) - {int(row[1]) for row in rejected}
+    assert [lines[line - 1].src for line in sorted(left)] == sources
+    assert [lines[line - 1].tgt for line in sorted(left)] == targets
+    assert max(left) < SLIP + 5
+    assert json.loads((clean / "report.json").read_text()) == report
+    assert (
+        f"lines {report['sources'][0]['out_of_alignment'][0]['first_line']:,} to" in (clean / "report.txt").read_text()
+    )
+
+
+def test_an_existing_folder_is_never_overwritten(slipped: Path, tmp_path: Path) -> None:
+    result = Project(slipped.parent, slipped).mtformer("data", "check", slipped, "--fix", tmp_path)
+    assert (result.status, result.stdout) == (2, "")
+    assert "it exists; name a new folder" in result.stderr
+
+
+def test_a_small_clean_text(project: Project) -> None:
+    result = project.mtformer("data", "check", project.config, "--set", "data.max_length=8")
+    assert result.status == 0, result.stderr
+    assert "train.en, en-de, training: 400 pairs" in result.stdout
+    assert "are too few to find misaligned ones" in result.stderr
+    assert "data.max_length = 8 drops" in result.stdout
+    checkup = check(load_config(project.config))
+    assert set(checkup.sources[0].problems) <= {"duplicates", "near_duplicates", "held_out", "many_targets"}
+
+
+def test_a_terminal_gets_no_control_characters(project: Project) -> None:
+    path = project.folder / "train.de"
+    path.write_text("\x1b[31mrot\x1b[0m und noch mehr Text\n" + "".join(path.read_text().splitlines(True)[1:]))
+    result = project.mtformer("data", "check", project.config)
+    assert "encoding, line 1: " in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def best_passages(log_odds: list[float], border: float) -> float:
+    """Try all ways to mark pairs as bad; a border at the very end costs nothing."""
+    best = 0.0
+    for marks in itertools.product([False, True], repeat=len(log_odds)):
+        changes = sum(one != other for one, other in zip((False, *marks), marks, strict=False))
+        best = max(best, sum(itertools.compress(log_odds, marks)) - border * changes)
+    return best
+
+
+def test_passages_are_the_best_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    border = 2.0
+    monkeypatch.setattr("mtformer.data.check.slips._BORDER", border)
+    random = np.random.default_rng(1)
+    n_found = 0
+    for _ in range(30):
+        values = random.normal(scale=2, size=9).clip(-5, 5)
+        slips = find_slips(values)
+        n_found += len(slips)
+        total = sum(values[slip.first : slip.end].sum() - border * (1 + (slip.end < len(values))) for slip in slips)
+        assert total == pytest.approx(best_passages(values.tolist(), border))
+    assert n_found > 10
+
+
+def test_a_passage_in_the_middle() -> None:
+    log_odds = np.concatenate([np.full(300, -6.0), np.full(40, 2.0), np.full(300, -6.0)])
+    log_odds[320] = -50.0  # one good pair among the bad ones
+    assert find_slips(log_odds) == [Slip(300, 340)]
+    assert find_slips(np.array([])) == []
