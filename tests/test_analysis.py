@@ -8,7 +8,8 @@ from conftest import Project
 from mtformer.bundle import load_bundle
 from mtformer.evaluate.analysis import analyse, length_scores, repeats, word_scores
 from mtformer.evaluate.metrics import bleu
-from mtformer.text.tokenizer import Sampling, Tokenizer
+from mtformer.text.sampling import Sampling
+from mtformer.text.tokenizer import Tokenizer
 
 
 @pytest.fixture

@@ -23,9 +23,10 @@ from mtformer.data.store import stored_text
 from mtformer.data.terms import TermSampler
 from mtformer.data.training import TrainingData
 from mtformer.text.glossary import Glossary
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tags import all_tags
-from mtformer.text.tokenizer import MARKERS, Sampling, Tokenizer
+from mtformer.text.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 

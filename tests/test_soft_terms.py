@@ -20,8 +20,9 @@ from mtformer.errors import UserError
 from mtformer.search import Hypothesis, Request, SearchOptions
 from mtformer.text.annotation import Annotator
 from mtformer.text.glossary import Glossary
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import EOS_ID, MARKERS, Sampling, Tokenizer, byte_of
+from mtformer.text.tokenizer import EOS_ID, MARKERS, Tokenizer, byte_of
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.text.words import find_words, word_rule
 from mtformer.training.checkpoint import list_checkpoints

@@ -25,8 +25,9 @@ from mtformer.data.filters import Filters
 from mtformer.data.store import StoredText, pack, stored_text, unpack
 from mtformer.data.tokens import TokenStore
 from mtformer.errors import UserError
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import Sampling, Tokenizer
+from mtformer.text.tokenizer import Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training import run
 

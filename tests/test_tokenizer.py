@@ -14,8 +14,9 @@ from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Sampling, Tokenizer, normalize
+from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
 from mtformer.text.tokenizer_training import extend_tokenizer, train_tokenizer
 
 Type = Literal["unigram", "bpe"]

@@ -14,8 +14,9 @@ from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.store import CHUNK, Chunk, pack, unpack
 from mtformer.data.terms import EncodedPair, TermSampler
 from mtformer.text.drops import Drops
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Sampling, Tokenizer
+from mtformer.text.tokenizer import Tokenizer
 
 
 class Rows(NamedTuple):

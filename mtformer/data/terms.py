@@ -7,8 +7,9 @@ import numpy as np
 
 from mtformer.text.annotation import Annotator
 from mtformer.text.glossary import Glossary, Match, Term
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Sampling, Tokenizer, normalize
+from mtformer.text.tokenizer import Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
 
 _INVENTED = 0.5  # the share of terms with invented translations

@@ -16,9 +16,10 @@ from mtformer.data.tokens import TokenStore
 from mtformer.seeds import derive_seed
 from mtformer.text.drops import Drops
 from mtformer.text.glossary import Glossary
+from mtformer.text.sampling import Sampling
 from mtformer.text.sources import SentencePair, fingerprint, source_name
 from mtformer.text.tags import tags_of_source
-from mtformer.text.tokenizer import Sampling, Tokenizer
+from mtformer.text.tokenizer import Tokenizer
 
 
 class TrainingData:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from mtformer.errors import UserError
 from mtformer.text.glossary import Match, Term
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.tokenizer import EOS_ID, Sampling, Tokenizer
+from mtformer.text.sampling import Sampling
+from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 
 class Annotator:

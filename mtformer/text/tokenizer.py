@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple, get_args
+from typing import get_args
 
-from sentencepiece import SentencePieceProcessor, set_random_generator_seed
+from sentencepiece import SentencePieceProcessor
 
 from mtformer.config import Normalization, TokenizerType
 from mtformer.errors import UserError
@@ -21,6 +21,7 @@ from mtformer.text.model_proto import (
     read_tokens,
     without_dummy_prefix,
 )
+from mtformer.text.sampling import Sampler, Sampling
 from mtformer.text.spans import Span, token_spans
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -32,19 +33,6 @@ CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line bre
 
 # The name of the rule in a model whose texts are to have a form. SentencePiece itself has no rule with such a name.
 RULES: dict[Normalization, str] = {form: f"mtformer-{form}" for form in get_args(Normalization)}
-
-
-class Sampling(NamedTuple):
-    """How to sample one of the many ways to segment a text.
-
-    Attributes:
-        alpha: unigram: the exponent on the probability of a segmentation (Kudo 2018), where smaller gives more variety;
-            BPE: the probability of skipping a merge (Provilkov et al. 2020), where larger gives more.
-        seed: the seed of the sample.
-    """
-
-    alpha: float
-    seed: int
 
 
 def normalize(text: str, form: Normalization = "nfc") -> str:
@@ -166,7 +154,7 @@ class Tokenizer:
 
     def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        return self._tgt.inside.encode([text], sampling)[0][:-1]
+        return self._tgt.encode([text], sampling, inside=True)[0][:-1]
 
     @cached_property
     def markers(self) -> tuple[int, ...] | None:
@@ -239,9 +227,13 @@ class _Model:
         self.form = form_of(self._settings.rule)
 
     @cached_property
-    def inside(self) -> "_Model":
+    def _inside(self) -> SentencePieceProcessor:
         """The same model, for text that follows other text without a space."""
-        return _Model(without_dummy_prefix(self._data))
+        return SentencePieceProcessor(model_proto=without_dummy_prefix(self._data))
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(read_tokens(self._data), self._settings.algorithm, self._processor, self._inside)
 
     @property
     def vocab_size(self) -> int:
@@ -266,16 +258,17 @@ class _Model:
     def ids(self, tokens: Sequence[str]) -> list[int]:
         return self._processor.piece_to_id(list(tokens))
 
-    def encode(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
+    def encode(
+        self, texts: Sequence[str], sampling: Sampling | None = None, *, inside: bool = False
+    ) -> list[list[int]]:
+        if sampling is not None:
+            rows = self._sampler.encode([self.normalize(text) for text in texts], sampling, inside=inside)
+            return [[*row, EOS_ID] for row in rows]
+        processor = self._inside if inside else self._processor
         texts = [normalize(text, self.form) for text in texts]
-        if sampling is None and len(texts) == 1:  # a list starts threads, which take 20 times as long
-            return [self._processor.encode(texts[0], add_eos=True)]
-        if sampling is None:
-            return self._processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
-        set_random_generator_seed(sampling.seed)  # of this thread only, hence num_threads=1
-        return self._processor.encode(
-            texts, add_eos=True, enable_sampling=True, nbest_size=-1, alpha=sampling.alpha, num_threads=1
-        )
+        if len(texts) == 1:  # a list starts threads, which take 20 times as long
+            return [processor.encode(texts[0], add_eos=True)]
+        return processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
 
     def decode(self, ids: Sequence[int]) -> str:
         return on_one_line(self._processor.decode([i for i in ids if i > EOS_ID]))
