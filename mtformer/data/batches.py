@@ -216,25 +216,37 @@ def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     return buckets, bucket_of
 
 
-def _cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cells(
+    src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Round lengths (N,) of both sides; more coarsely if there would be too many distinct pairs of them.
 
     Returns:
         The distinct pairs (C, 2), which of them each pair of sentences has (N,), and how often each occurs (C,).
     """
-    src, tgt = _rounded(src_lengths, n_bits), _rounded(tgt_lengths, n_bits)
-    width = int(tgt.max(initial=1)) + 1
-    codes, cell_of, counts = np.unique(src.astype(np.int64) * width + tgt, return_inverse=True, return_counts=True)
-    if len(codes) > _MOST_CELLS and n_bits > 1:
+    src, src_rounded = _rounded(src_lengths, n_bits)
+    tgt, tgt_rounded = _rounded(tgt_lengths, n_bits)
+    codes = src.astype(np.int32) * len(tgt_rounded) + tgt
+    counts = np.bincount(codes, minlength=1)
+    found = np.flatnonzero(counts)
+    if len(found) > _MOST_CELLS and n_bits > 1:
         return _cells(src_lengths, tgt_lengths, n_bits - 1)
-    return np.stack(np.divmod(codes, width), axis=1), cell_of, counts
+    rank = np.zeros(len(counts), dtype=np.int32)
+    rank[found] = np.arange(len(found))
+    places = np.divmod(found, len(tgt_rounded))
+    return np.stack([src_rounded[places[0]], tgt_rounded[places[1]]], axis=1), rank[codes], counts[found]
 
 
-def _rounded(lengths: np.ndarray, n_bits: int) -> np.ndarray:
-    """Round lengths (N,) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest."""
+def _rounded(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Round lengths (N,) up to multiples of a power of 2, to numbers of ``n_bits`` bits; not above the longest.
+
+    Returns:
+        Which of the rounded lengths each length has (N,), and what they are, increasing.
+    """
     known = np.arange(lengths.max(initial=1) + 1)
     step = 1 << np.maximum(np.frexp(known - 0.5)[1] - n_bits, 0)
-    return np.minimum(-(-known // step) * step, known[-1])[lengths]
+    rounded, place = np.unique(np.minimum(-(-known // step) * step, known[-1]), return_inverse=True)
+    return place.astype(np.uint16)[lengths], rounded
 
 
 def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.ndarray:

@@ -62,8 +62,10 @@ class TrainingData:
 
     def order(self, epoch: int) -> np.ndarray:
         """Return which pairs of the corpus occur in an epoch, and how often; see :func:`epoch_order`."""
-        seed = self._config.training.seed
-        return epoch_order(self.corpus.sources, self.weights(), seed=seed, epoch=epoch)
+        weights = self.weights()
+        if set(weights) == {1.0}:  # as follows from the weights, in less memory
+            return np.arange(len(self.corpus))
+        return epoch_order(self.corpus.sources, weights, seed=self._config.training.seed, epoch=epoch)
 
     def weights(self) -> list[float]:
         """Return how often a pair of each source occurs in an epoch, on average."""
