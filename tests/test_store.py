@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.training import run
+from mtformer.training.ranks import Ranks
 
 EN_DE = LanguagePair("en", "de")
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(250)]
@@ -226,6 +228,30 @@ def test_a_pipe_is_read_once_and_its_tokens_are_known_again(
     again = piped()
     assert again.key == first.key and rows_of(corpus_of(again, tokenizer)) == rows
     assert len(folders(own_cache)) == 1
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_several_processes_do_not_wait_for_a_pipe(
+    rank: int, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "joined_ranks", lambda device: nullcontext(Ranks(rank, 2)))
+    monkeypatch.setattr(run, "named_commits", lambda config: config)
+    monkeypatch.setattr(run, "local_device", lambda device, ranks: device)
+    config = load_config(project.config)
+    monkeypatch.setattr(Ranks, "by_first", lambda ranks, work: config)
+    (project.folder / "train.en").unlink()
+    os.mkfifo(project.folder / "train.en")
+    with pytest.raises(UserError, match="several processes cannot read a pipe"):
+        run.train(config, fresh=True)
+
+
+def test_a_sample_has_distinct_pairs_in_order_and_depends_on_the_seed(tmp_path: Path) -> None:
+    text = stored_text(text_of(tsv(tmp_path / "a.tsv", [SentencePair(f"{i}", f"Nr. {i}") for i in range(200)])))
+    numbers = [int(pair.src) for pair in text.sampled(50, 1)]
+    assert len(set(numbers)) == 50 and numbers == sorted(numbers) and numbers[-1] > 100
+    assert [pair.src for pair in text.sampled(50, 1)] == [str(number) for number in numbers]
+    assert text.sampled(50, 2) != text.sampled(50, 1)
+    assert text.sampled(200, 1) is text
 
 
 # Tokens

@@ -318,7 +318,7 @@ import hashlib
 from mtformer.config import TokenizerConfig
 from mtformer.text import tokenizer_training
 from mtformer.text.sources import SentencePair
-tokenizer_training._MAX_TRAINING_SENTENCES = 150
+tokenizer_training.MAX_TRAINING_TEXTS = 150
 pairs = [SentencePair(f"{n ** 3:x} {n ** 5 % 9973}", f"{n ** 4:o}") for n in range(1000)]
 for seed in (1, 1, 2):
     trained = tokenizer_training.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)

@@ -216,9 +216,7 @@ def _assign_buckets(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     return buckets, bucket_of
 
 
-def _cells(
-    src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Round lengths (N,) of both sides; more coarsely if there would be too many distinct pairs of them.
 
     Returns:

@@ -32,12 +32,12 @@ class Contents:
             UserError: a file cannot be read, or a data set does not exist.
             MtformerError: the hub cannot be reached.
         """
+        if has_pipe(text):
+            return None
         parts: list[JsonValue] = [__version__]
         for part in text.parts():
             [source] = part.sources
             files = source_files(source, part.src_lang, part.tgt_lang)
-            if not all(str(path) != "-" and is_regular_input(path) for path in files):
-                return None
             commit = commit_of(source) if isinstance(source, HubDataset) else None
             digests: list[JsonValue] = [self._digest(path) for path in files]
             parts.append([part.src_lang, part.tgt_lang, _settings(source), commit, digests])
@@ -64,6 +64,16 @@ class Contents:
             except OSError as error:
                 raise UserError(f"cannot read {path}: {error.strerror}") from error
         return self._digests[path]
+
+
+def has_pipe(text: ParallelText) -> bool:
+    """Tell whether a source of ``text`` is a pipe or standard input.
+
+    Raises:
+        UserError: a file is missing.
+    """
+    files = [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
+    return any(str(path) == "-" or not is_regular_input(path) for path in files)
 
 
 def _settings(source: Source) -> dict[str, JsonValue]:

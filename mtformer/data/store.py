@@ -88,6 +88,13 @@ class StoredText(Sequence[SentencePair]):
         for chunk in self.chunks():
             yield from unpack(chunk.packed)
 
+    def sampled(self, n: int, seed: int) -> Sequence[SentencePair]:
+        """Return ``n`` pairs at random, in their order, or all if there are no more."""
+        if len(self) <= n:
+            return self
+        numbers = np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False)
+        return [self[number] for number in np.sort(numbers).tolist()]
+
     def chunks(self) -> Iterator["Chunk"]:
         """Yield all pairs in chunks of up to 10,000, each from one source."""
         ends = np.cumsum(np.bincount(self.sources, minlength=1)).tolist()

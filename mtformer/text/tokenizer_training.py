@@ -18,7 +18,7 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, RULES, UNK_ID, Token
 Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
 
-_MAX_TRAINING_SENTENCES = 2_000_000
+MAX_TRAINING_TEXTS = 500_000  # more take minutes, and change the tokens little
 _NUMBERS_AT_ONCE = 1_000_000  # drawn for the sample
 # SentencePiece silently skips lines above a limit in bytes, and counts the characters of a word in 16 bits.
 _MAX_CHARACTERS = 16_000
@@ -85,7 +85,7 @@ def train_tokenizer(
     Of separate tokenizers, each has as many of them as its side of the text supports.
 
     Args:
-        pairs: the text, iterated more than once; of more than two million texts, a random sample is used. If it is a
+        pairs: the text, iterated more than once; of more than 500,000 texts, a random sample is used. If it is a
             sequence, no others are read.
         config: the algorithm and the sizes.
         src_lang: with ``tgt_lang``, decides what ``config`` leaves open: whether the vocabulary is joint, how many
@@ -137,7 +137,7 @@ def _sides(
 class _Texts:
     """The texts for one SentencePiece model, reread on each iteration because they may not fit in memory.
 
-    Of more than ``_MAX_TRAINING_SENTENCES`` texts, a random sample of about that size is used; SentencePiece's own
+    Of more than ``MAX_TRAINING_TEXTS`` texts, a random sample of about that size is used; SentencePiece's own
     sampling is seeded by the process, not by its seed. Long texts are cut, and boundaries mark what no token may span.
 
     Attributes:
@@ -157,7 +157,7 @@ class _Texts:
 
     def __iter__(self) -> Iterator[str]:
         try:
-            for pair in _sample(self._pairs, _MAX_TRAINING_SENTENCES // len(self._sides), self._seed):
+            for pair in _sample(self._pairs, MAX_TRAINING_TEXTS // len(self._sides), self._seed):
                 for side in self._sides:
                     yield from self._parts(self._normalize(getattr(pair, side)))
         except (Exception, KeyboardInterrupt) as error:

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ import torch
 from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import Config, Facts, LanguagePair, Precision, Provenance, ResolvedConfig, dump_config, resolve
 from mtformer.data.augment import TokenizerText
+from mtformer.data.contents import has_pipe
 from mtformer.data.corpus import Corpus
 from mtformer.data.filters import filters_of
 from mtformer.data.store import StoredText, stored_text
@@ -35,7 +36,7 @@ from mtformer.text.sources import ParallelText, SentencePair, fingerprint, requi
 from mtformer.text.sources.hub import pinned
 from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.tokenizer_training import MAX_TRAINING_TEXTS, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
 from mtformer.training.finetune import freeze, inherit, initialize, tokenizer_of
 from mtformer.training.forecast import forecast
@@ -123,6 +124,8 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     text, valid, test = (
         ParallelText(found, data.src_lang, data.tgt_lang) for found in (data.train, data.valid, data.test)
     )
+    if ranks.size > 1 and has_pipe(text):
+        raise UserError("several processes cannot read a pipe: write its text to a file first")
     ranks.by_first(lambda: require_readable((text, valid, test)))
     train_text = _shared(ranks, lambda: stored_text(text, filters_of(data)))
     valid_pairs = _by_direction(valid)
@@ -204,8 +207,7 @@ def _begin(
         return replace(facts, provenance=provenance), saved.tokenizer, True
     warn_of_foreign_provenance(config.provenance, facts.provenance)
     settings = resolve(config, facts)
-    shares = config.data.augment
-    text = TokenizerText(train_text, shares, config.training.seed) if shares else train_text
+    text = _tokenizer_text(config, train_text)
     if base:
         tokenizer = tokenizer_of(base, settings, text)
     elif given:
@@ -221,6 +223,12 @@ def _begin(
             control_symbols=control_symbols,
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
+
+
+def _tokenizer_text(config: Config, text: StoredText) -> Iterable[SentencePair]:
+    """Return what the tokenizer is trained on: the text, or a part of it as epochs will vary it."""
+    shares, seed = config.data.augment, config.training.seed
+    return TokenizerText(text.sampled(MAX_TRAINING_TEXTS, seed), shares, seed) if shares else text
 
 
 def _facts_of_text(
