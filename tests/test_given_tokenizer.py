@@ -162,6 +162,15 @@ def test_a_run_uses_a_model_for_each_language(config_of_given: Project) -> None:
     assert (tokenizer.type, tokenizer.tgt_model) == ("bpe", adopt((project.folder / "de.model").read_bytes()))
 
 
+def test_a_model_that_cannot_be_used_is_reported_before_the_text_is_stored(config_of_given: Project) -> None:
+    project, cache = config_of_given, config_of_given.folder / "cache"
+    (project.folder / "joint.model").write_bytes(b"no model")
+    result = project.mtformer("train", project.config, env={"XDG_CACHE_HOME": str(cache)})
+    assert result.status == 2
+    assert "joint.model: this is not a SentencePiece model" in result.stderr
+    assert not cache.exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

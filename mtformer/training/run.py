@@ -29,7 +29,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.report.writing import refresh_report
 from mtformer.runs import RunFolder
-from mtformer.text.given_tokenizer import read_tokenizer
+from mtformer.text.given_tokenizer import GivenTokenizer, read_tokenizer
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable
@@ -127,11 +127,12 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     if ranks.size > 1 and has_pipe(text):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
     ranks.by_first(lambda: require_readable((text, valid, test)))
+    given = ranks.by_first(lambda: _given_tokenizer(config))
     train_text = _shared(ranks, lambda: stored_text(text, filters_of(data)))
     valid_pairs = _by_direction(valid)
     base = load_bundle(config.training.init_from) if config.training.init_from else None
     facts, tokenizer, is_resumed = ranks.by_first(
-        lambda: _begin(config, train_text, valid_pairs, base, ranks, None if fresh else RunFolder.of(config))
+        lambda: _begin(config, train_text, valid_pairs, base, given, ranks, None if fresh else RunFolder.of(config))
     )
     trial = resolve(config, facts)
     training_data = _shared(ranks, lambda: TrainingData(trial, train_text, tokenizer))
@@ -161,6 +162,16 @@ def _shared(ranks: Ranks, work: Callable[[], Made]) -> Made:
     return made[0] if made else work()
 
 
+def _given_tokenizer(config: Config) -> GivenTokenizer | None:
+    """Read the SentencePiece models that ``config`` names, if it does."""
+    return read_tokenizer(config.tokenizer, _control_symbols(config)) if config.tokenizer.paths else None
+
+
+def _control_symbols(config: Config) -> list[str]:
+    """Return the source tokens that no text contains: what marks terms, languages and corpora."""
+    return [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
+
+
 def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
     """Read the pairs of each direction."""
     found: dict[LanguagePair, list[SentencePair]] = {}
@@ -177,6 +188,7 @@ def _begin(
     train_text: StoredText,
     valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]],
     base: Bundle | None,
+    given: GivenTokenizer | None,
     ranks: Ranks,
     folder: RunFolder | None,
 ) -> tuple[Facts, Tokenizer, bool]:
@@ -185,8 +197,6 @@ def _begin(
     Returns:
         the facts, the tokenizer, and whether they are those of a run that is resumed.
     """
-    control_symbols = [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
-    given = read_tokenizer(config.tokenizer, control_symbols) if config.tokenizer.paths else None
     facts = _facts_of_text(config, train_text, valid_pairs, base, ranks)
     facts = replace(facts, tokenizer=given.settings if given else None)
     saved = load_saved_run(folder) if folder else None
@@ -220,7 +230,7 @@ def _begin(
             *zip(*config.data.language_pairs, strict=True),
             seed=config.training.seed,
             adjust=config.tokenizer.vocab_size is None,
-            control_symbols=control_symbols,
+            control_symbols=_control_symbols(config),
         )
     return replace(facts, vocab_size=_vocab_size(tokenizer)), tokenizer, False
 
