@@ -144,7 +144,7 @@ class Stream:
 
 def test_only_the_drawn_pairs_of_a_sequence_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as of a stream, which has to be read."""
-    monkeypatch.setattr("mtformer.text.tokenizer_training._MAX_TRAINING_SENTENCES", 60)
+    monkeypatch.setattr("mtformer.text.tokenizer_training.MAX_TRAINING_TEXTS", 60)
     recorded = Recorded()
     config = TokenizerConfig(vocab_size=290, joint=True)
     of_sequence = train_tokenizer(recorded, config, "en", "de", adjust=True, seed=7)
