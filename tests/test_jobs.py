@@ -215,7 +215,7 @@ def test_an_interrupt_in_the_first_window_leaves_nothing(job: Job) -> None:
 
 def test_an_unfinished_output_is_not_overwritten(job: Job) -> None:
     interrupted(job)
-    with pytest.raises(UserError, match=r"out\.txt\.part is an unfinished translation: continue it with --resume"):
+    with pytest.raises(UserError, match=r"out\.txt\.part is an unfinished output: continue it with --resume"):
         done(job)
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from mtformer.cli.data_from_models import backtranslate, distill, score, select
+from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
-from mtformer.errors import UserError
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def sample(
     from mtformer.config import parse_source
     from mtformer.data.preview import sample_pairs
 
-    src_lang, tgt_lang = _languages(pair)
+    src_lang, tgt_lang = parse_pair(pair)
     pairs = sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed)
     if not pairs:
         log.warning("%s contains no sentence pairs", source)
@@ -59,7 +60,7 @@ def fetch(
     """
     from mtformer.data.fetch import fetch
 
-    for files in fetch(source, *_languages(pair), output):
+    for files in fetch(source, *parse_pair(pair), output):
         print_result(f"src:{files.src},tgt:{files.tgt}")
 
 
@@ -93,10 +94,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _languages(pair: str) -> tuple[str, str]:
-    src_lang, dash, tgt_lang = pair.partition("-")
-    if not (src_lang and dash and tgt_lang):
-        raise UserError(f"--pair {pair}: give the languages as in en-de")
-    if src_lang == tgt_lang:
-        raise UserError(f"--pair {pair}: both languages are {src_lang}")
-    return src_lang, tgt_lang
+app.command()(backtranslate)
+app.command()(distill)
+app.command()(score)
+app.command()(select)

@@ -2,9 +2,14 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from mtformer.errors import UserError
+
+if TYPE_CHECKING:
+    from mtformer.config import LanguagePair
 
 # The groups in the help of `translate`.
 IN_OUT = "Input and output"
@@ -120,3 +125,19 @@ TestSetOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
 ]
+
+
+def parse_pair(pair: str) -> "LanguagePair":
+    """Return the languages that ``--pair`` names.
+
+    Raises:
+        UserError: it does not name two.
+    """
+    from mtformer.config import LanguagePair
+
+    src_lang, dash, tgt_lang = pair.partition("-")
+    if not (src_lang and dash and tgt_lang):
+        raise UserError(f"--pair {pair}: give the languages as in en-de")
+    if src_lang == tgt_lang:
+        raise UserError(f"--pair {pair}: both languages are {src_lang}")
+    return LanguagePair(src_lang, tgt_lang)

@@ -1,6 +1,5 @@
 """Translate a text, a file or a pipe, and write the translations in order."""
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -14,6 +13,7 @@ from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.formats import formatted
 from mtformer.jobs.options import Format, OnError
 from mtformer.jobs.partial import Done, PartialFile
+from mtformer.jobs.resuming import add_to, skip_done
 from mtformer.jobs.settings import described
 from mtformer.jobs.source import Source
 from mtformer.jobs.windows import available, windows
@@ -134,13 +134,13 @@ def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> 
     """Translate what ``output`` does not contain yet; see :func:`run`."""
     source = _windows(job)
     bad, flags = _BadLines(job.source.on_error), FlagCounter(**output.done.flags)
-    digest = _skip_done(output.done, source, bad)
+    digest = skip_done(output.done, source, bad.note)
     translator = load()
     unit = "paragraphs" if job.source.is_document else "lines"
     try:
         with Progress("translating", initial=output.done.n_units, unit=unit) as progress:
             for window in source:
-                _add_to(digest, window)
+                add_to(digest, window)
                 bad.note(window)
                 found = translator.translate(
                     ["" if unit.problem else unit.text for unit in window],
@@ -193,27 +193,3 @@ def _windows(job: Job) -> Iterator[list[Paragraph]]:
     """Return windows of what is there if somebody may wait for an answer, and full windows otherwise."""
     is_stored = job.source.text is not None or is_regular_input(job.source.path)
     return (windows if is_stored or is_regular_output(job.output) else available)(job.source.units())
-
-
-def _skip_done(done: Done, source: Iterator[list[Paragraph]], bad: _BadLines) -> "hashlib._Hash":
-    """Skip the windows that an unfinished output contains, and return the hash of what they contain.
-
-    Raises:
-        UserError: they have changed.
-    """
-    digest, n_units = hashlib.sha256(), 0
-    while n_units < done.n_units and (window := next(source, [])):
-        n_units += len(window)
-        bad.note(window)
-        _add_to(digest, window)
-    if done.n_units and (n_units, digest.hexdigest()) != (done.n_units, done.digest):
-        raise UserError(
-            f"--resume: the first {done.n_units:,} lines or paragraphs of the input have changed since the unfinished "
-            "output was written; delete it to start from scratch"
-        )
-    return digest
-
-
-def _add_to(digest: "hashlib._Hash", window: Sequence[Paragraph]) -> None:
-    for unit in window:
-        digest.update(f"{unit.number} {unit.marker}{unit.text}\n".encode(errors="surrogatepass"))

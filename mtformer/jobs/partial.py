@@ -85,7 +85,7 @@ class PartialFile:
                 if not self.done.n_units:
                     self.discard()
                 elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
-                    log.warning("%s contains what was translated so far: continue with --resume", self.part)
+                    log.warning("%s contains what is done so far: continue with --resume", self.part)
                 raise
             if not self.done.n_units:
                 self._add("")
@@ -163,12 +163,12 @@ class PartialFile:
         """Continue where the journal says, or from scratch."""
         done = self._read_journal()
         if done is None and self._size():
-            raise UserError(f"{self.part} is in the way and is not an unfinished translation: move or delete it")
+            raise UserError(f"{self.part} is in the way and is not an unfinished output: move or delete it")
         if done is None or done.n_bytes > self._size():
             done = Done({})
         if done.n_units and not resume:
             raise UserError(
-                f"{self.part} is an unfinished translation: continue it with --resume, or delete it to start over"
+                f"{self.part} is an unfinished output: continue it with --resume, or delete it to start over"
             )
         if done.n_units:
             self._require_same(done.settings)

@@ -1,0 +1,256 @@
+"""The commands of ``mtformer data`` that use trained models."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mtformer.cli.options import (
+    IN_OUT,
+    JOBS,
+    SEARCH,
+    Device,
+    DeviceOption,
+    EngineChoice,
+    EngineOption,
+    FromOption,
+    ModelsOption,
+    RawOption,
+    TagOption,
+    ToOption,
+    parse_pair,
+)
+from mtformer.cli.output import print_result
+from mtformer.cli.search_options import SearchSettings, takes_search_options
+from mtformer.errors import UserError
+
+if TYPE_CHECKING:
+    from mtformer.config import LanguagePair
+    from mtformer.text.sources import ParallelText
+    from mtformer.translator import Translator
+
+TextArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TEXT", help="A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de."
+    ),
+]
+TextPairOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SRC-TGT",
+        help="The languages, as in en-de; a config of one direction has them.",
+        rich_help_panel=IN_OUT,
+    ),
+]
+PairsOption = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="Where the pairs go, as JSON lines: a jsonl source of a config.", rich_help_panel=IN_OUT
+    ),
+]
+NBestOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
+]
+ShardOption = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS)
+]
+
+_NOT_COMPARED = ("text", "input", "model", "output", "resume")  # when an unfinished output is resumed
+
+
+@takes_search_options
+def backtranslate(
+    context: typer.Context,
+    input: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="Text in the language that the model reads, one sentence a line.",
+            rich_help_panel=IN_OUT,
+        ),
+    ],
+    output: PairsOption,
+    model: ModelsOption = None,
+    from_: FromOption = None,
+    to: ToOption = None,
+    tag: TagOption = None,
+    n_best: NBestOption = None,
+    device: DeviceOption = Device.auto,
+    engine: EngineOption = EngineChoice.auto,
+    raw: RawOption = False,
+    *,
+    search: SearchSettings,
+    resume: ResumeOption = False,
+    shard: ShardOption = None,
+) -> None:
+    """Turn text of one language into training pairs for the other direction.
+
+    To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
+    the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
+    """
+    from mtformer.jobs.generation import Generation, run
+    from mtformer.jobs.options import OnError
+    from mtformer.jobs.shards import Shard
+    from mtformer.jobs.source import Source
+    from mtformer.runs import find_models
+
+    bundle, *others = find_models(model)
+    texts = Source(path=input, on_error=OnError.skip, shard=Shard.parse(shard) if shard is not None else None)
+    job = Generation(bundle, output, resume, _compared(context, others))
+    job.check([input, *others])
+
+    def load() -> "Translator":
+        from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
+
+        languages = {"src_lang": from_, "tgt_lang": to}
+        return Translator.load(
+            [bundle, *others], device, engine=engine, raw=raw, **languages, tag=tag, n_best=n_best, **search
+        )
+
+    run(job, texts.units(), load)
+
+
+@takes_search_options
+def distill(
+    context: typer.Context,
+    text: TextArgument,
+    output: PairsOption,
+    pair: TextPairOption = None,
+    model: ModelsOption = None,
+    tag: TagOption = None,
+    n_best: NBestOption = None,
+    device: DeviceOption = Device.auto,
+    engine: EngineOption = EngineChoice.auto,
+    raw: RawOption = False,
+    *,
+    search: SearchSettings,
+    resume: ResumeOption = False,
+    shard: ShardOption = None,
+) -> None:
+    """Translate the sources of training text, for a smaller or faster model to learn from.
+
+    With several --model, an ensemble translates. Doubtful translations are left out.
+    """
+    from mtformer.jobs.documents import Paragraph
+    from mtformer.jobs.generation import Generation, numbered_share, run
+    from mtformer.jobs.shards import Shard
+    from mtformer.runs import find_models
+
+    bundle, *others = find_models(model)
+    pairs, languages = _text(text, pair)
+    job = Generation(bundle, output, resume, _compared(context, others))
+    job.check([*_files(pairs), *others])
+    share = numbered_share(pairs, Shard.parse(shard) if shard is not None else None)
+
+    def load() -> "Translator":
+        from mtformer.translator import Translator
+
+        return Translator.load(
+            [bundle, *others], device, engine=engine, raw=raw, **languages._asdict(), tag=tag, n_best=n_best, **search
+        )
+
+    run(job, (Paragraph(number, src) for number, (src, _) in share), load)
+
+
+def score(
+    context: typer.Context,
+    text: TextArgument,
+    output: PairsOption,
+    pair: TextPairOption = None,
+    model: ModelsOption = None,
+    reverse: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="A model of the opposite direction; scores are better with it.", rich_help_panel=IN_OUT
+        ),
+    ] = None,
+    device: DeviceOption = Device.auto,
+    resume: ResumeOption = False,
+    shard: ShardOption = None,
+) -> None:
+    """Score the pairs of a text with models, from 0 to 1, for `mtformer data select`.
+
+    With models of both directions, it is the dual conditional cross-entropy of Junczys-Dowmunt (2018).
+    """
+    from mtformer.jobs import crossentropy
+    from mtformer.jobs.generation import Generation
+    from mtformer.jobs.shards import Shard
+    from mtformer.runs import find_model, find_models
+
+    bundle, *others = find_models(model)
+    opposite = find_model(reverse) if reverse is not None else None
+    pairs, (src_lang, tgt_lang) = _text(text, pair)
+    job = Generation(bundle, output, resume, _compared(context, others) | {"reverse": opposite})
+    job.check([*_files(pairs), *others, *([opposite] if opposite else [])])
+
+    def load() -> "tuple[Translator, Translator | None]":
+        from mtformer.translator import Translator
+
+        forward = Translator.load([bundle, *others], device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
+        if opposite is None:
+            return forward, None
+        return forward, Translator.load(opposite, device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang)
+
+    crossentropy.run(job, pairs, Shard.parse(shard) if shard is not None else None, load)
+
+
+def select(
+    scored: Annotated[Path, typer.Argument(metavar="FILE", help="What `mtformer data score` has written.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")] = Path("-"),
+    min_score: Annotated[float | None, typer.Option(metavar="X", help="Keep the pairs that score X or more.")] = None,
+    share: Annotated[
+        float | None, typer.Option(metavar="S", min=0, max=1, help="Keep this share of the pairs, the best.")
+    ] = None,
+) -> None:
+    """Keep the best of scored pairs; without --min-score and --share, print what thresholds would keep."""
+    import logging
+
+    from mtformer.data.selection import curve, describe, select
+
+    if min_score is not None and share is not None:
+        raise UserError("give --min-score or --share, not both")
+    if min_score is None and share is None:
+        if str(output) != "-":
+            raise UserError("--output needs --min-score or --share, which say what to keep")
+        print_result(describe(curve(scored)))
+        return
+    n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)
+    logging.getLogger(__name__).info("kept %s of %s pairs", f"{n_kept:,}", f"{n_pairs:,}")
+
+
+def _compared(context: typer.Context, others: list[Path]) -> dict[str, object]:
+    """Return the options that what a job writes depends on, and the other models."""
+    options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
+    return options | {"model": others}
+
+
+def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
+    """Return the training text of a config, or a source, with its languages."""
+    from mtformer.config import load_config, parse_source
+    from mtformer.text.sources import ParallelText
+
+    languages = parse_pair(pair) if pair is not None else None
+    if text.endswith((".yaml", ".yml")):
+        data = load_config(text).data
+        known = data.language_pairs
+        if languages is None and len(known) > 1:
+            raise UserError(f"{text} has several directions: choose one of {', '.join(map(str, known))} (--pair)")
+        languages = languages or known[0]
+        sources = [one for one in data.train if (one.languages or known[0]) == languages]
+        if not sources:
+            raise UserError(f"--pair {pair}: {text} has training text for {', '.join(map(str, known))}")
+        return ParallelText(sources, *languages), languages
+    if languages is None:
+        raise UserError(f"{text}: give the languages of a source (--pair), as in --pair en-de")
+    return ParallelText([parse_source(text, *languages)], *languages), languages
+
+
+def _files(text: "ParallelText") -> list[Path]:
+    from mtformer.text.sources import source_files
+
+    return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]

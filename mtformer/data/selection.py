@@ -1,0 +1,110 @@
+"""Choosing the best of scored sentence pairs: the curve of scores, and a threshold."""
+
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mtformer.errors import UserError
+from mtformer.files import require_distinct
+from mtformer.progress import watched
+from mtformer.tables import as_text
+from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
+
+_SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+
+
+class CurvePoint(NamedTuple):
+    """What a threshold keeps.
+
+    Attributes:
+        n_kept: the number of pairs that score at least ``min_score``.
+        min_score: the threshold.
+        texts: the pair with that score: what is kept last.
+    """
+
+    n_kept: int
+    min_score: float
+    texts: tuple[str, ...]
+
+
+def curve(path: Path) -> list[CurvePoint]:
+    """Return thresholds that keep all scored pairs, 95 %, 90 % and so on, with an example of each.
+
+    Raises:
+        UserError: the file is not one that ``data score`` has written.
+    """
+    _require_file(path)
+    scores = array("d", (score for score, _ in _scored_lines(path)))
+    best = sorted(range(len(scores)), key=lambda i: -scores[i])
+    places = {best[n - 1]: n for share in _SHARES if (n := round(share * len(best)))}
+    points = [
+        CurvePoint(places[number], score, _texts(line))
+        for number, (score, line) in enumerate(_scored_lines(path))
+        if number in places
+    ]
+    return sorted(points, reverse=True)
+
+
+def describe(points: Sequence[CurvePoint]) -> str:
+    """Return the curve as a table with the pair at each threshold."""
+    n_pairs = points[0].n_kept if points else 0
+    rows = [
+        (f"{point.n_kept / n_pairs:.0%}", f"{point.n_kept:,}", f"{point.min_score:.4g}", " ||| ".join(point.texts))
+        for point in points
+    ]
+    header = ("kept", "pairs", "--min-score", "the last pair that is kept")
+    numbers = as_text(header[:3], [row[:3] for row in rows], left=0).split("\n")
+    texts = (header[3], *(row[3] for row in rows))
+    return "\n".join(f"{line}  {text}" for line, text in zip(numbers, texts, strict=True))
+
+
+def select(path: Path, output: Path, *, min_score: float | None = None, share: float | None = None) -> tuple[int, int]:
+    """Write the lines of the best pairs, in order; pairs with the same score are kept or left together.
+
+    Args:
+        path: a file that ``data score`` has written.
+        output: where they go; ``-`` is standard output.
+        min_score: keep the pairs with at least this score; or
+        share: keep this share of the pairs, and those that score the same as the last of them.
+
+    Returns:
+        the numbers of pairs that are kept, and of all.
+
+    Raises:
+        UserError: the file is not one that ``data score`` has written, or it is the output.
+    """
+    require_distinct(output, [path])
+    if share is not None:
+        _require_file(path)
+        scores = sorted((score for score, _ in _scored_lines(path)), reverse=True)
+        min_score = scores[max(1, round(share * len(scores))) - 1] if scores else 0.0
+    n_kept = n_pairs = 0
+    with open_output(output) as file:
+        for score, line in watched(_scored_lines(path), "selecting", "pairs"):
+            n_pairs += 1
+            if min_score is None or score >= min_score:
+                n_kept += 1
+                file.write(f"{line}\n")
+    return n_kept, n_pairs
+
+
+def _scored_lines(path: Path) -> Iterator[tuple[float, str]]:
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            yield float(json.loads(line)["score"]), line
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise UserError(
+                f"{input_name(path)}:{number}: this is not a line with a score, as `mtformer data score` writes: "
+                f"{line[:80]!r}"
+            ) from None
+
+
+def _texts(line: str) -> tuple[str, ...]:
+    return tuple(value for value in json.loads(line).values() if isinstance(value, str))
+
+
+def _require_file(path: Path) -> None:
+    if str(path) == "-" or not is_regular_input(path):
+        raise UserError(f"{input_name(path)}: its scores are sorted first, so it is read twice: name a file")

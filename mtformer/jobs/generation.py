@@ -1,0 +1,119 @@
+"""Sentence pairs that models make: back-translated and distilled text.
+
+Back-translation (Sennrich et al. 2016) turns text of the target language into pairs by translating it into the source
+language. Sequence-level distillation (Kim and Rush 2016) replaces the targets of the training text by the translations
+of a larger model or of an ensemble, which a small one learns more easily.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtformer.errors import UserError
+from mtformer.files import require_distinct
+from mtformer.jobs.documents import Paragraph
+from mtformer.jobs.partial import PartialFile
+from mtformer.jobs.resuming import fill
+from mtformer.jobs.settings import described
+from mtformer.jobs.shards import Shard
+from mtformer.pipeline.translation import FLAG, Translation
+from mtformer.text.languages import UNDETERMINED
+from mtformer.text.lines import is_regular_output
+from mtformer.text.sources import ParallelText, SentencePair
+
+if TYPE_CHECKING:
+    from mtformer.translator import Translator
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What is translated, and where the pairs go.
+
+    Attributes:
+        model: the file or folder of the model, or of the first of an ensemble.
+        output: the file to write: a JSON object on each line, with a text under the code of each language.
+        resume: whether to continue an unfinished output.
+        options: what else the translations depend on, by name; resuming needs the same ones.
+    """
+
+    model: Path
+    output: Path
+    resume: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse an output that is no file, or that is one of the inputs.
+
+        Raises:
+            UserError: it is.
+        """
+        require_distinct(self.output, [self.model, *inputs])
+        if not is_regular_output(self.output):
+            raise UserError("--output: name a file, so that the job can be resumed")
+
+
+def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Translator"]) -> None:
+    """Translate ``texts`` and write each with its translations; the blank ones are skipped.
+
+    Translations that are empty or that the guard finds doubtful are left out, and counted.
+
+    Raises:
+        UserError: the input cannot be read, the model's source language is not known, or an unfinished output cannot
+            be continued.
+        MtformerError: the output cannot be written, or the model predicts NaN.
+    """
+
+    def start() -> Callable[[Sequence[Paragraph], Counter[str]], str]:
+        translator = load()
+        if UNDETERMINED in (translator.src_lang, translator.tgt_lang):
+            raise UserError("the pairs are named by their languages: give the one to translate from (--from)")
+        return lambda window, left_out: _pairs(translator, window, left_out)
+
+    file = PartialFile(job.output, described(job.options, job.model))
+    report(fill(file, texts, start, resume=job.resume, doing="translating", unit="lines"))
+
+
+def report(left_out: Counter[str]) -> None:
+    """Warn of what was left out, if anything was."""
+    if left_out.total():
+        reasons = ", ".join(f"{reason} ({n:,})" for reason, n in left_out.most_common())
+        log.warning("%s left out: %s", f"{left_out.total():,}", reasons)
+
+
+def numbered_share(text: ParallelText, shard: Shard | None) -> Iterator[tuple[int, SentencePair]]:
+    """Yield the pairs of a text, or of a share of it, with their numbers from 1."""
+    if shard is None:
+        return enumerate(text, 1)
+    share = shard.of(sum(1 for _ in text))
+    return islice(enumerate(text, 1), share.start, share.stop)
+
+
+def _pairs(translator: "Translator", window: Sequence[Paragraph], left_out: Counter[str]) -> str:
+    """Translate a window, and return its pairs as lines of JSON."""
+    left_out.update("not UTF-8" for unit in window if unit.problem)
+    units = [unit for unit in window if not unit.problem and unit.text.strip()]
+    found = translator.translate([unit.text for unit in units], numbers=[unit.number for unit in units])
+    lines = []
+    for unit, translations in zip(units, found, strict=True):
+        for translation in translations:
+            problems = _problems(translation)
+            left_out.update(problems)
+            if not problems:
+                pair = {translator.src_lang: unit.text, translator.tgt_lang: translation.text}
+                lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
+    return "".join(lines)
+
+
+def _problems(translation: Translation) -> list[str]:
+    """Return why a translation is left out, the first reason only; nothing if it is not."""
+    if not translation.text.strip():
+        return ["empty"]
+    notes = (note.removeprefix(FLAG) for note in translation.notes if note.startswith(FLAG))
+    return [note.split(":")[0] for note in islice(notes, 1)]

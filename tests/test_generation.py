@@ -1,0 +1,260 @@
+"""Pairs that models make and score: back-translation, distillation, dual conditional cross-entropy, thresholds."""
+
+import gzip
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from conftest import Project, sentence_pairs
+
+from mtformer.config import TsvFile
+from mtformer.errors import UserError
+from mtformer.jobs import crossentropy
+from mtformer.jobs import windows as window_sizes
+from mtformer.jobs.documents import Paragraph
+from mtformer.jobs.generation import Generation, run
+from mtformer.jobs.shards import Shard
+from mtformer.pipeline import Translation
+from mtformer.pipeline.translation import FLAG
+from mtformer.text.sources import ParallelText
+from mtformer.translator import Translator
+
+MODEL = "runs/config/model.safetensors"
+
+
+class Fake:
+    """A translator from German to English that reverses texts; some translations are doubtful or empty."""
+
+    src_lang, tgt_lang = "de", "en"
+
+    def __init__(self, windows: int = 99) -> None:
+        self.windows_left = windows
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[list[Translation]]:
+        if not self.windows_left:
+            raise KeyboardInterrupt
+        self.windows_left -= 1
+        return [[self._translation(text)] for text in texts]
+
+    def _translation(self, text: str) -> Translation:
+        notes = ("translated in 2 parts", f"{FLAG}a loop: ab ab", f"{FLAG}too long") if "loop" in text else ()
+        return Translation("" if "empty" in text else text[::-1], 0.0, 0.0, notes=notes)
+
+    def score(self, sources: Sequence[str], translations: Sequence[str], **_: Any) -> list[Translation]:
+        """Give each token the log probability -1, or as the text says, as in ``-2,-4``."""
+        return [Translation(tgt, 0.0, 0.0, token_log_probs=tuple(map(float, tgt.split(",")))) for tgt in translations]
+
+
+class Opposite(Fake):
+    src_lang, tgt_lang = "en", "de"
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 2)
+    monkeypatch.setattr(window_sizes, "LARGEST_SIZE", 4)
+
+
+def job_in(folder: Path, name: str = "out.jsonl") -> Generation:
+    (folder / "model").write_text("weights")
+    return Generation(folder / "model", folder / name, options={"beam_size": 4})
+
+
+def texts(*lines: str) -> Iterator[Paragraph]:
+    return (Paragraph(number, line) for number, line in enumerate(lines, 1))
+
+
+def load(**arguments: int) -> Any:
+    return lambda: cast(Translator, Fake(**arguments))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop")
+    run(job_in(tmp_path), lines, load())
+    assert rows(tmp_path / "out.jsonl") == [
+        {"de": "abc", "en": "cba"},
+        {"de": 'tab\tand "quotes"', "en": '"setouq" dna\tbat'},
+    ]
+    assert "3 left out: a loop (2), empty (1)" in caplog.text
+
+
+@pytest.mark.usefixtures("small_windows")
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["one", "loop", "three", "loop", "five", "six", "empty", "eight", "nine"]
+    job = job_in(tmp_path, name)
+    run(job, texts(*lines), load())
+    whole = job.output.read_bytes()
+    job.output.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        run(job, texts(*lines), load(windows=1))
+    assert not job.output.exists()
+    with pytest.raises(UserError, match="is an unfinished output: continue it with --resume"):
+        run(job, texts(*lines), load())
+    with pytest.raises(UserError, match="--beam-size was 4, is now 5"):
+        run(replace(job, resume=True, options={"beam_size": 5}), texts(*lines), load())
+    with pytest.raises(UserError, match="the first 2 lines or paragraphs of the input have changed"):
+        run(replace(job, resume=True), texts("1", *lines[1:]), load())
+    caplog.clear()
+    run(replace(job, resume=True), texts(*lines), load())
+    assert job.output.read_bytes() == whole
+    assert "3 left out: a loop (2), empty (1)" in caplog.text
+
+
+def test_the_score_of_two_models_is_that_of_the_paper() -> None:
+    assert crossentropy.dual_score(0.0, 0.0) == 1.0
+    assert crossentropy.dual_score(1.0, 3.0) == pytest.approx(math.exp(-(2.0 + 2.0)))
+    assert crossentropy.dual_score(3.0, 1.0) == crossentropy.dual_score(1.0, 3.0)
+    assert crossentropy.dual_score(2.0, 2.0) == pytest.approx(crossentropy.dual_score(2.0, None))
+
+
+def test_scores_are_means_of_tokens_and_pairs_with_an_empty_side_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "t.tsv").write_text("de\ten\n-1\t-2,-4\n\t-3\n-3,-3\t-3\n")
+    text = parallel(tmp_path / "t.tsv")
+    models = cast("tuple[Translator, Translator]", (Fake(), Opposite()))
+    crossentropy.run(job_in(tmp_path), text, None, lambda: models)
+    assert rows(tmp_path / "out.jsonl") == [
+        {"de": "-1", "en": "-2,-4", "score": pytest.approx(math.exp(-4), rel=1e-4), "forward": 3.0, "backward": 1.0},
+        {"de": "-3,-3", "en": "-3", "score": pytest.approx(math.exp(-3), rel=1e-4), "forward": 3.0, "backward": 3.0},
+    ]
+    assert "1 left out: a side is empty (1)" in caplog.text
+    with pytest.raises(UserError, match="--reverse translates from de to en"):
+        crossentropy.run(job_in(tmp_path, "2"), text, None, lambda: (models[0], models[0]))
+
+
+def parallel(path: Path) -> ParallelText:
+    return ParallelText([TsvFile(tsv=path)], "de", "en")
+
+
+def test_shards_in_a_row_are_the_whole(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("de\ten\n" + "".join(f"-{n}\t-{n + 1}\n" for n in range(1, 8)))
+    outputs = []
+    for number, shard in enumerate([None, *(Shard(i, 3) for i in (1, 2, 3))]):
+        job = job_in(tmp_path, f"{number}.jsonl")
+        crossentropy.run(job, parallel(tmp_path / "t.tsv"), shard, lambda: (cast(Translator, Fake()), None))
+        outputs.append(job.output.read_text())
+    assert outputs[0] == "".join(outputs[1:])
+    assert all(outputs)
+
+
+def test_backtranslation_distillation_and_scores_on_the_command_line(trained: Project, tmp_path: Path) -> None:
+    pairs = sentence_pairs(12, seed=9)
+    (tmp_path / "mono.en").write_text("".join(f"{src}\n" for src, _ in pairs))
+    model = ("--model", trained.folder / MODEL)
+    made = trained.mtformer(
+        "data", "backtranslate", *model, "--input", tmp_path / "mono.en", "--output", tmp_path / "bt.jsonl.gz"
+    )
+    assert (made.status, made.stdout) == (0, ""), made.stderr
+    found = rows(tmp_path / "bt.jsonl.gz")
+    assert [row["en"] for row in found] == [src for src, _ in pairs]
+    translated = trained.mtformer("translate", *model, "--input", tmp_path / "mono.en").stdout.splitlines()
+    assert [row["de"] for row in found] == translated
+    sampled = trained.mtformer("data", "sample", f"jsonl:{tmp_path}/bt.jsonl.gz", "--pair", "de-en", "-n", "12")
+    assert sampled.stdout.splitlines() == [f"{row['de']}\t{row['en']}" for row in found]
+
+    made = trained.mtformer(
+        "data", "distill", trained.config, *model, *model, "--shard", "2/40", "--output", tmp_path / "distilled.jsonl"
+    )
+    assert made.status == 0, made.stderr
+    sources = (trained.folder / "train.en").read_text().splitlines()
+    assert [row["en"] for row in rows(tmp_path / "distilled.jsonl")] == sources[10:20]
+
+    scored = tmp_path / "scored.jsonl"
+    made = trained.mtformer("data", "score", trained.config, *model, "--shard", "1/40", "--output", scored)
+    assert made.status == 0, made.stderr
+    given = trained.mtformer(
+        "score",
+        *model,
+        "--normalize",
+        "--raw",
+        "--src",
+        trained.folder / "train.en",
+        "--tgt",
+        trained.folder / "train.de",
+    )
+    expected = [math.exp(float(line)) for line in given.stdout.splitlines()[:10]]
+    assert [row["score"] for row in rows(scored)] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_threshold_is_chosen_by_the_curve(project: Project, tmp_path: Path) -> None:
+    scored, kept = tmp_path / "scored.jsonl", tmp_path / "kept.jsonl.gz"
+    lines = [json.dumps({"en": f"e{n}", "de": f"d{n}", "score": n / 100}) for n in range(20)]
+    scored.write_text("".join(f"{line}\n" for line in lines))
+    curve = project.mtformer("data", "select", scored)
+    assert curve.status == 0, curve.stderr
+    table = [line.split() for line in curve.stdout.splitlines()]
+    assert table[0] == "kept pairs --min-score the last pair that is kept".split()
+    assert table[1] == "100% 20 0 e0 ||| d0".split()
+    assert table[-1] == "10% 2 0.18 e18 ||| d18".split()
+    for option in (["--min-score", "0.15"], ["--share", "0.25"]):
+        result = project.mtformer("data", "select", scored, *option, "--output", kept)
+        assert (result.status, "kept 5 of 20 pairs" in result.stderr) == (0, True), result.stderr
+        with gzip.open(kept, "rt") as file:
+            assert file.read().splitlines() == lines[15:]
+    assert project.mtformer("data", "select", scored, "--share", "0.05").stdout == f"{lines[19]}\n"
+
+
+def test_pairs_that_score_the_same_are_kept_together(project: Project, tmp_path: Path) -> None:
+    scored = tmp_path / "scored.jsonl"
+    scored.write_text("".join(f'{{"en": "a{n}", "de": "b", "score": 0.5}}\n' for n in range(3)))
+    assert project.mtformer("data", "select", scored, "--share", "0.4").stdout == scored.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["select", "scored", "--min-score", "1", "--share", "0.5"], "give --min-score or --share, not both"),
+        (["select", "scored", "--output", "x"], "--output needs --min-score or --share"),
+        (["select", "test.en"], "test.en:1: this is not a line with a score"),
+        (["select", "none"], "cannot read none"),
+        (["select", "scored", "--min-score", "0", "--output", "scored"], "scored"),
+        (
+            ["distill", "src:test.en,tgt:test.de", "--output", "o", "--model", "scored"],
+            "give the languages of a source",
+        ),
+        (
+            ["distill", "config.yaml", "--pair", "en-fr", "--output", "o", "--model", "scored"],
+            "has training text for en-de",
+        ),
+        (["distill", "config.yaml", "--output", "train.de", "--model", "scored"], "train.de"),
+        (["backtranslate", "--input", "test.en", "--output", "-", "--model", "scored"], "--output: name a file"),
+        (["backtranslate", "--input", "test.en", "--output", "test.en", "--model", "scored"], "test.en"),
+        (["backtranslate", "--input", "test.en", "--output", "o", "--model", "none"], "none"),
+        (["score", "config.yaml", "--output", "o", "--model", "scored", "--reverse", "none"], "none"),
+    ],
+)
+def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], told: str) -> None:
+    (project.folder / "scored").write_text('{"en": "a", "de": "b", "score": 0.5}\n')
+    before = {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()}
+    result = project.mtformer("data", *arguments)
+    assert (result.status, result.stdout) == (2, "")
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+    assert {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_model_of_another_direction_is_refused(trained: Project, tmp_path: Path) -> None:
+    result = trained.mtformer(
+        "data", "distill", f"moses:{trained.folder}/train", "--pair", "de-en", "--model", trained.folder / MODEL,
+        "--output", tmp_path / "o",
+    )  # fmt: skip
+    assert (result.status, "the model does not translate from de to en; it translates en-de" in result.stderr) == (
+        2,
+        True,
+    )
+    assert not (tmp_path / "o").exists()
