@@ -107,9 +107,16 @@ def backtranslate(
     def load() -> "Translator":
         from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
 
-        languages = {"src_lang": from_, "tgt_lang": to}
         return Translator.load(
-            [bundle, *others], device, engine=engine, raw=raw, **languages, tag=tag, n_best=n_best, **search
+            [bundle, *others],
+            device,
+            engine=engine,
+            raw=raw,
+            src_lang=from_,
+            tgt_lang=to,
+            tag=tag,
+            n_best=n_best,
+            **search,
         )
 
     run(job, texts.units(), load)
@@ -151,7 +158,15 @@ def distill(
         from mtformer.translator import Translator
 
         return Translator.load(
-            [bundle, *others], device, engine=engine, raw=raw, **languages._asdict(), tag=tag, n_best=n_best, **search
+            [bundle, *others],
+            device,
+            engine=engine,
+            raw=raw,
+            src_lang=languages.src_lang,
+            tgt_lang=languages.tgt_lang,
+            tag=tag,
+            n_best=n_best,
+            **search,
         )
 
     run(job, (Paragraph(number, src) for number, (src, _) in share), load)
