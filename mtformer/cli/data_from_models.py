@@ -1,7 +1,7 @@
 """The commands of ``mtformer data`` that use trained models."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -105,19 +105,8 @@ def backtranslate(
     job.check([input, *others])
 
     def load() -> "Translator":
-        from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
-
-        return Translator.load(
-            [bundle, *others],
-            device,
-            engine=engine,
-            raw=raw,
-            src_lang=from_,
-            tgt_lang=to,
-            tag=tag,
-            n_best=n_best,
-            **search,
-        )
+        languages = {"src_lang": from_, "tgt_lang": to}
+        return _load([bundle, *others], device, engine=engine, raw=raw, tag=tag, n_best=n_best, **languages, **search)
 
     run(job, texts.units(), load)
 
@@ -155,19 +144,8 @@ def distill(
     share = numbered_share(pairs, Shard.parse(shard) if shard is not None else None)
 
     def load() -> "Translator":
-        from mtformer.translator import Translator
-
-        return Translator.load(
-            [bundle, *others],
-            device,
-            engine=engine,
-            raw=raw,
-            src_lang=languages.src_lang,
-            tgt_lang=languages.tgt_lang,
-            tag=tag,
-            n_best=n_best,
-            **search,
-        )
+        asked = languages._asdict()
+        return _load([bundle, *others], device, engine=engine, raw=raw, tag=tag, n_best=n_best, **asked, **search)
 
     run(job, (Paragraph(number, src) for number, (src, _) in share), load)
 
@@ -204,12 +182,8 @@ def score(
     job.check([*_files(pairs), *others, *([opposite] if opposite else [])])
 
     def load() -> "tuple[Translator, Translator | None]":
-        from mtformer.translator import Translator
-
-        forward = Translator.load([bundle, *others], device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
-        if opposite is None:
-            return forward, None
-        return forward, Translator.load(opposite, device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang)
+        forward = _load([bundle, *others], device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
+        return forward, _load([opposite], device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang) if opposite else None
 
     crossentropy.run(job, pairs, Shard.parse(shard) if shard is not None else None, load)
 
@@ -269,3 +243,9 @@ def _files(text: "ParallelText") -> list[Path]:
     from mtformer.text.sources import source_files
 
     return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
+
+
+def _load(models: list[Path], device: Device, **options: Any) -> "Translator":
+    from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
+
+    return Translator.load(models, device, **options)
