@@ -17,6 +17,8 @@ Features = NDArray[np.float64]
 N_FEATURES = 12
 _MOST_WORDS = 2**16 - 1  # with numbers of their own; all others share 0
 _LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
+_SLOTS = 3  # of the hash table for each of its entries, at least
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 _UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations
 _EXPLAINED = 0.1  # mean probability, from which on a word has a translation on the other side
 _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
@@ -61,9 +63,14 @@ class Association:
         back = ibm_model_1(pairs.swapped, _MOST_WORDS + 1)
         in_order = np.lexsort((back.src, back.tgt))  # both tables have the same pairs of words
         kept = np.maximum(there.probabilities, back.probabilities[in_order]) >= _LEAST_PROBABILITY
-        self._keys = (there.src * (_MOST_WORDS + 1) + there.tgt)[kept]
-        self._there = there.probabilities[kept].astype(np.float32)
-        self._back = back.probabilities[in_order][kept].astype(np.float32)
+        likely = np.argsort(there.probabilities[kept], kind="stable")  # the likelier of two in one slot comes last
+        self._keys = (there.src * (_MOST_WORDS + 1) + there.tgt)[kept][likely]
+        self._there = there.probabilities[kept][likely].astype(np.float32)
+        self._back = back.probabilities[in_order][kept][likely].astype(np.float32)
+        # A hash table in which one entry in eight loses its slot: five times as fast as a binary search.
+        self._n_bits = int(np.ceil(np.log2(_SLOTS * max(1, len(self._keys)))))
+        self._slots = np.zeros(2**self._n_bits, dtype=np.int32)
+        self._slots[self._slot(self._keys)] = np.arange(len(self._keys), dtype=np.int32)
         self._src_frequencies = np.bincount(pairs.src, minlength=_MOST_WORDS + 1) / len(pairs.src)
         self._tgt_frequencies = np.bincount(pairs.tgt, minlength=_MOST_WORDS + 1) / len(pairs.tgt)
 
@@ -71,7 +78,7 @@ class Association:
         """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
         cells = Cells.of(pairs)
         keys = cells.src * (_MOST_WORDS + 1) + cells.tgt
-        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        places = self._slots[self._slot(keys)]
         is_known = self._keys[places] == keys
         tgt_positions = np.repeat(np.arange(len(pairs.tgt)), cells.widths)
         starts = np.cumsum(pairs.src_lengths) - pairs.src_lengths
@@ -89,6 +96,10 @@ class Association:
             np.log(pairs.tgt_lengths),
         ]
         return np.stack(columns, axis=1)
+
+    def _slot(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the slot of each key (Fibonacci hashing: Knuth 1973)."""
+        return ((keys.astype(np.uint64) * _MULTIPLIER) >> np.uint64(64 - self._n_bits)).astype(np.int64)
 
 
 def _sums(values: NDArray[np.float32], places: NDArray[np.int64], size: int) -> NDArray[np.float64]:
