@@ -9,6 +9,7 @@ import typer
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
 from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
+from mtformer.errors import UserError
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
