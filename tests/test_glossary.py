@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -318,7 +319,12 @@ def words_of(spans: Sequence[Span], text: str) -> list[int]:
         ([("dog", "Köter")], "der Hund sieht ein Haus. Köter", -1.0, None),  # the model finds it likely
         ([("dog", "Köter")], "ein Köter sieht das Haus", -12.0, None),  # it is not at the end
         ([("house", "Bude")], "der Hund sieht eine Bude", -12.0, None),  # it belongs at the end
-        ([("dog", "Hund"), ("sees a", "sieht zu Hause")], "Hund. sieht zu Hause", -12.0, "der Hund sieht zu Hause"),
+        (
+            [("dog", "Hund"), ("sees a", "sieht zu Hause")],
+            "Hund. sieht zu Hause",
+            -12.0,
+            "der Hund sieht zu Hause Haus",
+        ),
     ],
 )
 def test_a_term_added_at_the_end_is_moved_to_its_place(
@@ -338,6 +344,35 @@ def test_a_term_added_at_the_end_is_moved_to_its_place(
     else:
         assert tokenizer.decode(improved[0].ids) == expected
         assert improved[1] == found[0]
+
+
+@pytest.mark.parametrize(
+    ("translation", "expected"),
+    [
+        ("der Hund sieht ein Haus", "der Köter sieht ein Haus"),
+        ("der Hund. sieht ein Haus", "der Köter. sieht ein Haus"),
+        ("der Hund.", "der Köter"),  # nothing but punctuation is lost
+    ],
+)
+def test_what_follows_a_term_is_kept_if_the_model_ends_the_translation_there(
+    trained: Project, translation: str, expected: str
+) -> None:
+    class EndsAtTheTerm(WordForWord):
+        def translate(self, requests: Sequence[Request], *args: Any, **options: Any) -> list[list[Hypothesis]]:
+            return [
+                [Hypothesis(list(request.prefix), [-0.1] * (len(request.prefix) + 1))]
+                if self.tokenizer.decode(list(request.prefix)).endswith("Köter")
+                else found
+                for request, found in zip(requests, super().translate(requests, *args, **options), strict=True)
+            ]
+
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary([("dog", "Köter")]), tokenizer, src_lang="en", tgt_lang="de")
+    [src], [ids] = tokenizer.encode_src(["the dog sees a house"]), tokenizer.encode_tgt(["ein. ein. ein Köter"])
+    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
+    placement = Placement(EndsAtTheTerm(tokenizer, translation), tokenizer, terms, SearchOptions())
+    [[best]] = placement.improved([Request(src, 20)], [[match.term for match in terms.find("the dog")]], found)
+    assert tokenizer.decode(best.ids) == expected
 
 
 def test_a_term_that_has_no_place_stays_where_the_search_put_it(trained: Project) -> None:

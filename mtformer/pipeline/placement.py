@@ -37,6 +37,7 @@ class _Draft:
         spans: where each term stands in it.
         placed: the numbers of the terms that have been placed.
         prefix: the text of the prefix.
+        rest: what followed the last word that a term has replaced.
         hypothesis: the translation that starts with the prefix.
         text: its text.
         n_ends: how many sentences end in the translation without terms.
@@ -48,6 +49,7 @@ class _Draft:
     spans: Sequence[Span]
     placed: list[int] = field(default_factory=list)
     prefix: str = ""
+    rest: str = ""
     hypothesis: Hypothesis = field(default_factory=lambda: Hypothesis([], []))
     text: str = ""
     n_ends: int = 0
@@ -107,6 +109,10 @@ class Placement:
             )
             todo = [draft for draft, of_draft in zip(todo, weights, strict=True) if self._place_next(draft, of_draft)]
             self._continue(todo)
+            cut_off = [draft for draft in todo if _is_cut_off(draft)]
+            for draft in cut_off:
+                self._start(draft, draft.prefix + draft.rest)
+            self._continue(cut_off)
 
     def _continue(self, drafts: Sequence[_Draft]) -> None:
         """Complete translations after their prefixes."""
@@ -133,12 +139,18 @@ class Placement:
         if not places or start < len(draft.prefix):
             return False
         tgt, before = draft.terms[number].tgt, draft.text[:start]
+        source = _within(src_spans, draft.spans[number])
+        draft.rest = draft.text[_end_of_translation(draft.text, words[word:], of_words[word:].argmax(axis=1), source) :]
         draft.placed.append(number)
         draft.prefix = before + (tgt if before.strip() else capitalized(tgt))
-        prefix = self._tokenizer.encode_tgt([draft.prefix])[0][:-1]
+        self._start(draft, draft.prefix)
+        return True
+
+    def _start(self, draft: _Draft, text: str) -> None:
+        """Let the next translation start with a text that has the terms that have been placed."""
+        prefix = self._tokenizer.encode_tgt([text])[0][:-1]
         placed = self._terms.constraint([draft.terms[number] for number in draft.placed])  # the last must end there
         draft.request = replace(draft.request, prefix=prefix, constraint=placed)
-        return True
 
     @staticmethod
     def _is_added(text: str, draft: _Draft) -> bool:
@@ -146,6 +158,22 @@ class Placement:
         return _n_ends(text) > draft.n_ends or (
             _ends_with_term(text, draft.terms) and not _ends_with_term(draft.text, draft.terms)
         )
+
+
+def _end_of_translation(text: str, words: Sequence[Span], src_tokens: NDArray[np.intp], source: Sequence[int]) -> int:
+    """Return where the words end that translate the source tokens ``source``, without their last punctuation.
+
+    They are the first of ``words``, and those after it that attend most to one of these tokens.
+    """
+    n_words = next((i for i in range(1, len(words)) if src_tokens[i] not in source), len(words))
+    start, end = words[0][0], words[n_words - 1][1]
+    return next((i for i in range(end, start, -1) if text[i - 1].isalnum()), end)
+
+
+def _is_cut_off(draft: _Draft) -> bool:
+    """Tell whether the model has ended a translation at the term, where it had more to say before."""
+    ends = _SENTENCE_ENDS + " "
+    return draft.text.rstrip(ends) == draft.prefix.rstrip(ends) and bool(draft.rest.strip(ends))
 
 
 def _ends_with_term(text: str, terms: Sequence[Term]) -> bool:
