@@ -23,6 +23,7 @@ from mtformer.data.filters import filters_of
 from mtformer.data.store import stored_text
 from mtformer.data.terms import TermSampler
 from mtformer.data.training import TrainingData
+from mtformer.pipeline.casing import Casing
 from mtformer.text.glossary import Glossary
 from mtformer.text.sampling import Sampling
 from mtformer.text.sources import ParallelText, SentencePair
@@ -234,6 +235,16 @@ def test_the_tokenizer_has_tokens_for_capitals_and_not_for_typos_and_emoji(token
     assert {*"".join(capitals), *"<{/9"} <= characters
     text = list(TokenizerText(PAIRS, AugmentConfig.model_validate(NONE | {"typos": 1, "emoji": 1}), seed=1))
     assert text == PAIRS
+
+
+def test_capitals_are_undone_for_a_model_that_has_tokens_for_them(tokenizer: Tokenizer) -> None:
+    ties = 0
+    for pair in PAIRS:
+        text = pair.src.upper()
+        prepared = Casing(tokenizer, "en")(text)
+        assert prepared and len(prepared.parts) == 1 and prepared.parts[0].upper() == text
+        ties += tokenizer.n_src_tokens(text) == tokenizer.n_src_tokens(prepared.parts[0])
+    assert ties
 
 
 def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
