@@ -13,6 +13,7 @@ from mtformer.config import TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.text.given_tokenizer import adopt, read_tokenizer
 from mtformer.text.model_proto import Kind, Token, append_tokens, read_settings, read_tokens, with_tokens
+from mtformer.text.sampling import Sampling
 from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer
 
 TEXTS = [text for pair in sentence_pairs(200) for text in pair]
@@ -53,16 +54,22 @@ def test_a_model_that_has_everything_stays_as_it_is() -> None:
     assert adopt(adopt(trained())) == adopt(trained())
 
 
-def test_an_adopted_model_gets_symbols() -> None:
-    tokenizer = Tokenizer(adopt(trained(), control_symbols=MARKERS, user_symbols=["{x}", "▁the"[1:]]))
+@pytest.mark.parametrize("settings", [DEFAULT, LIKE_T5])
+def test_an_adopted_model_gets_symbols(settings: dict[str, Any]) -> None:
+    given = trained(vocab_size=150, **settings)
+    hiding = max((token.text for token in read_tokens(given) if token.kind == Kind.NORMAL), key=len)
+    inner = hiding[2:4]
+    tokenizer = Tokenizer(adopt(given, control_symbols=MARKERS, user_symbols=["{x}", inner]))
     assert tokenizer.markers is not None
-    assert tokenizer.user_symbols == ["{x}", "the"]
-    [ids] = tokenizer.encode_src(["see {x}<term> there"])
-    tokens = tokenizer.src_tokens(ids)
-    assert "{x}" in tokens
-    assert "the" in tokens
-    assert set(ids).isdisjoint(tokenizer.markers)
-    assert tokenizer.decode(ids) == "see {x}<term> there"
+    assert set(tokenizer.user_symbols) == {"{x}", inner}
+    text = f"see {{x}}<term> {hiding.removeprefix('▁')}"
+    for sampling in (None, Sampling(0.2, 1)):
+        [ids] = tokenizer.encode_src([text], sampling)
+        tokens = tokenizer.src_tokens(ids)
+        assert "{x}" in tokens
+        assert inner in tokens
+        assert set(ids).isdisjoint(tokenizer.markers)
+        assert tokenizer.decode(ids) == text
 
 
 @pytest.mark.parametrize("form", ["nfc", "nfkc", "identity"])

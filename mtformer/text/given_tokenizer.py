@@ -137,16 +137,18 @@ def _with_special_tokens(tokens: Sequence[Token], names: Sequence[str]) -> list[
 
 
 def _with_symbols(tokens: Sequence[Token], symbols: Sequence[str], kind: Kind) -> list[Token]:
-    """Make ``symbols`` tokens of a kind; add those that are none yet. Tokens that contain one are not used any more."""
+    """Make ``symbols`` tokens of a kind; add those that are none yet.
+
+    Longer tokens that contain a symbol of a user are not used any more: they would hide it.
+    """
+
+    def changed(token: Token) -> Token:
+        if token.text in symbols:
+            return token._replace(kind=kind)
+        is_hiding = token.kind == Kind.NORMAL and any(symbol in token.text for symbol in symbols)
+        return token._replace(kind=Kind.UNUSED) if is_hiding and kind == Kind.USER_DEFINED else token
+
     if wrong := [t.text for t in tokens if t.text in symbols and t.kind not in (kind, Kind.NORMAL)]:
         raise UserError(f"the token {wrong[0]} of this SentencePiece model cannot be a symbol: choose another one")
-    changed = [
-        token._replace(kind=kind)
-        if token.text in symbols
-        else token._replace(kind=Kind.UNUSED)
-        if token.kind == Kind.NORMAL and any(symbol in token.text for symbol in symbols)
-        else token
-        for token in tokens
-    ]
     known = {token.text for token in tokens}
-    return [*changed, *(Token(symbol, kind=kind) for symbol in symbols if symbol not in known)]
+    return [*map(changed, tokens), *(Token(symbol, kind=kind) for symbol in symbols if symbol not in known)]
