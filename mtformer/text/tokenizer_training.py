@@ -18,7 +18,7 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, RULES, UNK_ID, Token
 Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
 
-MAX_TRAINING_TEXTS = 500_000  # more take minutes, and change the tokens little
+MAX_TRAINING_TEXTS = 500_000  # two million take minutes
 _NUMBERS_AT_ONCE = 1_000_000  # drawn for the sample
 # SentencePiece silently skips lines above a limit in bytes, and counts the characters of a word in 16 bits.
 _MAX_CHARACTERS = 16_000
