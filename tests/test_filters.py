@@ -1,10 +1,12 @@
 """The rules of ``data.filters``: what they drop, and what they must let pass."""
 
+import os
 import pickle
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import yaml
 from conftest import Project
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
@@ -255,3 +257,30 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
     sources, targets = zip(*phrases, strict=True)
     others = list(map(SentencePair, sources, targets[1_000:] + targets[:1_000]))
     assert Filters(["misaligned"], EN_DE, sample=others).reasons(others) == [None] * len(others)
+
+
+def test_each_direction_learns_from_its_own_text(project: Project) -> None:
+    settings = [
+        "data.directions=[en-de, de-zh]",
+        "data.train=[{builtin: phrasebook, size: 2500}]",
+        "data.valid=[{builtin: phrasebook, split: valid, size: 5}]",
+        "data.test=[]",
+        "data.filters=[misaligned]",
+    ]
+    values = yaml.safe_load(project.config.read_text())
+    del values["data"]["src_lang"], values["data"]["tgt_lang"]
+    project.config.write_text(yaml.safe_dump(values))
+    found = filters_of(load_config(project.config, settings).data)
+    assert list(map(str, found)) == ["en-de", "de-zh"]
+    for languages, filters in found.items():
+        text = ParallelText([parse_source("builtin:phrasebook,size:200", *languages)], *languages)
+        assert filters.learned is not None
+        assert np.median(filters.learned.misalignment(list(text))) < -1
+
+
+def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:
+    pipe = project.folder / "pipe.tsv"
+    os.mkfifo(pipe)
+    overrides = [f"data.train=[{{tsv: {pipe}}}]", "data.filters=[misaligned]"]
+    with pytest.raises(UserError, match=r"pipe\.tsv can be read only once.*save it to a file"):
+        filters_of(load_config(project.config, overrides).data)

@@ -1,7 +1,7 @@
 """Read the text of a config once, and note what is wrong with it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -15,7 +15,6 @@ from mtformer.data.check.lengths import Lengths, measure_lengths
 from mtformer.data.check.slips import Slip, find_slips, offset_of
 from mtformer.data.filters import Filters, filters_of, rule_of
 from mtformer.data.workers import in_order
-from mtformer.errors import UserError
 from mtformer.progress import Progress
 from mtformer.text.drops import Drops
 from mtformer.text.sources import Example, ParallelText, SentencePair, source_name
@@ -190,9 +189,6 @@ def _judge(filters: Filters, portion: _Portion) -> _Judged:
 
 def _offset(part: ParallelText, slip: Slip, filters: Filters) -> int | None:
     """Read the beginning of a passage again, and tell where the translations of its sources are."""
-    try:
-        pairs: Sequence[SentencePair] = list(islice(part, slip.first, min(slip.end, slip.first + _AROUND)))
-    except UserError:  # a pipe is read only once
-        return None
+    pairs = list(islice(part, slip.first, min(slip.end, slip.first + _AROUND)))
     assert filters.learned
     return offset_of(pairs, filters.learned.misalignment)

@@ -1,16 +1,19 @@
 """The filters of a config, applied to chunks of a text in order."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from mtformer.config import DataConfig, FilterName, LanguagePair
+from mtformer.config import DataConfig, FilterName, LanguagePair, Source
 from mtformer.data.filters.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.filters.rules import PairRule, pair_rules
 from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.errors import UserError
 from mtformer.progress import watched
+from mtformer.text.lines import is_regular_input
 from mtformer.text.sources import ParallelText, SentencePair
 
 VERSION = 1  # of the rules: what they drop depends on it
@@ -136,12 +139,30 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     for part in ParallelText([*data.valid, *data.test], data.src_lang, data.tgt_lang).parts():
         held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
     is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
-    parts = ParallelText(data.train, data.src_lang, data.tgt_lang).parts() if is_learning else []
-    filters = {}
-    for languages in data.language_pairs:
-        own = (pair for part in parts if (part.src_lang, part.tgt_lang) == languages for pair in part)
-        filters[languages] = Filters(data.filters, languages, held_out, own)
-    return filters
+    train = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    if is_learning:
+        _require_files(data.train)
+    return {
+        languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())
+        for languages in data.language_pairs
+    }
+
+
+def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[SentencePair]:
+    for part in text.parts():
+        if (part.src_lang, part.tgt_lang) == languages:
+            yield from part
+
+
+def _require_files(sources: Sequence[Source]) -> None:
+    """Refuse pipes, from which a sample cannot be read before the text."""
+    for source in sources:
+        for _, value in source:
+            if isinstance(value, Path) and not is_regular_input(value):
+                raise UserError(
+                    f"{value} can be read only once, but the rules {' and '.join(CORRUPTIONS)} of data.filters learn from "
+                    "the text before they filter it: save it to a file, or leave these rules out"
+                )
 
 
 def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
