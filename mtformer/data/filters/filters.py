@@ -160,8 +160,8 @@ def _require_files(sources: Sequence[Source]) -> None:
         for _, value in source:
             if isinstance(value, Path) and not is_regular_input(value):
                 raise UserError(
-                    f"{value} can be read only once, but the rules {' and '.join(CORRUPTIONS)} of data.filters learn from "
-                    "the text before they filter it: save it to a file, or leave these rules out"
+                    f"{value} can be read only once, but the rules {' and '.join(CORRUPTIONS)} of data.filters learn "
+                    "from the text before they filter it: save it to a file, or leave these rules out"
                 )
 
 
