@@ -101,8 +101,8 @@ class Augmenter:
 class TokenizerText:
     """The text to train a tokenizer on, which is to have tokens for the words of the variations; iterable repeatedly.
 
-    It has no typos: the tokens of misspelled words would take the place of others. And no emoji: each of them would need
-    a token, where the model can learn to copy their bytes.
+    It has no typos: the tokens of misspelled words would take the place of others. And no emoji: each would need a
+    token, where the model can learn to copy their bytes.
     """
 
     pairs: Iterable[SentencePair]
