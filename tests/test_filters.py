@@ -253,7 +253,11 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
 ) -> None:
     few = phrases[:100]
     assert Filters(["misaligned"], EN_DE, sample=few).reasons(few) == [None] * 100
-    assert "100 pairs are too few" in caplog.text
+    assert "100 pairs, with their different sources, are too few" in caplog.text
+    same = [SentencePair("The same source.", f"Ein Ziel {number}.") for number in range(3_000)]
+    assert Filters(["misaligned"], EN_DE, sample=same).reasons(same) == [None] * len(same)
+    short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]
+    assert Filters(["misaligned", "truncated"], EN_DE, sample=short).reasons(short) == [None] * len(short)
     sources, targets = zip(*phrases, strict=True)
     others = list(map(SentencePair, sources, targets[1_000:] + targets[:1_000]))
     assert Filters(["misaligned"], EN_DE, sample=others).reasons(others) == [None] * len(others)

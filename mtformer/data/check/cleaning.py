@@ -1,7 +1,6 @@
 """Write the text of a config without the pairs that a checkup has found."""
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,6 @@ from mtformer.data.check.report import as_json, as_text
 from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
 from mtformer.text.lines import open_output
-from mtformer.text.sources import Example
 
 REJECTED = "rejected.tsv"
 
@@ -41,7 +39,7 @@ def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:
     with open_output(folder / REJECTED) as rejected:
-        print("source", "line", "rule", *("src", "tgt"), sep="\t", file=rejected)
+        print("source", "line", "rule", "src", "tgt", sep="\t", file=rejected)
         for source, (src, tgt) in zip(sources, names, strict=True):
             with ExitStack() as stack:
                 sides = [stack.enter_context(open_output(folder / name)) for name in (src, tgt)]
@@ -53,7 +51,7 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
 def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> None:
     """Write each pair of a source to one place or the other."""
     n_read = 0
-    for example, number in zip(_read_again(source), source.dropped.tolist(), strict=False):
+    for example, number in zip(source.part.examples(), source.dropped.tolist(), strict=False):
         n_read += 1
         if number < 0:
             for file, text in zip(sides, (example.src, example.tgt), strict=True):
@@ -63,10 +61,6 @@ def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> Non
             print(source.name, example.line, source.names[number], *texts, sep="\t", file=rejected)
     if n_read != source.n_pairs:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
-
-
-def _read_again(source: SourceCheck) -> Iterator[Example]:
-    return source.part.examples()
 
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:

@@ -166,7 +166,7 @@ def _require_files(sources: Sequence[Source]) -> None:
 
 
 def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
-    """Return pairs to learn from, drawn from all of a text (reservoir sampling: Vitter 1985, algorithm R)."""
+    """Return random pairs of a text, to learn from (reservoir sampling: Vitter 1985, algorithm R)."""
     generator = random.Random(_SEED)
     kept: list[SentencePair] = []
     for number, pair in enumerate(watched(pairs, "reading a sample", "pairs")):
@@ -174,6 +174,7 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
             kept.append(pair)
         elif (place := generator.randrange(number + 1)) < _SAMPLE:
             kept[place] = pair
+    generator.shuffle(kept)
     return kept
 
 

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CORRUPTIONS = ("misaligned", "truncated")
 _WAYS = ("misaligned", "truncated src", "truncated tgt")  # to corrupt a pair
 _FEWEST_PAIRS = 2_000  # that teach anything
+_FEWEST_EXAMPLES = 100  # of each half
 _MOST_CELLS = 2**22  # of each half: 64 to 300 megabytes while learning
 _MOST_EXAMPLES = 20_000  # of each half, for the regressions
 _LEAST_POSTERIOR = 0.85  # probability of being corrupted
@@ -74,12 +75,17 @@ class LearnedRules:
     def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> "LearnedRules | None":
         """Learn from a sample of a text; None if it is too small."""
         pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
-        if len(pairs) < _FEWEST_PAIRS:
-            log.warning("%s pairs are too few to find misaligned ones: %s are needed", f"{len(pairs):,}", _FEWEST_PAIRS)
+        halves = _halves(pairs)
+        if len(pairs) < _FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
+            log.warning(
+                "%s: %s pairs, with their different sources, are too few to find misaligned ones: %s are needed",
+                languages,
+                f"{len(pairs):,}",
+                f"{_FEWEST_PAIRS:,}",
+            )
             return None
         words = (Words(side, code) for side, code in zip(zip(*pairs, strict=True), languages, strict=True))
         encoder = Encoder(*words)
-        halves = _halves(pairs)
         encoded = [
             encoder.encode([pair for pair, one in zip(pairs, halves.tolist(), strict=True) if one == half])
             for half in (0, 1)
@@ -91,9 +97,14 @@ class LearnedRules:
         classifiers = {}
         for way in _WAYS:
             copies = [(_corrupted(examples, way, random), association) for examples, association in judged]
-            bad = np.concatenate([association.features(examples) for examples, association in copies])
-            classifiers[way] = _fit(good, bad)
-        return cls(encoder, associations, classifiers)
+            if min(len(examples.src_lengths) for examples, _ in copies) >= _FEWEST_EXAMPLES:
+                bad = np.concatenate([association.features(examples) for examples, association in copies])
+                classifiers[way] = _fit(good, bad)
+        learned = cls(encoder, associations, classifiers)
+        for name, share in learned.shares().items():
+            if share:
+                log.info("%s: an estimated %.1f %% of the text are %s pairs", languages, 100 * share, name)
+        return learned
 
     def found(self, pairs: Sequence[SentencePair]) -> dict[str, NDArray[np.bool_]]:
         """Tell for each of :data:`CORRUPTIONS` which pairs to drop."""
@@ -220,7 +231,7 @@ def _threshold(text: NDArray[np.float64], corrupted: NDArray[np.float64]) -> tup
         corrupted: those of corrupted copies.
     """
     means = np.array([np.median(text), corrupted.mean()])
-    deviations = np.array([text.std(), corrupted.std()])
+    deviations = np.maximum([text.std(), corrupted.std()], _LEAST_DEVIATION)
     share = _FIRST_SHARE
     for _ in range(_ITERATIONS):
         posterior = _posterior(text, means, deviations, share)
