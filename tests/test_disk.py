@@ -62,7 +62,7 @@ def test_a_disk_error_at_any_operation_ends_the_run_with_a_message_and_is_made_u
         else:
             break
     assert len(messages) > 20
-    assert all(message.endswith(": Input/output error") for message in messages)
+    assert all(": Input/output error" in message for message in messages)
     for name in ("lock", "config.yaml", "metrics.jsonl", "model.safetensors", "checkpoints/step-000003"):
         assert any(f"{tmp_path / 'runs' / 'config' / name}: " in message for message in messages), name
     assert (tmp_path / "runs" / "config" / "checkpoints" / "step-000006").is_dir()

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -117,7 +116,7 @@ def test_what_cannot_be_sharded_is_told() -> None:
         config_of({"shard": True, "max_tokens": "auto"})
     with pytest.raises(ValidationError, match=r"model.layer_drop = 0\.1: each rank would skip other layers"):
         config_of({"shard": True}, layer_drop=0.1)
-    tokenizer = cast(Any, SimpleNamespace(joint=True, src_vocab_size=300, tgt_vocab_size=300))
+    tokenizer = load_bundle(Path(__file__).parent / "fixtures" / "bundle-2.safetensors").tokenizer
     config = resolve(config_of({}, layer_drop=0.1), Facts(n_pairs=1))
     bundle = Bundle(cast(Any, None), tokenizer, Header.of(config, tokenizer))
     with pytest.raises(UserError, match=r"model.layer_drop = 0\.1, where training.shard needs 0"):
