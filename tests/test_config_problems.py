@@ -20,7 +20,7 @@ from mtformer.errors import UserError
         ("training.seed", "~", "given nothing, allowed: a whole number"),
         ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),
         ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
-        ("training.learning_rate", ".inf", "given `.inf`, allowed: a number"),
+        ("training.learning_rate", ".inf", "given `.inf`, allowed: a finite number"),
         ("training.optimizer", "sgd", "given `sgd`, allowed: adamw, adam or muon"),
         ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),

@@ -121,7 +121,7 @@ def test_a_json_object_holds_a_pair_of_lines(
         ("[" * 100_000, "this line is not JSON"),
         ('["a", "b"]', "this is not an object with the keys 'en' and 'de'"),
         ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr"),
-        ('{"en": null, "de": "b"}', "there is no text under 'en'"),
+        ('{"en": null, "de": "b"}', "the value under 'en' is null, not text"),
         ('{"en": "a", "de": 5}', "there is no text under 'de'"),
         ('{"translation": {"en": "a", "fr": "b"}}', "there is no text under 'de'; the keys are: en, fr"),
         ("{}", "there is no text under 'en'; the keys are: none"),
@@ -276,6 +276,15 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
             UserError, match="pipe is a pipe, which can be read only once, and its text is needed again"
         ):
             list(again)
+
+
+def test_a_pipe_that_two_texts_need_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("-"), tmp_path / "pipe"):
+        train = ParallelText([TsvFile(tsv=path)], "en", "de")
+        valid = ParallelText([text_files(tmp_path, ["a"], ["b"]), JsonlFile(jsonl=path)], "en", "de")
+        with pytest.raises(UserError, match="is a pipe, which can be read only once, and its text is needed again"):
+            require_readable([train, valid])
 
 
 @pytest.mark.parametrize("key", ["tsv", "src", "jsonl", "tmx"])

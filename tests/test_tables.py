@@ -92,10 +92,18 @@ def test_columns_by_name_or_number(tmp_path: Path, keys: dict[str, object], pair
 def test_a_header_above_numbers_is_recognized_whatever_it_says(tmp_path: Path) -> None:
     keys = {"src_column": "2", "tgt_column": "4"}
     assert read(table(tmp_path, "key|a text|score|its translation\n7|a|0.5|b\n", **keys)) == [("a", "b")]
+    assert read(table(tmp_path, "7|a|score|b\n8|c|nan|d\n", **keys)) == [("a", "b"), ("c", "d")]
     assert read(table(tmp_path, "3|a|x|b\n7|1|y|2\n", **keys)) == [("a", "b"), ("1", "2")]
     assert read(table(tmp_path, "x|a|x|b\ny|1|y|2\n", **keys)) == [("a", "b"), ("1", "2")]
     assert read(table(tmp_path, "one|eins\n2|2\n")) == [("one", "eins"), ("2", "2")]
     assert "the columns are 1 'key', 2 'x', 3 'y': set src_column" in error_of(table(tmp_path, "key|x|y\n1|a|b\n"))
+
+
+def test_where_columns_are_numbered_a_word_above_a_number_makes_no_header(tmp_path: Path) -> None:
+    keys = {"src_column": "1", "tgt_column": "2"}
+    pairs = [("Hello", "Hallo"), ("Yes", "Ja")]
+    assert read(table(tmp_path, "Hello|Hallo|n/a\nYes|Ja|0.5\n", **keys)) == pairs
+    assert read(table(tmp_path, "en|de|quality\nHello|Hallo|1\nYes|Ja|0.5\n", **keys)) == pairs
 
 
 def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:
@@ -110,7 +118,7 @@ def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:
             "id|en|fr|score\n1|a|b|2\n",
             {},
             "the header does not name the target (de); the columns are 1 'id', 2 'en', 3 'fr', 4 'score': "
-            "set tgt_column, or header if it is none",
+            "set tgt_column; if the first row is a pair, set header: false",
         ),
         (
             "1|a|b\n",
@@ -138,6 +146,7 @@ def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:
         ('a|b\n"c|d"|e\n', {}, "table:2: this line has 3 columns, and the first has 2; set quotes: true if the fields"),
         ('a,b\n"c\nd,e\nf,g\n', {}, "table:2: this row cannot be read: its quotes are not closed"),
         ('a,b\n"c"d,e\n', {}, "table:2: this row cannot be read: ',' expected after '\"'"),
+        ("a,b\nc\rd,e\n", {}, "table:2: this row cannot be read: it contains a carriage return outside quotes"),
         ("en|de\na|\xe4\n", {"src_column": ""}, ""),
     ],
 )

@@ -10,7 +10,7 @@ def allowed(details: ErrorDetails) -> str:
         case "int_parsing" | "int_type" | "int_from_float":
             return "a whole number"
         case "float_parsing" | "float_type" | "finite_number":
-            return "a number"
+            return "a finite number" if "inf" in str(details["input"]).lower() else "a number"
         case "bool_parsing" | "bool_type" if "[bool]" in details["loc"]:
             return "true, false or auto"
         case "bool_parsing" | "bool_type":

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mtformer.config.directions import Direction, LanguagePair
-from mtformer.config.section import BoolOrAuto, DatasetName, PositiveFloat, PositiveInt, Section, TextPath, TextPrefix
+from mtformer.config.section import BoolOrAuto, DatasetName, PositiveInt, Section, TextPath, TextPrefix
 
 
 def _free(tag: str) -> str:
@@ -23,7 +23,7 @@ TagName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$", max_length=32), Aft
 class SourceSection(Section):
     """What can be said of any source."""
 
-    weight: PositiveFloat = 1.0
+    weight: float = Field(default=1.0, gt=0, le=1_000, allow_inf_nan=False)
     """How often each pair of this source occurs in an epoch, on average. Only in `data.train`."""
     tag: TagName | None = None
     """A word, such as `bt` for text that was translated back: its token, `<bt>`, goes in front of each source text
@@ -72,7 +72,7 @@ class TsvFile(SourceSection):
     """The column of the target text, likewise; without a header, the second of two."""
     header: BoolOrAuto = "auto"
     """Whether the first line names the columns; `auto`: if it names the languages, if a column is given by name, or if
-    a further column has a word there and a number below."""
+    a further column has a name such as `score` there and a number below."""
     quotes: bool = False
     """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 

@@ -1,5 +1,6 @@
 """Which columns of a table, or keys of an object, contain the two texts."""
 
+import math
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -82,19 +83,26 @@ def _is_header(row: Sequence[str], below: Sequence[Sequence[str]], wanted: Wante
     if len(row) > 1 and all(_is_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row):
         return True
     others = [place for place in range(len(row)) if str(place + 1) not in wanted.given]
+    # A header without the names that are needed is an error; if none are needed, it must not be taken for one lightly.
+    is_name = _is_word if None in wanted.given else _is_other_name
     return len(row) > 2 and any(
-        place < len(cells) and _is_number(cells[place]) and row[place].strip() and not _is_number(row[place])
-        for cells in below
-        for place in others
+        place < len(cells) and _is_number(cells[place]) and is_name(row[place]) for cells in below for place in others
     )
 
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        return math.isfinite(float(cell))
     except ValueError:
         return False
-    return True
+
+
+def _is_word(cell: str) -> bool:
+    return bool(cell.strip()) and not _is_number(cell)
+
+
+def _is_other_name(cell: str) -> bool:
+    return _core(cell) in _OTHER_NAMES
 
 
 def _given(row: Sequence[str], column: str | None, has_header: bool) -> int | None:
@@ -140,7 +148,7 @@ def _core(name: str) -> str:
 
 def _is_name(cell: str) -> bool:
     core = _core(cell)
-    return is_language(core) or core in (*_ROLES[0], *_ROLES[1], *_OTHER_NAMES)
+    return is_language(core) or core in (*_ROLES[0], *_ROLES[1]) or _is_other_name(cell)
 
 
 def _rest_of_two(row: Sequence[str], found: Sequence[int | None], has_header: bool) -> list[int | None]:
@@ -159,7 +167,8 @@ def _open_message(row: Sequence[str], wanted: Wanted, found: Sequence[int | None
     keys = " and ".join(_key(side) for side in sides)
     if has_header:
         texts = " and ".join(f"the {_side(side)} ({wanted.languages[side]})" for side in sides)
-        return f"the header does not name {texts}; {_listing(row, has_header)}: set {keys}, or header if it is none"
+        problem = f"the header does not name {texts}; {_listing(row, has_header)}"
+        return f"{problem}: set {keys}; if the first row is a pair, set header: false"
     return f"it is not clear which columns contain the texts; {_listing(row, has_header)}: set {keys}"
 
 

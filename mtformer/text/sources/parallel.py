@@ -61,7 +61,7 @@ class ParallelText:
             with problems.collected():
                 languages = self._languages(source)
                 files = source_files(source, *languages)
-                self._require_unread(files)
+                _require_unread(files, self._read_once)
                 with _unchanged(files):
                     for example in _read(source, *languages, Drops() if drops is None else drops):
                         if not problems:
@@ -75,16 +75,6 @@ class ParallelText:
     def _languages(self, source: Source) -> LanguagePair:
         return source.languages or LanguagePair(self.src_lang, self.tgt_lang)
 
-    def _require_unread(self, files: Iterable[Path]) -> None:
-        for path in files:
-            if not _can_be_read_again(path):
-                if path in self._read_once:
-                    raise UserError(
-                        f"{input_name(path)} is a pipe, which can be read only once, and its text is needed again: "
-                        "write it to a file first"
-                    )
-                self._read_once.add(path)
-
 
 def require_readable(texts: Iterable[ParallelText]) -> None:
     """Read the first pair of each file: most problems, such as missing columns, show there, in seconds.
@@ -92,13 +82,15 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
     Pipes are left alone, since they can be read only once, and so are sources that have to be downloaded.
 
     Raises:
-        UserError: with the problems of all sources.
+        UserError: with the problems of all sources; a pipe that several of them need is one.
     """
     problems = Problems()
+    read_once: set[Path] = set()
     for part in (part for text in texts for part in text.parts()):
         with problems.collected():
             where = part.sources[0], part.src_lang, part.tgt_lang
             files = source_files(*where)
+            _require_unread(files, read_once)
             if files and all(map(_can_be_read_again, files)):
                 next(_read(*where, Drops()), None)
     problems.raise_all()
@@ -160,6 +152,18 @@ def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterato
             return read_test_set(source.sacrebleu, src_lang, tgt_lang)
         case BuiltinText():
             return read_phrasebook(source, src_lang, tgt_lang)
+
+
+def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:
+    """Refuse a pipe that is in ``read_once``, and add the others to it."""
+    for path in files:
+        if not _can_be_read_again(path):
+            if path in read_once:
+                raise UserError(
+                    f"{input_name(path)} is a pipe, which can be read only once, and its text is needed again: "
+                    "write it to a file first"
+                )
+            read_once.add(path)
 
 
 def _can_be_read_again(path: Path) -> bool:

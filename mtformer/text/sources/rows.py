@@ -60,6 +60,8 @@ class RowReader:
 
 def _text(row: dict[str, Any], key: str, where: str) -> str:
     text = row.get(key)
+    if key in row and text is None:
+        raise UserError(f"{where}: the value under {key!r} is null, not text")
     if not isinstance(text, str):
         found = ", ".join(map(str, row)) or "none"
         raise UserError(f"{where}: there is no text under {key!r}; the keys are: {found}")

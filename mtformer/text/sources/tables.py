@@ -79,6 +79,8 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
             return
         except csv.Error as error:
             reason = "its quotes are not closed" if reader.line_num > first else str(error)
+            if "new-line" in reason:  # Python gives advice on opening files
+                reason = "it contains a carriage return outside quotes"
             raise UserError(f"{input_name(path)}:{first}: this row cannot be read: {reason}") from None
         yield first, cells
 
