@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from mtformer.errors import MtformerError
 from mtformer.files import write_folder_atomically
@@ -62,7 +62,8 @@ def from_cache(
                 if not isinstance(error.__cause__, OSError):
                     raise
                 raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
-            _remove_oldest(folder, max_bytes)
+            with suppress(OSError):  # the whole cache may be deleted meanwhile
+                _remove_oldest(folder, max_bytes)
             found = _read(folder, read)
     if found is None:
         raise MtformerError(f"cannot read {folder}, which has just been written; {_ELSEWHERE}{advice}")
@@ -79,19 +80,28 @@ def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
 
 def _remove_oldest(kept: Path, max_bytes: int) -> None:
     """Remove the folders that were not used for longest, until ``kept`` and the others fit into the cache."""
-    with suppress(OSError):  # another process removes some as well
-        folders = [path for path in kept.parent.iterdir() if path.is_dir() and path != kept and not _in_work(path)]
-        n_bytes = _size(kept)
-        for folder in sorted(folders, key=lambda path: -path.stat().st_mtime):
-            n_bytes += _size(folder)
-            if n_bytes > max_bytes or folder.name.startswith("."):
+    others = [path for path in kept.parent.iterdir() if path.is_dir() and path != kept and not _in_work(path)]
+    n_bytes = 0
+    for folder in [kept, *sorted(others, key=_last_use, reverse=True)]:
+        with suppress(OSError):  # another process may be removing it
+            size = _size(folder)
+            if folder == kept or (n_bytes + size <= max_bytes and not folder.name.startswith(".")):
+                n_bytes += size
+            else:
                 log.info("removing a folder from the cache: %s", folder)
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _in_work(folder: Path) -> bool:
     """Tell whether another process is writing a folder, which has a temporary name until it is complete."""
-    return folder.name.startswith(".") and time.time() - folder.stat().st_mtime < _MOST_SECONDS
+    return folder.name.startswith(".") and time.time() - _last_use(folder) < _MOST_SECONDS
+
+
+def _last_use(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # another process has removed it
+        return 0.0
 
 
 def _size(folder: Path) -> int:
@@ -100,16 +110,41 @@ def _size(folder: Path) -> int:
 
 @contextmanager
 def _locked(folder: Path, advice: str) -> Iterator[None]:
-    """Let one process at a time write ``folder``, or another of the few that share its lock."""
-    path = folder.with_name(f"{folder.name[:2]}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("wb")
-    except OSError as error:
-        raise MtformerError(f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}") from error
-    with file:
+    """Let one process at a time write ``folder``."""
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("wb")
         except OSError as error:
-            raise MtformerError(f"cannot lock {path}: {error.strerror}; {_ELSEWHERE}{advice}") from error
-        yield
+            message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
+            raise MtformerError(message) from error
+        with file:
+            try:
+                _wait_for(file, folder)
+            except OSError as error:
+                raise MtformerError(f"cannot lock {path}: {error.strerror}; {_ELSEWHERE}{advice}") from error
+            if not _is_at(file, path):  # whoever had the lock has removed its file
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+            return
+
+
+def _wait_for(file: BinaryIO, folder: Path) -> None:
+    """Lock ``file``; say so if that takes a while."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.info("waiting for another process, which is writing %s", folder)
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

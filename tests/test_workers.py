@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,10 @@ def die(task: int) -> int:
     return -task
 
 
+def end_at_once(connection: Connection) -> None:
+    """Be a process that cannot start."""
+
+
 def assert_no_process_is_left() -> None:
     assert multiprocessing.active_children() == []
 
@@ -84,6 +89,15 @@ def test_errors_of_other_processes_and_of_the_tasks_end_the_work() -> None:
 
     with pytest.raises(UserError, match=r"^bad line$"):
         list(in_order(process_of, tasks()))
+    assert_no_process_is_left()
+
+
+def test_a_process_that_does_not_start_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_serve", end_at_once)
+    with pytest.raises(
+        MtformerError, match="could not start; in a script of your own, .* `if __name__ == '__main__':`"
+    ):
+        list(in_order(process_of, range(3)))
     assert_no_process_is_left()
 
 

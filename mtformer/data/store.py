@@ -18,6 +18,7 @@ from typing import NamedTuple, overload
 import numpy as np
 from pydantic import BaseModel, JsonValue
 
+from mtformer import __version__
 from mtformer.cache import cache_folder, from_cache
 from mtformer.config import LanguagePair
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
@@ -163,7 +164,7 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
     stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
     if not identity:  # a pipe is known by its text once it has been read
         shutil.rmtree(folder, ignore_errors=True)  # the arrays stay readable
-    key = folder.name if identity else digest_of([_FORMAT, stored.facts, rules])
+    key = folder.name if identity else digest_of([_FORMAT, __version__, stored.facts, rules])
     return StoredText(key, [source_name(source) for source in text.sources], stored)
 
 
@@ -190,10 +191,7 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     with ArrayWriter(folder, _DTYPES) as arrays, Progress("reading the text", unit="pairs") as progress:
         arrays.append("starts", np.zeros(1))
         portions = _portions(text, drops)
-        filtered = (
-            in_order(partial(_pair_reasons, filters), portions) if filters else ((found, []) for found in portions)
-        )
-        for portion, found in filtered:
+        for portion, found in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
             reasons = filters[portion.languages].corpus_reasons(portion.pairs, found) if found else found

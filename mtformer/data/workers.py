@@ -17,6 +17,10 @@ Done = TypeVar("Done")
 
 _N_ALONE = 10  # tasks that this process does by itself: starting others takes as long as a few of them
 _DIED = "a process that helps to read the text has died, perhaps because memory ran out; rerun, with less else running"
+_NOT_STARTED = (
+    "a process that helps to read the text could not start; in a script of your own, let all that it does follow "
+    "`if __name__ == '__main__':`, since these processes import it"
+)
 
 
 def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tuple[Task, Done]]:
@@ -60,6 +64,7 @@ def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
             stack.callback(process.terminate)
             remote.close()
         for connection in connections:
+            _receive(connection, _NOT_STARTED)
             _send(connection, work)
         yield connections
 
@@ -83,6 +88,7 @@ def _serve(connection: Connection) -> None:
     """Do the tasks that come from another process, until it closes the connection or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes, and the first one decides
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        connection.send((None, None))  # it has started
         work = connection.recv()
         while True:
             task = connection.recv()
@@ -103,11 +109,11 @@ def _send(connection: Connection, item: object) -> None:
         raise MtformerError(_DIED) from None
 
 
-def _receive(connection: Connection) -> Any:
+def _receive(connection: Connection, failed: str = _DIED) -> Any:
     try:
         done, error = connection.recv()
     except (EOFError, OSError):
-        raise MtformerError(_DIED) from None
+        raise MtformerError(failed) from None
     if error is not None:
         raise error
     return done
