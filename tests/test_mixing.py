@@ -38,7 +38,9 @@ def test_a_weight_says_how_often_pairs_occur_in_an_epoch() -> None:
     assert sum(found[i] for i in range(10)) == 3
     assert [found[i] for i in range(10, 14)] == [2] * 4
     assert {found[i] for i in range(14, 21)} == {1, 2}
-    assert sum(found[i] for i in range(14, 21)) == 7 + 4  # round(3.5) is 4
+    assert sum(found[i] for i in range(14, 21)) == 7 + 3
+    later = counts(epoch_order(SOURCES, [0.3, 2.0, 1.5], seed=1, epoch=1))
+    assert sum(later[i] for i in range(14, 21)) == 7 + 4  # 21 of 14 pairs in two epochs
 
 
 @pytest.mark.parametrize("weight", [0.2, 0.3, 0.7, 2.4])
@@ -48,6 +50,20 @@ def test_over_many_epochs_no_pair_occurs_more_often_than_another_by_two(weight: 
         total += counts(epoch_order(sources, [weight], seed=3, epoch=epoch))
         assert max(total.values()) - min(total[i] for i in range(10)) <= 1
     assert total.total() == pytest.approx(30 * 10 * weight)
+
+
+def test_a_source_with_less_than_a_pair_in_each_epoch_has_its_turn_as_well() -> None:
+    sources = np.repeat([0, 1], [4, 5])
+    orders = [epoch_order(sources, [1.0, 0.1], seed=1, epoch=epoch).tolist() for epoch in range(10)]
+    assert [len(order) for order in orders] == [4, 5] * 5
+    assert sorted(order[4] for order in orders[1::2]) == [4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("weights", [[0.001, 0.09, 0.001], [0.0, 0.2, 0.1]])
+def test_weights_that_leave_epochs_without_pairs_are_refused(weights: list[float]) -> None:
+    for epoch in (0, 4):
+        with pytest.raises(UserError, match="no source has a pair in each epoch: raise the weights"):
+            epoch_order(SOURCES, weights, seed=1, epoch=epoch)
 
 
 def test_an_epoch_depends_on_the_seed_and_its_number_alone() -> None:
@@ -72,7 +88,9 @@ def test_a_temperature_evens_out_the_shares_of_sources(tmp_path: Path) -> None:
     data = config_of(tmp_path, temperature=2).data
     # Sizes of 900 and 100 have roots of 30 and 10: shares of 750 and 250 of the 1,000 pairs.
     assert mixing_weights(data, [900, 100]) == pytest.approx([750 / 900, 2.5])
-    assert mixing_weights(data.model_copy(update={"temperature": 1.0}), [900, 100]) == pytest.approx([1, 1])
+    assert mixing_weights(data.model_copy(update={"temperature": 1.0}), [900, 100]) == [1, 1]
+    assert mixing_weights(data.model_copy(update={"temperature": 5.0}), [333, 333, 333]) == [1, 1, 1]
+    assert mixing_weights(data.model_copy(update={"temperature": 1.0}), [97_001, 3, 1_234_567]) == [1, 1, 1]
     assert mixing_weights(data, [900, 0]) == pytest.approx([1, 0])
 
 
@@ -91,6 +109,8 @@ def test_rows_begin_with_the_tags_of_their_source() -> None:
             "temperature with the weight",
         ),
         ({"train": [{"src": "more.en", "tgt": "more.de", "weight": 0}]}, "allowed: more than 0.0"),
+        ({"train": [{"src": "more.en", "tgt": "more.de", "weight": 1e9}]}, "allowed: 1000.0 or less"),
+        ({"train": [{"src": "more.en", "tgt": "more.de", "weight": float("inf")}]}, "allowed: a finite number"),
         ({"train": [{"src": "more.en", "tgt": "more.de", "tag": "s"}]}, "the token <s> has another meaning"),
         ({"valid": [{"src": "valid.en", "tgt": "valid.de", "tag": "bt"}]}, "weight and tag are for sources of train"),
     ],
@@ -149,6 +169,15 @@ def test_an_epoch_is_as_long_as_the_weights_make_it(tmp_path: Path, caplog: pyte
         n_steps.append(json.loads(folder.starts.read_text())["steps_per_epoch"])
     assert 4 < n_steps[1] / n_steps[0] < 6  # 60 + 310 pairs for 60 + 10
     assert f"310 pairs an epoch from {tmp_path}/31.0/bt.en, which has 10" in caplog.text
+
+
+def test_a_run_whose_epochs_would_be_empty_does_not_begin(tmp_path: Path) -> None:
+    project = make_project(tmp_path, n_pairs=60, max_tokens=256)
+    config = yaml.safe_load(project.config.read_text())
+    config["data"]["train"][0]["weight"] = 0.001
+    project.config.write_text(yaml.safe_dump(config))
+    with pytest.raises(UserError, match="no source has a pair in each epoch"):
+        train(project)
 
 
 def test_a_run_is_not_resumed_with_other_weights_or_tags(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The store: text read once, tokens, and what can go wrong with them."""
 
 import gzip
+import logging
 import os
 import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
+from mtformer.cache import from_cache
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
 from mtformer.data import encoding, store, workers
 from mtformer.data.augment import Augmenter
@@ -209,7 +211,7 @@ def test_the_filters_of_a_config_apply_to_its_training_text(project: Project) ->
 
 
 def test_a_pipe_is_read_once_and_its_tokens_are_known_again(
-    tmp_path: Path, own_cache: Path, tokenizer: Tokenizer
+    tmp_path: Path, own_cache: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def piped() -> StoredText:
         path = tmp_path / "pipe"
@@ -228,6 +230,8 @@ def test_a_pipe_is_read_once_and_its_tokens_are_known_again(
     again = piped()
     assert again.key == first.key and rows_of(corpus_of(again, tokenizer)) == rows
     assert len(folders(own_cache)) == 1
+    monkeypatch.setattr(store, "__version__", "99")
+    assert piped().key != first.key
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -267,7 +271,7 @@ def test_stored_tokens_are_those_of_the_text_in_memory(tmp_path: Path, tokenizer
     assert corpus.dropped == expected.dropped == {"a side is empty": 1, "longer than 40 tokens (data.max_length)": 1}
     assert corpus.numbers.tolist() == expected.numbers.tolist() == [*range(30), *range(31, 251), *range(252, 259)]
     assert corpus.lines.tolist() == [number + 1 for number in corpus.numbers]
-    assert corpus.src.values.dtype == np.uint16
+    assert corpus.src[0].dtype == np.uint16
 
 
 def test_tokens_are_encoded_again_for_other_limits_and_other_tokenizers(
@@ -338,6 +342,12 @@ def test_the_tokens_of_an_epoch_are_removed_after_it_and_those_of_the_last_one_a
     monkeypatch.setattr(Shouter, "vary", None)
     again = TokenStore(text, encoder).varied(Variation(encoder, 2, augmenter=Shouter()), 2)
     assert rows_of(again) == rows[2]
+
+
+def test_a_run_that_ends_leaves_no_tokens_of_an_epoch(tmp_path: Path, own_cache: Path) -> None:
+    project = make_project(tmp_path / "project", max_steps=2)
+    run.train(load_config(project.config, [f"run.dir={tmp_path / 'runs'}", "tokenizer.sampling=0.2"]))
+    assert [folder.parent.name for folder in folders(own_cache)] == ["text", "tokens"]
 
 
 # Faults
@@ -462,6 +472,46 @@ def test_of_two_that_need_the_same_text_one_reads_it(tmp_path: Path, n_reads: Co
     assert n_reads.total() == 1
     assert len({text.key for text in found}) == 1 and len(found) == 3
     assert [*found[0]] == [*found[2]]
+
+
+def test_what_is_written_waits_for_nothing_but_itself(own_cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="mtformer")
+    place = own_cache / "kind"
+
+    def read(folder: Path) -> str | None:
+        return folder.name if (folder / "file").exists() else None
+
+    def cached(name: str, write: Callable[[Path], object]) -> str:
+        return from_cache(place / name, read, write, max_bytes=1_000)
+
+    def write(folder: Path) -> None:
+        (folder / "file").write_bytes(b"")
+
+    def write_two(folder: Path) -> None:
+        assert cached("same-start-b", write) == "same-start-b"  # would wait for ever
+        waiting.start()
+        while "waiting for another process" not in caplog.text:
+            time.sleep(0.001)
+        write(folder)
+
+    waiting = threading.Thread(target=cached, args=["same-start-a", None])  # finds what the other writes
+    assert cached("same-start-a", write_two) == "same-start-a"
+    waiting.join()
+    assert f"waiting for another process, which is writing {place}/same-start-a" in caplog.text
+    assert sorted(path.name for path in place.iterdir()) == ["same-start-a", "same-start-b"]  # and no locks
+
+
+def test_what_was_used_last_stays_as_far_as_it_fits(own_cache: Path) -> None:
+    def write(folder: Path) -> None:
+        (folder / "file").write_bytes(b"x" * int(folder.name.strip(".").split("-")[0]))
+
+    for age, size in enumerate((100, 900, 300, 200)):
+        folder = own_cache / "kind" / f"{size}-bytes"
+        from_cache(folder, lambda folder: (folder / "file").exists() or None, write, max_bytes=10_000)
+        os.utime(folder, (age, age))
+    newest = own_cache / "kind" / "400-bytes"
+    from_cache(newest, lambda folder: (folder / "file").exists() or None, write, max_bytes=1_000)
+    assert sorted(folder.name for folder in folders(own_cache)) == ["100-bytes", "200-bytes", "300-bytes", "400-bytes"]
 
 
 def test_a_run_reads_its_text_once_and_resumes_without_reading_it(

@@ -4,10 +4,23 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
+from typing import Protocol
 
 import numpy as np
 
 from mtformer.text.drops import Drops
+
+
+class Side(Protocol):
+    """One side of encoded pairs: rows of ids."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> np.ndarray: ...
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The length of each row: (N,)."""
 
 
 class Ragged:
@@ -76,8 +89,8 @@ class Corpus:
 
     def __init__(
         self,
-        src: Ragged,
-        tgt: Ragged,
+        src: Side,
+        tgt: Side,
         *,
         numbers: np.ndarray | None = None,
         sources: np.ndarray | None = None,
@@ -94,7 +107,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.src)
 
-    def with_src(self, src: Ragged) -> "Corpus":
+    def with_src(self, src: Side) -> "Corpus":
         """Return the same pairs with another source side."""
         return Corpus(src, self.tgt, numbers=self.numbers, sources=self.sources, lines=self.lines, drops=self.drops)
 

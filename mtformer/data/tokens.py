@@ -41,8 +41,9 @@ class TokenStore:
         self._key = digest_of([_FORMAT, text.key, encoder.identity])
         self._of_epoch: Path | None = None
         arrays, facts = _stored(self._key, self._write)
+        self._sides = _sides(arrays)
         self.corpus = Corpus(
-            *_sides(arrays),
+            *self._sides,
             numbers=arrays["numbers"],
             sources=arrays["sources"],
             lines=arrays["lines"],
@@ -51,6 +52,8 @@ class TokenStore:
 
     def varied(self, variation: Variation, settings: JsonValue) -> Corpus:
         """Return the pairs as an epoch varies them, and remove from the cache those of the epoch before.
+
+        Call :meth:`forget_epoch` after the last one.
 
         Args:
             variation: what changes.
@@ -61,12 +64,17 @@ class TokenStore:
         """
         key = f"{self._key}-{digest_of(settings)}"
         stored = _stored(key, lambda folder: self._write_varied(folder, variation))
-        if self._of_epoch and self._of_epoch != _folder(key):
-            shutil.rmtree(self._of_epoch, ignore_errors=True)
+        if self._of_epoch != _folder(key):
+            self.forget_epoch()
         self._of_epoch = _folder(key)
         plain = self.corpus
         sides = _sides(stored.arrays)
         return Corpus(*sides, numbers=plain.numbers, sources=plain.sources, lines=plain.lines, drops=plain.drops)
+
+    def forget_epoch(self) -> None:
+        """Remove from the cache the pairs of the last epoch; those who have them can still use them."""
+        if self._of_epoch:
+            shutil.rmtree(self._of_epoch, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         """Encode the text and write the arrays of the corpus."""
@@ -86,12 +94,13 @@ class TokenStore:
 
     def _write_varied(self, folder: Path, variation: Variation) -> None:
         """Encode what varies and write the arrays of the corpus with it."""
-        plain = self.corpus
+        numbers = self.corpus.numbers
+        src, tgt = self._sides
         with _RowWriter(folder, self._encoder) as out, self._progress() as progress:
             for chunk, changed in in_order(variation, self._text.chunks()):
-                first, last = np.searchsorted(plain.numbers, (chunk.first, chunk.first + chunk.size)).tolist()
-                indices = plain.numbers[first:last] - np.int64(chunk.first)
-                rows = replaced(Rows(indices, plain.src.between(first, last), plain.tgt.between(first, last)), changed)
+                first, last = np.searchsorted(numbers, (chunk.first, chunk.first + chunk.size)).tolist()
+                indices = numbers[first:last] - np.int64(chunk.first)
+                rows = replaced(Rows(indices, src.between(first, last), tgt.between(first, last)), changed)
                 out.append_rows(rows.src, rows.tgt)
                 progress.advance(chunk.size)
 

@@ -60,8 +60,12 @@ class TrainingData:
             settings: JsonValue = [epoch, seed, alpha, varied, self._terms_digest, data.terms_share]
             self.corpus = self._tagged(self._tokens.varied(variation, settings))
 
+    def end(self) -> None:
+        """Remove from the cache what was varied for the last epoch, which a run that is resumed would have used."""
+        self._tokens.forget_epoch()
+
     def order(self, epoch: int) -> np.ndarray:
-        """Return which pairs of the corpus occur in an epoch, and how often; see :func:`epoch_order`."""
+        """Return which pairs of the corpus occur in an epoch, one at least, and how often; see :func:`epoch_order`."""
         weights = self.weights()
         if set(weights) == {1.0}:  # as follows from the weights, in less memory
             return np.arange(len(self.corpus))
@@ -81,7 +85,7 @@ class TrainingData:
         sources = self._config.data.train
         names = [" ".join([source_name(source), *source.directions]) for source in sources]
         return [
-            f"{round(size * weight):,} pairs an epoch from {name}, which has {size:,}"
+            f"{f'{size * weight:,.1f}'.removesuffix('.0')} pairs an epoch from {name}, which has {size:,}"
             for name, size, weight in zip(names, sizes, weights, strict=True)
         ]
 

@@ -32,7 +32,7 @@ from mtformer.runs import RunFolder
 from mtformer.text.given_tokenizer import GivenTokenizer, read_tokenizer
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import suit_joint_vocabulary
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable
+from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable, source_name
 from mtformer.text.sources.hub import pinned
 from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
@@ -102,6 +102,7 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)
                 trainer.writers = [writers.enter_context(closing(writer)) for writer in made]
             reason = trainer.fit()
+        trainer.data.end()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
         return folder.bundle
 
@@ -250,9 +251,9 @@ def _facts_of_text(
 ) -> Facts:
     """Note what the result depends on."""
     valid_text = fingerprint(chain.from_iterable(valid_pairs.values()))
-    for name, n_pairs in (("training", sum(train_text.n_pairs)), ("validation", valid_text.n_pairs)):
+    for sources, n_pairs in ((config.data.train, sum(train_text.n_pairs)), (config.data.valid, valid_text.n_pairs)):
         if not n_pairs:
-            raise UserError(f"the {name} sources contain no sentence pairs")
+            raise UserError(f"there are no sentence pairs in {', '.join(dict.fromkeys(map(source_name, sources)))}")
     fingerprints = {"train": train_text.digest, "valid": valid_text.digest}
     if config.data.terms:
         fingerprints["terms"] = fingerprint(

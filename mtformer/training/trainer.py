@@ -201,6 +201,7 @@ class Trainer:
         while True:
             self.data.begin(self.state.epoch)
             plan = self.plan(self.state.epoch)
+            assert len(plan), "without batches, the epochs would go by for ever"
             self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
             self._require_plan_of_epoch(plan)
             rest = iter(plan[self.state.batch :])
