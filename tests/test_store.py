@@ -432,6 +432,15 @@ def test_what_is_wrong_with_all_sources_is_reported_at_once(tmp_path: Path, own_
         stored_text(text_of(TsvFile(tsv=tmp_path / "missing.tsv")))
 
 
+@pytest.mark.parametrize("name", ["train", "valid"])
+def test_sources_without_any_pair_are_named(tmp_path: Path, name: str) -> None:
+    project = make_project(tmp_path)
+    for language in ("en", "de"):
+        (tmp_path / f"{name}.{language}").write_text("")
+    with pytest.raises(UserError, match=rf"^there are no sentence pairs in {tmp_path}/{name}\.en$"):
+        run.train(load_config(project.config, [f"run.dir={tmp_path / 'runs'}"]))
+
+
 def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to_do(
     project: Project, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

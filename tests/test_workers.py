@@ -94,9 +94,7 @@ def test_errors_of_other_processes_and_of_the_tasks_end_the_work() -> None:
 
 def test_a_process_that_does_not_start_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_serve", end_at_once)
-    with pytest.raises(
-        MtformerError, match="could not start; in a script of your own, .* `if __name__ == '__main__':`"
-    ):
+    with pytest.raises(MtformerError, match=r"could not start; in a script of .* `if __name__ == '__main__':`"):
         list(in_order(process_of, range(3)))
     assert_no_process_is_left()
 

@@ -72,7 +72,7 @@ class TsvFile(SourceSection):
     """The column of the target text, likewise; without a header, the second of two."""
     header: BoolOrAuto = "auto"
     """Whether the first line names the columns; `auto`: if it names the languages, if a column is given by name, or if
-    a further column has a name such as `score` there and a number below."""
+    a further column has a name such as `score` or `id` there and a number below."""
     quotes: bool = False
     """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 
