@@ -17,6 +17,8 @@ from mtformer.text.tokenizer import Tokenizer, on_one_line
 _WIDEST_BEAM = 16  # of a second attempt
 _LINES_SHOWN = 5
 _MOST_KEPT_DIGITS = 40  # of the numbers of a text that a search is made to keep, which takes longer with each
+_MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
+REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
 
 _LOOP, _EMPTY, _SHORT = "repeats itself", "empty", "too short"
 _MOST_PHRASE_WORDS = 8
@@ -88,6 +90,23 @@ class Guard:
         notes = (*translation.notes, *(FLAG + problem for problem in problems), *lost)
         return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
 
+    def is_damaged(self, constrained: Translation, free: Translation) -> bool:
+        """Tell whether a search that had to keep numbers has found something worse than the one that had not.
+
+        A model that cannot place a number puts it where a noun should be, or leaves out what comes next: "I am eating
+        4711." The result is much less probable, or shorter, where a number may take the place of a word or of another
+        number.
+        """
+        if _per_token(constrained) < _per_token(free) - _MOST_LOST:
+            return True
+        return all(now < before for now, before in zip(*map(self._lengths, (constrained, free)), strict=True))
+
+    def _lengths(self, translation: Translation) -> tuple[int, int]:
+        """Return how many words there are with and without numbers; characters, if there are no spaces."""
+        words = _WORD.findall(translation.text)
+        units: Sequence[str] = words if self._tgt_is_spaced else "".join(words)
+        return len(units), sum(not any(map(str.isdigit, unit)) for unit in units)
+
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return a repaired text, and what has been done: nothing if nothing can be."""
         if _EMPTY in problems:
@@ -99,7 +118,7 @@ class Guard:
             loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
             text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
         if corrected := with_right_numbers(masked.source, text):
-            text, repairs = corrected, (*repairs, "numbers corrected")
+            text, repairs = corrected, (*repairs, CORRECTED)
         return masked.unmasked(text), repairs
 
     def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
@@ -187,7 +206,8 @@ def guarded(
     """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
 
     Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
-    it still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems.
+    it still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is not
+    damaged otherwise.
 
     Args:
         guard: finds the problems.
@@ -221,7 +241,7 @@ def _with_numbers(
     missing: TermNotes,
     keep_numbers: Callable[[Sequence[str]], list[list[Translation]]],
 ) -> list[list[Translation]]:
-    """Translate texts whose best translation lacks numbers again, and keep what has fewer problems."""
+    """Translate texts whose best translation lacks numbers again, and keep what is better."""
     results = list(found)
     places = [
         place
@@ -232,8 +252,8 @@ def _with_numbers(
     for place, translations in zip(places, again, strict=True):
         text = texts[place]
         before, after = (guard.problems(text, best.text) for best, *_ in (found[place], translations))
-        if len(after) < len(before):
-            noted = (replace(one, notes=(*one.notes, FLAG + "numbers added")) for one in translations)
+        if len(after) < len(before) and not guard.is_damaged(translations[0], found[place][0]):
+            noted = (replace(one, notes=(*one.notes, FLAG + ADDED)) for one in translations)
             results[place] = [guard.checked(text, one, missing) for one in noted]
     return results
 
@@ -253,6 +273,10 @@ def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> Sear
             "min_length": max(options.min_length, min_length, 1),
         }
     )
+
+
+def _per_token(translation: Translation) -> float:
+    return translation.log_prob / max(1, len(translation.tokens))
 
 
 @dataclass

@@ -12,6 +12,7 @@ from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerC
 from mtformer.guard import FlagCounter, Guard, guarded, stricter
 from mtformer.model.transformer import Transformer
 from mtformer.pipeline import Translation
+from mtformer.pipeline.terms import Terms
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import lost_numbers, with_right_numbers
@@ -147,6 +148,9 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
     ("source", "again", "expected", "notes"),
     [
         ("Two dogs 56", "Zwei 56 Hunde", "Zwei 56 Hunde", ("check: numbers added",)),
+        ("Two dogs 56", "56 Hunde", "56 Hunde", ("check: numbers added",)),  # in place of a word
+        ("Two dogs 56", "Hunde 56 !", "Hunde 56 !", ("check: numbers added",)),
+        ("Two dogs 56", "56", "Zwei Hunde", ("check: numbers lost: 56",)),  # all else is lost
         ("Two dogs 56", "56 56 56 56", "Zwei Hunde", ("check: numbers lost: 56",)),  # no fewer problems
         ("Two dogs 2", None, "Zwei Hunde", ()),  # it may be a word
         ("Two dogs " + "7" * 41, None, "Zwei Hunde", ("check: numbers lost: " + "7" * 41,)),  # it would take long
@@ -157,15 +161,53 @@ def test_the_search_is_made_to_keep_numbers_that_are_still_lost(
 ) -> None:
     def keep_numbers(texts: Sequence[str]) -> list[list[Translation]]:
         assert list(texts) == [source] and again is not None
-        return [[Translation(again, -3.0, -3.0)]]
+        return [[Translation(again, -3.0, -3.0, ("t",) * 3)]]
 
     def translate(texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
         return [[lost] for _ in texts]
 
-    lost = Translation("Zwei Hunde", -1.0, -1.0)
+    lost = Translation("Zwei Hunde", -1.0, -1.0, ("t",) * 3)
     options = SearchConfig().updated()
     [[best]] = guarded(german, [source], [[lost]], options, translate, nothing_missing, keep_numbers)
     assert (best.text, best.notes) == (expected, notes)
+
+
+@pytest.mark.parametrize(
+    ("free", "log_prob", "constrained", "now", "is_damaged"),
+    [
+        ("I am eating chips.", -5.1, "I am eating 4711.", -27.7, True),  # much less probable
+        ("Polizeihunde laufen im Park.", -2.6, "17 Hunde laufen im Park.", -8.2, False),
+        ("Zwei Männer und vier Frauen tanzen.", -1.0, "Zwei Männer und 45 laufen.", -5.2, True),  # shorter
+        ("Das Jahr 1 1955 steht da.", -8.0, "Das Jahr 1945 steht da.", -9.0, False),  # only without a wrong number
+    ],
+)
+def test_a_translation_must_not_be_worse_for_keeping_numbers(
+    german: Guard, free: str, log_prob: float, constrained: str, now: float, is_damaged: bool
+) -> None:
+    tokens = ("t",) * 8
+    found = Translation(constrained, now, now, tokens), Translation(free, log_prob, log_prob, tokens)
+    assert german.is_damaged(*found) is is_damaged
+
+
+def test_characters_are_compared_where_there_are_no_spaces(tokenizer: Tokenizer) -> None:
+    chinese = Guard(tokenizer, "en", "zh")
+    assert chinese.is_damaged(Translation("45跑。", -1, -1), Translation("女人们在跳舞。", -1, -1))
+    assert not chinese.is_damaged(Translation("45个女人跳舞。", -1, -1), Translation("女人们在跳舞。", -1, -1))
+
+
+def test_numbers_that_the_target_language_writes_otherwise_are_not_forced_into_a_translation(
+    tokenizer: Tokenizer,
+) -> None:
+    texts = ["10:45 3,500 1987"]
+    for languages, numbers in (
+        (("en", "zh"), ["10:45", "3,500", "1987"]),
+        (("de", "fr"), ["10:45", "3,500", "1987"]),
+        (("en", "de"), ["10:45", "1987"]),
+        (("und", "de"), ["10:45", "1987"]),
+    ):
+        src_lang, tgt_lang = languages
+        terms = Terms.of_numbers(texts, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
+        assert [match.term.tgt for match in terms.find(texts[0])] == numbers
 
 
 def test_numbers_that_a_model_loses_are_in_its_translations(
@@ -177,6 +219,9 @@ def test_numbers_that_a_model_loses_are_in_its_translations(
         def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
             return tuple(lost_numbers(source, translation))
 
+        def is_damaged(self, constrained: Translation, free: Translation) -> bool:
+            return False
+
     torch.manual_seed(0)
     sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1)
     model = Transformer(
@@ -187,7 +232,8 @@ def test_numbers_that_a_model_loses_are_in_its_translations(
         max_length=40,
     ).eval()
     engine, guard = TorchEngine(model), OnlyNumbers(tokenizer, "en", "de")
-    translator = Translator(engine, tokenizer, SearchConfig().updated(), tgt_lang="de", max_length=40, guard=guard)
+    languages = {"src_lang": "da", "tgt_lang": "de"}
+    translator = Translator(engine, tokenizer, SearchConfig().updated(), **languages, max_length=40, guard=guard)
     texts = ["Two dogs 1987 and 3,500", "Two dogs", "45 dogs and 1987 cats"]
     found = [best for best, *_ in translator.translate(texts)]
     assert [lost_numbers(text, best.text) for text, best in zip(texts, found, strict=True)] == [[], [], []]

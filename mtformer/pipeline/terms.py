@@ -6,8 +6,8 @@ from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
 from mtformer.text.annotation import Annotator
 from mtformer.text.glossary import Glossary, Match, Term
-from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.numbers import numbers_to_keep
+from mtformer.text.languages import is_written_with_spaces, share_separators
+from mtformer.text.numbers import SEPARATORS, numbers_to_keep
 from mtformer.text.spans import Span
 from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
@@ -63,9 +63,12 @@ class Terms:
     def of_numbers(cls, texts: Iterable[str], tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> "Terms":
         """Return the numbers of ``texts`` as terms that are their own translations.
 
-        Those that may be spelled out are left out, and those that the tokenizer has no tokens for.
+        Left out are those that may be spelled out, those that the target language may write with other separators, and
+        those that the tokenizer has no tokens for.
         """
         numbers = dict.fromkeys(number for text in texts for number in numbers_to_keep(text))
+        if not share_separators(src_lang, tgt_lang):
+            numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
         glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
         return cls(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
+_DECIMAL_POINTS = (
+    "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
+)  # CLDR
 _ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 
 
@@ -54,6 +57,12 @@ def base_language(code: str) -> str:
 def has_full_stops_in_ordinals(code: str) -> bool:
     """Return whether a language writes ordinal numbers with a full stop, as in "am 3. Mai"."""
     return base_language(code) in _ORDINALS
+
+
+def share_separators(one: str, other: str) -> bool:
+    """Return whether two languages write 1,250.50 alike, or both 1.250,50, as far as is known."""
+    languages = {base_language(one), base_language(other)}
+    return UNDETERMINED not in languages and len({language in _DECIMAL_POINTS for language in languages}) == 1
 
 
 def is_written_with_spaces(code: str) -> bool:

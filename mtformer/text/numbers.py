@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _POINT = "·"  # between the parts of a value, whatever the text has there
+SEPARATORS = frozenset(".,'’")  # of thousands and decimals, which differ between languages
 _LARGEST_SPELLED_OUT = 12  # numbers up to it may become words
 _NUMBER = re.compile(r"\d+(?:[.,:'’]\d+)*")
 _SPACED = re.compile(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?![\d.,])")  # thousands, or several numbers
