@@ -59,13 +59,10 @@ class Job:
         Raises:
             UserError: the options contradict each other, or the output is the input or the model.
         """
-        is_file = self.source.text is None and str(self.source.path) != "-" and is_regular_input(self.source.path)
         require_distinct(self.output, [self.model, *([self.source.path] if self.source.text is None else [])])
-        if self.source.shard is not None and not is_file:
-            raise UserError("--shard needs --input with a file: its lines are counted first")
         if self.n_processes > 1 and self.source.shard is not None:
             raise UserError("--shard does not work with several processes: each of them translates a share")
-        if self.n_processes > 1 and not (is_file and is_regular_output(self.output)):
+        if self.n_processes > 1 and not (self.source.is_file and is_regular_output(self.output)):
             raise UserError("several processes (--nproc) need --input and --output with files")
         if self.resume and not is_regular_output(self.output):
             raise UserError("--resume needs --output with a file, which it continues")

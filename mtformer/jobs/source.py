@@ -11,7 +11,7 @@ from mtformer.errors import UserError
 from mtformer.jobs.documents import Paragraph, paragraphs
 from mtformer.jobs.options import OnError
 from mtformer.jobs.shards import Shard
-from mtformer.text.lines import Line, read_numbered_lines
+from mtformer.text.lines import Line, is_regular_input, read_numbered_lines
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,9 @@ class Source:
         is_document: whether wrapped lines are joined to paragraphs.
         on_error: what happens to lines that are not UTF-8.
         shard: which share of the lines is translated; None for all.
+
+    Raises:
+        UserError: there is a shard of something else than a file.
     """
 
     text: str | None = None
@@ -33,6 +36,15 @@ class Source:
     is_document: bool = False
     on_error: OnError = OnError.stop
     shard: Shard | None = None
+
+    def __post_init__(self) -> None:
+        if self.shard is not None and not self.is_file:
+            raise UserError("--shard needs --input with a file: its lines are counted first")
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the text can be read again."""
+        return self.text is None and str(self.path) != "-" and is_regular_input(self.path)
 
     def units(self) -> Iterator[Paragraph]:
         """Yield what is translated: lines, or the paragraphs of a document.
