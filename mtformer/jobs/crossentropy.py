@@ -56,7 +56,7 @@ def run(
         return lambda window, left_out: _scored(forward, backward, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, _units(text, shard), start, resume=job.resume, doing="scoring", unit="pairs"))
+    report(fill(file, _units(text, shard), start, resume=job.resume, doing="scoring", unit="pairs"), "pairs")
 
 
 def dual_score(forward: float, backward: float | None) -> float:

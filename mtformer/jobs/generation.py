@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.errors import UserError
 from mtformer.files import require_distinct
+from mtformer.guard import REPAIRED_NUMBERS
 from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.partial import PartialFile
 from mtformer.jobs.resuming import fill
@@ -62,7 +63,8 @@ class Generation:
 def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Translator"]) -> None:
     """Translate ``texts`` and write each with its translations; the blank ones are skipped.
 
-    Translations that are empty or that the guard finds doubtful are left out, and counted.
+    Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose numbers it has
+    put right are not.
 
     Raises:
         UserError: the input cannot be read, the model's source language is not known, or an unfinished output cannot
@@ -77,14 +79,14 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
         return lambda window, left_out: _pairs(translator, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, texts, start, resume=job.resume, doing="translating", unit="lines"))
+    report(fill(file, texts, start, resume=job.resume, doing="translating", unit="lines"), "translations")
 
 
-def report(left_out: Counter[str]) -> None:
-    """Warn of what was left out, if anything was."""
+def report(left_out: Counter[str], things: str) -> None:
+    """Warn of the ``things`` that were left out, if any were."""
     if left_out.total():
         reasons = ", ".join(f"{reason} ({n:,})" for reason, n in left_out.most_common())
-        log.warning("%s left out: %s", f"{left_out.total():,}", reasons)
+        log.warning("%s left out: %s", things, reasons)
 
 
 def numbered_share(text: ParallelText, shard: Shard | None) -> Iterator[tuple[int, SentencePair]]:
@@ -116,4 +118,4 @@ def _problems(translation: Translation) -> list[str]:
     if not translation.text.strip():
         return ["empty"]
     notes = (note.removeprefix(FLAG) for note in translation.notes if note.startswith(FLAG))
-    return [note.split(":")[0] for note in islice(notes, 1)]
+    return [note.split(":")[0] for note in notes if note not in REPAIRED_NUMBERS][:1]

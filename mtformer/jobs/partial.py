@@ -84,6 +84,8 @@ class PartialFile:
             except BaseException as error:
                 if not self.done.n_units:
                     self.discard()
+                    if isinstance(error, KeyboardInterrupt | SystemExit):
+                        log.warning("nothing was finished yet: there is nothing to resume")
                 elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
                     log.warning("%s contains what is done so far: continue with --resume", self.part)
                 raise
