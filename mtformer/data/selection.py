@@ -1,7 +1,9 @@
 """Choosing the best of scored sentence pairs: the curve of scores, and a threshold."""
 
 import json
+import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +23,7 @@ class CurvePoint(NamedTuple):
     Attributes:
         n_kept: the number of pairs that score at least ``min_score``.
         min_score: the threshold.
-        texts: the pair with that score: what is kept last.
+        texts: the last pair with that score.
     """
 
     n_kept: int
@@ -36,22 +38,18 @@ def curve(path: Path) -> list[CurvePoint]:
         UserError: the file is not one that ``data score`` has written.
     """
     _require_file(path)
-    scores = array("d", (score for score, _ in _scored_lines(path)))
-    best = sorted(range(len(scores)), key=lambda i: -scores[i])
-    places = {best[n - 1]: n for share in _SHARES if (n := round(share * len(best)))}
-    points = [
-        CurvePoint(places[number], score, _texts(line))
-        for number, (score, line) in enumerate(_scored_lines(path))
-        if number in places
-    ]
-    return sorted(points, reverse=True)
+    scores = _sorted_scores(path)
+    thresholds = {_threshold(scores, share) for share in _SHARES}
+    last = {score: line for score, line in _scored_lines(path) if score in thresholds}
+    n_kept = {score: len(scores) - bisect_left(scores, score) for score in thresholds}
+    return [CurvePoint(n_kept[score], score, _texts(last[score])) for score in sorted(thresholds)]
 
 
 def describe(points: Sequence[CurvePoint]) -> str:
     """Return the curve as a table with the pair at each threshold."""
-    n_pairs = points[0].n_kept if points else 0
+    n_pairs = points[0].n_kept
     rows = [
-        (f"{point.n_kept / n_pairs:.0%}", f"{point.n_kept:,}", f"{point.min_score:.4g}", " ||| ".join(point.texts))
+        (f"{point.n_kept / n_pairs:.0%}", f"{point.n_kept:,}", f"{point.min_score}", " ||| ".join(point.texts))
         for point in points
     ]
     header = ("kept", "pairs", "--min-score", "the last pair that is kept")
@@ -73,13 +71,17 @@ def select(path: Path, output: Path, *, min_score: float | None = None, share: f
         the numbers of pairs that are kept, and of all.
 
     Raises:
-        UserError: the file is not one that ``data score`` has written, or it is the output.
+        UserError: the file is not one that ``data score`` has written, or it is the output; or a number is not one that
+            the options take.
     """
     require_distinct(output, [path])
+    if min_score is not None and not math.isfinite(min_score):
+        raise UserError(f"--min-score {min_score}: a score is a finite number")
     if share is not None:
+        if not 0 < share <= 1:
+            raise UserError(f"--share {share:g}: a share is above 0 and at most 1")
         _require_file(path)
-        scores = sorted((score for score, _ in _scored_lines(path)), reverse=True)
-        min_score = scores[max(1, round(share * len(scores))) - 1] if scores else 0.0
+        min_score = _threshold(_sorted_scores(path), share)
     n_kept = n_pairs = 0
     with open_output(output) as file:
         for score, line in watched(_scored_lines(path), "selecting", "pairs"):
@@ -90,15 +92,34 @@ def select(path: Path, output: Path, *, min_score: float | None = None, share: f
     return n_kept, n_pairs
 
 
+def _sorted_scores(path: Path) -> "array[float]":
+    return array("d", sorted(score for score, _ in _scored_lines(path)))
+
+
+def _threshold(scores: Sequence[float], share: float) -> float:
+    """Return the score of the worst pair of a share of sorted scores."""
+    return scores[-max(1, round(share * len(scores)))]
+
+
 def _scored_lines(path: Path) -> Iterator[tuple[float, str]]:
+    number = 0
     for number, line in enumerate(read_lines(path), 1):
         try:
-            yield float(json.loads(line)["score"]), line
+            yield _score(line), line
         except (ValueError, KeyError, TypeError, RecursionError):
             raise UserError(
                 f"{input_name(path)}:{number}: this is not a line with a score, as `mtformer data score` writes: "
                 f"{line[:80]!r}"
             ) from None
+    if not number:
+        raise UserError(f"{input_name(path)}: there are no scored pairs in it")
+
+
+def _score(line: str) -> float:
+    score = float(json.loads(line)["score"])
+    if not math.isfinite(score):
+        raise ValueError
+    return score
 
 
 def _texts(line: str) -> tuple[str, ...]:
