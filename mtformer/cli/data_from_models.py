@@ -1,5 +1,6 @@
 """The commands of ``mtformer data`` that use trained models."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,12 +104,8 @@ def backtranslate(
     texts = Source(path=input, on_error=OnError.skip, shard=Shard.parse(shard) if shard is not None else None)
     job = Generation(bundle, output, resume, _compared(context, others))
     job.check([input, *others])
-
-    def load() -> "Translator":
-        languages = {"src_lang": from_, "tgt_lang": to}
-        return _load([bundle, *others], device, engine=engine, raw=raw, tag=tag, n_best=n_best, **languages, **search)
-
-    run(job, texts.units(), load)
+    asked = {"src_lang": from_, "tgt_lang": to, "tag": tag, "n_best": n_best, **search}
+    run(job, texts.units(), partial(_load, [bundle, *others], device, engine=engine, raw=raw, **asked))
 
 
 @takes_search_options
@@ -142,12 +139,9 @@ def distill(
     job = Generation(bundle, output, resume, _compared(context, others))
     job.check([*_files(pairs), *others])
     share = numbered_share(pairs, Shard.parse(shard) if shard is not None else None)
-
-    def load() -> "Translator":
-        asked = languages._asdict()
-        return _load([bundle, *others], device, engine=engine, raw=raw, tag=tag, n_best=n_best, **asked, **search)
-
-    run(job, (Paragraph(number, src) for number, (src, _) in share), load)
+    texts = (Paragraph(number, src) for number, (src, _) in share)
+    asked = {**languages._asdict(), "tag": tag, "n_best": n_best, **search}
+    run(job, texts, partial(_load, [bundle, *others], device, engine=engine, raw=raw, **asked))
 
 
 def score(

@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import logging
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +12,8 @@ from mtformer.errors import UserError
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
+
+log = logging.getLogger(__name__)
 
 # The groups in the help of `translate`.
 IN_OUT = "Input and output"
@@ -141,3 +145,21 @@ def parse_pair(pair: str) -> "LanguagePair":
     if src_lang == tgt_lang:
         raise UserError(f"--pair {pair}: both languages are {src_lang}")
     return LanguagePair(src_lang, tgt_lang)
+
+
+def check_text(text: str | None, input: Path | None) -> None:
+    """Refuse a text that is not UTF-8 or that comes with ``--input``; warn of one that is the name of a file.
+
+    Raises:
+        UserError: it is refused.
+    """
+    from mtformer.text.lines import is_utf8
+
+    if text is None:
+        return
+    if input is not None:
+        raise UserError("give a text or --input, not both")
+    if not is_utf8(text):
+        raise UserError("the text is not UTF-8")
+    if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
+        log.warning("%s is a file's name: to read the file, use --input %s", text, text)

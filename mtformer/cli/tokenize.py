@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtformer.cli.options import check_text
+
 if TYPE_CHECKING:
     from mtformer.jobs.tokenizing import Side
 
@@ -30,7 +32,7 @@ ModelOption = Annotated[
     ),
 ]
 SideOption = Annotated[SideName, typer.Option("--side", help="The vocabulary, where each language has one of its own.")]
-InputOption = Annotated[Path, typer.Option(metavar="FILE", help="The file to read; - is standard input.")]
+InputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="The file to read; - is standard input.")]
 OutputOption = Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")]
 
 
@@ -39,13 +41,15 @@ def tokenize(
     model: ModelOption = None,
     side: SideOption = SideName.src,
     ids: Annotated[bool, typer.Option("--ids", help="Print the ids of the tokens.")] = False,
-    input: InputOption = Path("-"),
+    input: InputOption = None,
     output: OutputOption = Path("-"),
 ) -> None:
     """Split text into the tokens of a model, with spaces between them: one line in, one line out."""
     from mtformer.jobs import tokenizing
 
-    tokenizing.tokenize(_side(model, side, input, output), text, input, output, ids=ids)
+    check_text(text, input)
+    source = input or Path("-")
+    tokenizing.tokenize(_side(model, side, source, output), text, source, output, ids=ids)
 
 
 def detokenize(
@@ -53,13 +57,15 @@ def detokenize(
     model: ModelOption = None,
     side: SideOption = SideName.src,
     ids: Annotated[bool, typer.Option("--ids", help="Read the ids of tokens.")] = False,
-    input: InputOption = Path("-"),
+    input: InputOption = None,
     output: OutputOption = Path("-"),
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
     from mtformer.jobs import tokenizing
 
-    tokenizing.detokenize(_side(model, side, input, output), text, input, output, ids=ids)
+    check_text(text, input)
+    source = input or Path("-")
+    tokenizing.detokenize(_side(model, side, source, output), text, source, output, ids=ids)
 
 
 def _side(model: Path | None, side: SideName, input: Path, output: Path) -> "Side":

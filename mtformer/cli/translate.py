@@ -22,6 +22,7 @@ from mtformer.cli.options import (
     RawOption,
     TagOption,
     ToOption,
+    check_text,
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
@@ -134,7 +135,7 @@ def translate(
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.WARNING)  # the first of the processes reports
-    _check_text(text, input)
+    check_text(text, input)
     if document and alignments and format is Format.text:
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
     if terms is None and terms_mode is not TermsMode.hard:
@@ -192,16 +193,3 @@ def _read_terms(terms: Path, source: "Source", output: Path | None) -> "Glossary
         raise UserError("--terms and the text are both standard input: name a file for one of them")
     require_distinct(output or Path("-"), [terms])
     return Glossary.read(terms)
-
-
-def _check_text(text: str | None, input: Path | None) -> None:
-    from mtformer.text.lines import is_utf8
-
-    if text is None:
-        return
-    if input is not None:
-        raise UserError("give a text or --input, not both")
-    if not is_utf8(text):
-        raise UserError("the text is not UTF-8")
-    if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
-        log.warning("%s is a file's name: to translate what the file contains, use --input %s", text, text)
