@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from conftest import Project, sentence_pairs
 
 from mtformer.config import TsvFile
+from mtformer.data.selection import curve, describe, select
 from mtformer.errors import UserError
 from mtformer.jobs import crossentropy
 from mtformer.jobs import windows as window_sizes
@@ -42,6 +44,7 @@ class Fake:
 
     def _translation(self, text: str) -> Translation:
         notes = ("translated in 2 parts", f"{FLAG}a loop: ab ab", f"{FLAG}too long") if "loop" in text else ()
+        notes = (f"{FLAG}numbers corrected", f"{FLAG}numbers added") if "number" in text else notes
         return Translation("" if "empty" in text else text[::-1], 0.0, 0.0, notes=notes)
 
     def score(self, sources: Sequence[str], translations: Sequence[str], **_: Any) -> list[Translation]:
@@ -80,13 +83,14 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop")
+    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop", "number")
     run(job_in(tmp_path), lines, load())
     assert rows(tmp_path / "out.jsonl") == [
         {"de": "abc", "en": "cba"},
         {"de": 'tab\tand "quotes"', "en": '"setouq" dna\tbat'},
+        {"de": "number", "en": "rebmun"},  # put right by the guard
     ]
-    assert "3 left out: a loop (2), empty (1)" in caplog.text
+    assert "translations left out: a loop (2), empty (1)" in caplog.text
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -101,7 +105,7 @@ def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
     job.output.unlink()
     with pytest.raises(KeyboardInterrupt):
         run(job, texts(*lines), load(windows=1))
-    assert not job.output.exists()
+    assert not job.output.exists() and "nothing was finished" not in caplog.text
     with pytest.raises(UserError, match="is an unfinished output: continue it with --resume"):
         run(job, texts(*lines), load())
     with pytest.raises(UserError, match="--beam-size was 4, is now 5"):
@@ -111,7 +115,14 @@ def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
     caplog.clear()
     run(replace(job, resume=True), texts(*lines), load())
     assert job.output.read_bytes() == whole
-    assert "3 left out: a loop (2), empty (1)" in caplog.text
+    assert "translations left out: a loop (2), empty (1)" in caplog.text
+
+
+def test_an_interrupted_job_says_that_nothing_was_finished(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(job_in(tmp_path), texts("one"), load(windows=0))
+    assert "nothing was finished yet: there is nothing to resume" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_the_score_of_two_models_is_that_of_the_paper() -> None:
@@ -132,7 +143,7 @@ def test_scores_are_means_of_tokens_and_pairs_with_an_empty_side_are_left_out(
         {"de": "-1", "en": "-2,-4", "score": pytest.approx(math.exp(-4), rel=1e-4), "forward": 3.0, "backward": 1.0},
         {"de": "-3,-3", "en": "-3", "score": pytest.approx(math.exp(-3), rel=1e-4), "forward": 3.0, "backward": 3.0},
     ]
-    assert "1 left out: a side is empty (1)" in caplog.text
+    assert "pairs left out: a side is empty (1)" in caplog.text
     with pytest.raises(UserError, match="--reverse translates from de to en"):
         crossentropy.run(job_in(tmp_path, "2"), text, None, lambda: (models[0], models[0]))
 
@@ -150,6 +161,18 @@ def test_shards_in_a_row_are_the_whole(tmp_path: Path) -> None:
         outputs.append(job.output.read_text())
     assert outputs[0] == "".join(outputs[1:])
     assert all(outputs)
+
+
+def test_a_shard_of_a_pipe_is_refused(tmp_path: Path) -> None:
+    """The pairs are counted first, and none would be left to score."""
+    reading, writing = os.pipe()
+    os.write(writing, b"de\ten\n-1\t-2\n-3\t-4\n")
+    os.close(writing)
+    with pytest.raises(UserError, match="is a pipe, which can be read only once"):
+        pipe = parallel(Path(f"/dev/fd/{reading}"))
+        crossentropy.run(job_in(tmp_path), pipe, Shard(1, 2), lambda: (cast(Translator, Fake()), None))
+    os.close(reading)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_backtranslation_distillation_and_scores_on_the_command_line(trained: Project, tmp_path: Path) -> None:
@@ -195,11 +218,11 @@ def test_a_threshold_is_chosen_by_the_curve(project: Project, tmp_path: Path) ->
     scored, kept = tmp_path / "scored.jsonl", tmp_path / "kept.jsonl.gz"
     lines = [json.dumps({"en": f"e{n}", "de": f"d{n}", "score": n / 100}) for n in range(20)]
     scored.write_text("".join(f"{line}\n" for line in lines))
-    curve = project.mtformer("data", "select", scored)
-    assert curve.status == 0, curve.stderr
-    table = [line.split() for line in curve.stdout.splitlines()]
+    printed = project.mtformer("data", "select", scored)
+    assert printed.status == 0, printed.stderr
+    table = [line.split() for line in printed.stdout.splitlines()]
     assert table[0] == "kept pairs --min-score the last pair that is kept".split()
-    assert table[1] == "100% 20 0 e0 ||| d0".split()
+    assert table[1] == "100% 20 0.0 e0 ||| d0".split()
     assert table[-1] == "10% 2 0.18 e18 ||| d18".split()
     for option in (["--min-score", "0.15"], ["--share", "0.25"]):
         result = project.mtformer("data", "select", scored, *option, "--output", kept)
@@ -213,6 +236,18 @@ def test_pairs_that_score_the_same_are_kept_together(project: Project, tmp_path:
     scored = tmp_path / "scored.jsonl"
     scored.write_text("".join(f'{{"en": "a{n}", "de": "b", "score": 0.5}}\n' for n in range(3)))
     assert project.mtformer("data", "select", scored, "--share", "0.4").stdout == scored.read_text()
+    table = [line.split() for line in project.mtformer("data", "select", scored).stdout.splitlines()]
+    assert table[1:] == ["100% 3 0.5 a2 ||| b".split()]
+
+
+def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_beside_it(tmp_path: Path) -> None:
+    scored, kept = tmp_path / "scored.jsonl", tmp_path / "kept.jsonl"
+    scores = [0.0012345, 0.0012346, 0.12345, 0.12345, 0.12344, 0.99995, 0.99996, 1e-7, 0.3, 0.123456789]
+    scored.write_text("".join(f'{{"en": "e{n}", "score": {score}}}\n' for n, score in enumerate(scores)))
+    for line in describe(curve(scored)).splitlines()[1:]:
+        _, n_pairs, threshold, text = line.split()
+        assert select(scored, kept, min_score=float(threshold)) == (int(n_pairs), len(scores))
+        assert text in [row["en"] for row in rows(kept)]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +257,17 @@ def test_pairs_that_score_the_same_are_kept_together(project: Project, tmp_path:
         (["select", "scored", "--output", "x"], "--output needs --min-score or --share"),
         (["select", "test.en"], "test.en:1: this is not a line with a score"),
         (["select", "none"], "cannot read none"),
+        (["select", "bad"], "bad:2: this is not a line with a score"),
+        (["select", "bad", "--min-score", "0", "--output", "o"], "bad:2: this is not a line with a score"),
+        (["select", "empty"], "empty: there are no scored pairs in it"),
+        (["select", "empty", "--share", "0.5"], "empty: there are no scored pairs in it"),
+        (["select", "scored", "--share", "0"], "--share 0: a share is above 0 and at most 1"),
+        (["select", "scored", "--share", "nan"], "'--share'"),
+        (["select", "scored", "--min-score", "nan"], "--min-score nan: a score is a finite number"),
+        (
+            ["backtranslate", "--input", "-", "--shard", "1/2", "--output", "o", "--model", "scored"],
+            "--shard needs --input with a file",
+        ),
         (["select", "scored", "--min-score", "0", "--output", "scored"], "scored"),
         (
             ["distill", "src:test.en,tgt:test.de", "--output", "o", "--model", "scored"],
@@ -239,6 +285,8 @@ def test_pairs_that_score_the_same_are_kept_together(project: Project, tmp_path:
     ],
 )
 def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], told: str) -> None:
+    (project.folder / "empty").touch()
+    (project.folder / "bad").write_text('{"score": 0.5}\n{"score": NaN}\n')
     (project.folder / "scored").write_text('{"en": "a", "de": "b", "score": 0.5}\n')
     before = {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()}
     result = project.mtformer("data", *arguments)

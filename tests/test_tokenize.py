@@ -61,6 +61,8 @@ def test_an_exported_model_has_the_same_tokens(trained: Project, tmp_path: Path)
         (("detokenize", "--ids"), "5 320", "standard input:1: 320 is not an id below 320"),
         (("detokenize", "--ids", "5 x"), "", "the text: x is not an id below 320"),
         (("tokenize", "--model", "test.en"), "", "test.en: this is not an intact safetensors file"),
+        (("tokenize", "a", "--input", "test.en"), "", "give a text or --input, not both"),
+        (("detokenize", "a", "--input", "test.en"), "", "give a text or --input, not both"),
         (("tokenize", "--model", "gone"), "", "there is no model at gone"),
         (("tokenize", "--input", "test.en", "--output", "test.en"), "", "test.en is both input and output"),
     ],
