@@ -43,8 +43,11 @@ class Fake:
         return [[self._translation(text)] for text in texts]
 
     def _translation(self, text: str) -> Translation:
-        notes = ("translated in 2 parts", f"{FLAG}a loop: ab ab", f"{FLAG}too long") if "loop" in text else ()
-        notes = (f"{FLAG}numbers corrected", f"{FLAG}numbers added") if "number" in text else notes
+        notes: tuple[str, ...] = ()
+        if "loop" in text:
+            notes = "translated in 2 parts", f"{FLAG}a loop: ab ab", f"{FLAG}too long"
+        elif "number" in text:
+            notes = f"{FLAG}numbers corrected", f"{FLAG}numbers added"
         return Translation("" if "empty" in text else text[::-1], 0.0, 0.0, notes=notes)
 
     def score(self, sources: Sequence[str], translations: Sequence[str], **_: Any) -> list[Translation]:

@@ -232,8 +232,9 @@ def test_numbers_that_a_model_loses_are_in_its_translations(
         max_length=40,
     ).eval()
     engine, guard = TorchEngine(model), OnlyNumbers(tokenizer, "en", "de")
-    languages = {"src_lang": "da", "tgt_lang": "de"}
-    translator = Translator(engine, tokenizer, SearchConfig().updated(), **languages, max_length=40, guard=guard)
+    translator = Translator(
+        engine, tokenizer, SearchConfig().updated(), src_lang="da", tgt_lang="de", max_length=40, guard=guard
+    )
     texts = ["Two dogs 1987 and 3,500", "Two dogs", "45 dogs and 1987 cats"]
     found = [best for best, *_ in translator.translate(texts)]
     assert [lost_numbers(text, best.text) for text, best in zip(texts, found, strict=True)] == [[], [], []]
