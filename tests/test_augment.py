@@ -15,7 +15,7 @@ from config_texts import MINIMAL, load, problems
 from conftest import Project, make_project, sentence_pairs
 
 from mtformer.bundle import load_bundle
-from mtformer.config import AugmentConfig, TokenizerConfig
+from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
 from mtformer.data.augment import Augmenter, TokenizerText
 from mtformer.data.corpus import Corpus
 from mtformer.data.encoding import encode_corpus
@@ -87,6 +87,22 @@ def test_variations_of_a_seed_stay_what_they_are() -> None:
     }
 
 
+def test_turkish_capitals_have_dots() -> None:
+    pair = SentencePair("it is ısı", "bir kedi ısırır")
+    shares = AugmentConfig.model_validate(NONE | {"upper": 1})
+
+    def varied(*languages: tuple[str, str]) -> list[SentencePair]:
+        augmenter = Augmenter(shares, seed=1, languages=[LanguagePair(*codes) for codes in languages])
+        return list(augmenter.vary([pair], 0, epoch=0).values())
+
+    assert varied(("en", "tr"), ("de", "tr")) == [SentencePair("IT IS ISI", "BİR KEDİ ISIRIR")]
+    assert varied(("tr", "az_Latn")) == [SentencePair("İT İS ISI", "BİR KEDİ ISIRIR")]
+    assert varied(("en", "de")) == [SentencePair("IT IS ISI", "BIR KEDI ISIRIR")]
+    assert varied(("en", "tr"), ("en", "de")) == []  # nothing tells which language a pair is in
+    one, other = (Augmenter(shares, seed=1, languages=[LanguagePair("en", code)]) for code in ("tr", "de"))
+    assert one.identity != other.identity
+
+
 def test_typos_change_letters_of_the_source_within_words() -> None:
     pair = SentencePair("Write to mary@example.org about {first_name} is it.", "Schreib mary@example.org.")
     seen = set()
@@ -114,6 +130,8 @@ def test_typos_in_chinese_swap_drop_or_double_characters() -> None:
         (("I ate.", "我吃了。"), {("I ATE.", "我吃了。")}),
         (("我在IBM工作过，他用iPhone。", "I worked at IBM, he has an iPhone."), set()),
         (("ALL CAPS", "Alles groß"), {("ALL CAPS", "ALLES GROSS")}),
+        (("A dog.", "ძაღლი."), {("A DOG.", "ძაღლი.")}),
+        (("ძაღლი.", "A dog."), set()),
     ],
 )
 def test_capitals(pair: tuple[str, str], expected: set[tuple[str, str]]) -> None:
@@ -194,6 +212,27 @@ def test_numbers_that_both_sides_share_become_others_of_the_same_form() -> None:
         assert tgt == "Er zahlte {} für {} Autos, 2 um {}.".format(*numbers.groups())
         seen.add(numbers.groups())
     assert len(seen) > 190
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt"),
+    [
+        ("It was the 21st time.", "Es war das 21. Mal."),
+        ("The 21st of May", "Am 21."),
+        ("On May 21", "Am 21. Mai"),
+        ("the 1980s", "die 1980er"),
+    ],
+)
+def test_the_numbers_of_ordinals_stay(src: str, tgt: str) -> None:
+    for varied in variations(SentencePair(src, tgt), "numbers"):
+        assert all(re.search(r"(?<!\d)(21|1980)(?!\d)", text) for text in varied)
+
+
+def test_numbers_before_full_stops_and_chinese_words_are_replaced() -> None:
+    for src, tgt in variations(SentencePair("He has 25 cars from 1984.", "他有25辆1984年的车。"), "numbers"):
+        found = re.fullmatch(r"He has ([1-9]\d) cars from ([1-9]\d{3})\.", src)
+        assert found, src
+        assert tgt == "他有{}辆{}年的车。".format(*found.groups())
 
 
 def test_tags_stand_around_a_shared_word_or_around_both_sides() -> None:

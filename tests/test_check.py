@@ -11,10 +11,10 @@ import pytest
 import yaml
 from conftest import Project
 
-from mtformer.config import load_config, parse_source
+from mtformer.config import Config, load_config, parse_source
 from mtformer.data.check import check
 from mtformer.data.check.slips import Slip, find_slips
-from mtformer.text.sources import ParallelText
+from mtformer.text.sources import ParallelText, SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
 N_PAIRS = 3_000
@@ -117,6 +117,35 @@ def test_fix_writes_every_pair_to_one_place(slipped: Path, report: dict[str, Any
     assert (
         f"lines {report['sources'][0]['out_of_alignment'][0]['first_line']:,} to" in (clean / "report.txt").read_text()
     )
+
+
+def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:
+    for old, new in (("train.en", "report.txt"), ("train.de", "rejected.tsv")):
+        (project.folder / old).rename(project.folder / new)
+    source = "data.train=[{src: report.txt, tgt: rejected.tsv}]"
+    result = project.mtformer("data", "check", project.config, "--set", source, "--fix", "clean")
+    assert result.status == 0, result.stderr
+    clean = project.folder / "clean"
+    assert (clean / "rejected.tsv").read_text().startswith("source\tline\trule\t")
+    n_rejected = len((clean / "rejected.tsv").read_text().splitlines()) - 1
+    for name in ("2-report.txt", "2-rejected.tsv"):
+        assert len((clean / name).read_text().splitlines()) == 400 - n_rejected
+
+
+def test_lengths_are_those_of_a_sample_of_all_sources(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.data.check.checkup._FOR_LENGTHS", 100)
+    measured: list[SentencePair] = []
+
+    def keep(_: Config, pairs: list[SentencePair], n_pairs: int) -> None:
+        assert n_pairs == 800
+        measured.extend(pairs)
+
+    monkeypatch.setattr("mtformer.data.check.checkup.measure_lengths", keep)
+    (project.folder / "other.tsv").write_text("other\tanderes\n" * 400)
+    config = load_config(project.config, ["data.train=[{src: train.en, tgt: train.de}, {tsv: other.tsv}]"])
+    check(config)
+    assert len(measured) == 100
+    assert 30 <= measured.count(SentencePair("other", "anderes")) <= 70
 
 
 def test_an_existing_folder_is_never_overwritten(slipped: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from conftest import Project
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
+from mtformer.data.store import stored_text
 from mtformer.errors import UserError
 from mtformer.text.sources import ParallelText, SentencePair
 
@@ -39,6 +40,12 @@ CLEAN = [
     ("No, no, no, no!", "Nein, nein, nein, nein!"),
     ("Go.", "Lasst uns endlich gehen."),
     ("SÃO PAULO", "SÃO PAULO"),
+    ("The film starts at 8:15 p.m.", "Der Film beginnt um 20:15 Uhr."),
+    ("It was 15:30 when the train came.", "Es war 3.30 Uhr, als der Zug kam."),
+    ("They sold 2.5 million of them in 1984.", "1984 verkauften sie 2.500.000 davon."),
+    ("Read https://example.org/en-us/help first.", "Lesen Sie zuerst https://example.org/de/help."),
+    ("See https://en.wikipedia.org/wiki/Berlin.", "Siehe https://de.wikipedia.org/wiki/Berlin."),
+    ("Go to https://example.org/?lang=en&page=2 now.", "Gehen Sie jetzt zu https://example.org/?lang=de&page=2."),
 ]  # fmt: skip
 NOISY: list[tuple[FilterName, str, str]] = [
     ("empty", "", "Das ist ein Satz."),
@@ -59,8 +66,12 @@ NOISY: list[tuple[FilterName, str, str]] = [
     ("length_ratio", "Yes.", "Das hat mir mein Bruder gestern schon am Telefon erzählt."),
     ("repetition", "The dog barks.", "Der Hund Hund Hund Hund Hund Hund Hund bellt."),
     ("numbers", "He paid 1,250 dollars.", "Er hat 1.450 Dollar bezahlt."),
+    ("numbers", "They sold 2 million in 1984.", "Sie verkauften 1985 zwei Millionen."),
+    ("numbers", "The film starts at 8:15 p.m. in room 40.", "Der Film beginnt um 20:15 Uhr in Saal 41."),
+    ("numbers", "The train leaves at 10:45.", "Der Zug fährt um 10:15 Uhr ab."),
     ("urls", "See www.example.org.", "Siehe www.example.com."),
     ("urls", "Write to info@example.org.", "Schreiben Sie uns."),
+    ("urls", "Read https://example.org/en/help.", "Lesen Sie https://example.org/de/contact."),
     ("markup", "He said no.<br/>", "Er sagte nein."),
     ("markup", "Stone &amp; wood.", "Stein und Holz."),
 ]
@@ -95,6 +106,10 @@ def test_chinese_and_english() -> None:
         ("Michael Jackson", "Michael Jackson"),
         ("他有三个孩子", "He has three children."),
         ("哈哈哈哈", "Ha ha ha ha!"),
+        ("这里有150万人", "There are 1.5 million people here."),
+        ("该公司赚了1亿2000万美元", "The company made 120 million dollars."),
+        ("火车下午3:40开", "The train leaves at 15:40."),
+        ("他11点33分离开", "He left at 11:33."),
     ]
     bad = [
         ("Where did you go last night?", "Where did you go last night?"),
@@ -106,9 +121,24 @@ def test_chinese_and_english() -> None:
     assert kept(["all"], bad, ("zh", "en")) == [False] * len(bad)
 
 
-def test_a_language_that_the_identifier_does_not_know_is_never_refused() -> None:
+def test_a_language_that_the_identifier_does_not_know_is_never_refused_and_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     pairs = [("This is an English sentence about nothing.", "Dies ist ein deutscher Satz über gar nichts.")]
-    assert kept(["language"], pairs, ("tlh", "qaa")) == [True]
+    for _ in range(2):
+        assert kept(["language"], pairs, ("tlh", "qaa")) == [True]
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2
+    assert all("does not know" in warning for warning in warnings)
+
+
+def test_whether_a_text_is_in_another_language_does_not_depend_on_the_texts_before() -> None:
+    texts = ["everything", "everything", "everything le chat dort dans la vieille maison.", "The old man sleeps."]
+    pairs = [SentencePair(text, "Ja.") for text in texts]
+    whole, *both = (Filters(["language"], EN_DE) for _ in range(3))
+    found = whole.pair_reasons(pairs)
+    assert [reason is None for reason in found] == [True, True, False, True]
+    assert [*both[0].pair_reasons(pairs[:2]), *both[1].pair_reasons(pairs[2:])] == found
 
 
 @pytest.mark.parametrize(
@@ -125,7 +155,20 @@ def test_duplicates_are_found_across_chunks(name: FilterName, expected: list[boo
 def test_a_source_may_have_twenty_targets_and_a_short_phrase_any_number() -> None:
     long = [("This is the same text.", f"Text {number}") for number in range(25)]
     short = [("Yes.", f"Ja {number}") for number in range(25)]
-    assert kept(["many_targets"], long + short) == [True] * 20 + [False] * 5 + [True] * 25
+    repeated = [("This is another text.", f"Text {number % 5}") for number in range(50)]
+    assert kept(["many_targets"], long + short + repeated) == [True] * 20 + [False] * 5 + [True] * 75
+
+
+def test_near_duplicates_have_the_same_letters_vowel_signs_and_digits() -> None:
+    for one, other, is_duplicate in [
+        ("Room 12 is free.", "room 12 is free", True),
+        ("Room 12 is free.", "Room 13 is free.", False),
+        ("Caf\u00e9", "cafe\u0301!", True),
+        ("\u0e1b\u0e25\u0e32", "\u0e1b\u0e25\u0e39", False),  # Thai: vowels are marks or letters
+        ("\u0e1b\u0e34", "\u0e1b\u0e38", False),
+        ("\u0915\u093f\u0924", "\u0915\u0941\u0924", False),  # Hindi
+    ]:
+        assert kept(["near_duplicates"], [(one, "x"), (other, "x")]) == [True, not is_duplicate]
 
 
 def test_sentences_of_the_test_set_are_dropped_but_not_short_phrases() -> None:
@@ -280,6 +323,24 @@ def test_each_direction_learns_from_its_own_text(project: Project) -> None:
         text = ParallelText([parse_source("builtin:phrasebook,size:200", *languages)], *languages)
         assert filters.learned is not None
         assert np.median(filters.learned.misalignment(list(text))) < -1
+
+
+def test_learned_rules_filter_each_of_two_directions(project: Project, phrases: list[SentencePair]) -> None:
+    pairs = phrases[:2_200]
+    moved = [*pairs[:-100], *map(SentencePair, [p.src for p in pairs[-100:]], [p.tgt for p in pairs[:100]])]
+    rows = ["en\tde", *(f"{src}\t{tgt}" for src, tgt in moved)]
+    (project.folder / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    values = yaml.safe_load(project.config.read_text())
+    del values["data"]["src_lang"], values["data"]["tgt_lang"]
+    project.config.write_text(yaml.safe_dump(values))
+    directions = ["data.directions=[en-de, de-en]", "data.train=[{tsv: pairs.tsv}]", "data.filters=[misaligned]"]
+    data = load_config(project.config, [*directions, "data.valid=[{tsv: pairs.tsv}]", "data.test=[]"]).data
+    kept_pairs = stored_text(ParallelText(data.train, data.src_lang, data.tgt_lang), filters_of(data))
+    first_moved = len(moved) - 100 + 2
+    for source in (0, 1):
+        lines = kept_pairs.lines[kept_pairs.sources == source]
+        assert np.count_nonzero(lines < first_moved) >= 0.98 * (len(moved) - 100)
+        assert np.count_nonzero(lines >= first_moved) <= 15
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:

@@ -6,23 +6,25 @@ that it never learned. What is inserted is the same on both sides, so the model 
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
 from pydantic import JsonValue
 
-from mtformer.config import AugmentConfig
+from mtformer.config import AugmentConfig, LanguagePair
 from mtformer.data import inserts
-from mtformer.text.languages import is_written_with_spaces, language_of_script
-from mtformer.text.numbers import find_numbers
+from mtformer.text.languages import base_language, is_written_with_spaces, language_of_script
+from mtformer.text.numbers import Number, find_numbers
 from mtformer.text.sources import SentencePair
 
 Random = random.Random
 
-_VERSION = 1  # of the variations, which are cached: raise it when a seed gives others
+_VERSION = 2  # of the variations, which are cached: raise it when a seed gives others
 Kind = Callable[[SentencePair, Random], SentencePair | None]
+Upper = Callable[[str], str]
 
 _CHUNK = 10_000  # pairs varied at once
 _MARKS = ".!?…。！？"
@@ -32,6 +34,9 @@ _ENDED = re.compile(rf"[{_MARKS}][{_CLOSING}]*$")
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _LONGEST_SHORT_WORD = 3  # letters, of the words that titles may leave in small letters
 _NEARLY_ALL = 0.9
+_DOTTED = ("tr", "az")  # languages whose i becomes İ
+_GEORGIAN = re.compile("[\u10d0-\u10ff]")  # whose capitals nobody writes
+_FIXED = re.compile(r"[A-Za-z\u00c0-\u052f]|\.\s+\w")  # after a number: that of an ordinal (21st, 21.) or of a unit
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _COPIED = re.compile(r"\S*(?:[@/<>{}_=%$]|\w[.:]\w)\S*")  # addresses and the like, which typos would break
 _BETWEEN_WORDS = re.compile(r"\s+(?=\w)|[，、；：](?=\w)")
@@ -57,14 +62,16 @@ class Augmenter:
     with it, on the next pair: not on how the text is divided or on the epochs before.
     """
 
-    def __init__(self, shares: AugmentConfig, *, seed: int) -> None:
-        """Take the share of each kind of variation."""
+    def __init__(self, shares: AugmentConfig, *, seed: int, languages: Sequence[LanguagePair] = ()) -> None:
+        """Take the share of each kind of variation, and the directions of the text."""
         self._shares, self._seed = shares, seed
+        self._dotted = [_are_dotted(codes) for codes in zip(*languages, strict=True)] or [False, False]
+        self._kinds = _kinds_for(self._dotted)
 
     @property
     def identity(self) -> JsonValue:
         """What the variations depend on besides the text and the epoch."""
-        return [_VERSION, self._seed, self._shares.model_dump(mode="json")]
+        return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted]
 
     def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
         """Draw variations.
@@ -84,7 +91,7 @@ class Augmenter:
             generator = Random(draws[index, 0])
             following = pairs[index + 1] if index + 1 < len(pairs) else None
             names = [name for name, is_wanted in zip(_NAMES, wanted[index], strict=True) if is_wanted]
-            pair = _varied(pairs[index], following, names, generator)
+            pair = self._varied(pairs[index], following, names, generator)
             if pair != pairs[index]:
                 varied[index] = pair
         return varied
@@ -95,6 +102,19 @@ class Augmenter:
         generator = np.random.PCG64([self._seed, epoch])
         generator.advance(first * n_columns)  # as if the draws for the pairs before were done
         return np.random.Generator(generator).random((n, n_columns))
+
+    def _varied(
+        self, pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random
+    ) -> SentencePair:
+        """Apply kinds of variations one after the other; those that do not suit the pair leave it as it is."""
+        if not all(map(str.strip, pair)):
+            return pair
+        if "joined" in names and following and all(map(_ENDED.search, pair)) and all(map(str.strip, following)):
+            pair = SentencePair(*map(_joined, pair, following))
+        for name in names:
+            if name in self._kinds:
+                pair = self._kinds[name](pair, rng) or pair
+        return pair
 
 
 @dataclass(frozen=True)
@@ -108,30 +128,20 @@ class TokenizerText:
     pairs: Iterable[SentencePair]
     shares: AugmentConfig
     seed: int
+    languages: Sequence[LanguagePair] = ()
 
     def __len__(self) -> int:
         return len(self.pairs) if isinstance(self.pairs, Sized) else sum(1 for _ in self.pairs)
 
     def __iter__(self) -> Iterator[SentencePair]:
-        augmenter = Augmenter(self.shares.model_copy(update={"typos": 0, "emoji": 0}), seed=self.seed)
+        shares = self.shares.model_copy(update={"typos": 0, "emoji": 0})
+        augmenter = Augmenter(shares, seed=self.seed, languages=self.languages)
         stream = iter(self.pairs)
         first = 0
         while chunk := list(islice(stream, _CHUNK)):
             varied = augmenter.vary(chunk, first, epoch=0)
             yield from (varied.get(index, pair) for index, pair in enumerate(chunk))
             first += len(chunk)
-
-
-def _varied(pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random) -> SentencePair:
-    """Apply kinds of variations one after the other; those that do not suit the pair leave it as it is."""
-    if not all(map(str.strip, pair)):
-        return pair
-    if "joined" in names and following and all(map(_ENDED.search, pair)) and all(map(str.strip, following)):
-        pair = SentencePair(*map(_joined, pair, following))
-    for name in names:
-        if name in _KINDS:
-            pair = _KINDS[name](pair, rng) or pair
-    return pair
 
 
 def _joined(text: str, following: str) -> str:
@@ -169,24 +179,49 @@ def _mistyped(text: str, place: int, rng: Random) -> str:
     return before[:-1] + letter + before[-1] + after
 
 
-def _in_capitals(pair: SentencePair, rng: Random) -> SentencePair | None:
+def _are_dotted(codes: Iterable[str]) -> bool | None:
+    """Tell whether an i of some languages becomes İ; None if it does in some of them only."""
+    found = {base_language(code) in _DOTTED for code in codes}
+    return found.pop() if len(found) == 1 else None
+
+
+def _kinds_for(dotted: Sequence[bool | None]) -> dict[str, Kind]:
+    """Return the kinds that a text can have: without capitals where nothing tells which are right."""
+    if None in dotted:
+        return {name: kind for name, kind in _KINDS.items() if kind not in (_in_capitals, _in_title_case)}
+    uppers = [_dotted_upper if is_dotted else _upper for is_dotted in dotted]
+    return _KINDS | {
+        "title": partial(_in_title_case, uppers=uppers),
+        "upper": partial(_in_capitals, uppers=uppers),
+    }
+
+
+def _upper(text: str) -> str:
+    return text if _GEORGIAN.search(text) else text.upper()
+
+
+def _dotted_upper(text: str) -> str:
+    return text.replace("i", "İ").upper()
+
+
+def _in_capitals(pair: SentencePair, rng: Random, uppers: Sequence[Upper] = (_upper, _upper)) -> SentencePair | None:
     if not _has_case(pair.src):
         return None
     src = pair.src.replace("ß", "ẞ") if rng.random() < 0.5 else pair.src  # people write either, and "SS"
-    return SentencePair(src.upper(), pair.tgt.upper())
+    return SentencePair(uppers[0](src), uppers[1](pair.tgt))
 
 
-def _in_title_case(pair: SentencePair, rng: Random) -> SentencePair | None:
+def _in_title_case(pair: SentencePair, rng: Random, uppers: Sequence[Upper] = (_upper, _upper)) -> SentencePair | None:
     if not _has_case(pair.src):
         return None
     shortest = rng.choice((0, _LONGEST_SHORT_WORD + 1))
-    return SentencePair(*(_title_cased(text, shortest) for text in pair))
+    return SentencePair(*(_title_cased(text, shortest, upper) for text, upper in zip(pair, uppers, strict=True)))
 
 
-def _title_cased(text: str, shortest: int) -> str:
+def _title_cased(text: str, shortest: int, upper: Upper) -> str:
     """Capitalize the first word, and those of at least ``shortest`` letters."""
     return " ".join(
-        _FIRST_LETTER.sub(lambda found: found[0].upper(), word)
+        _FIRST_LETTER.sub(lambda found: upper(found[0]), word)
         if not n or sum(map(str.isalpha, word)) >= shortest
         else word
         for n, word in enumerate(text.split(" "))
@@ -196,7 +231,7 @@ def _title_cased(text: str, shortest: int) -> str:
 def _has_case(text: str) -> bool:
     """Tell whether nearly all letters have case: a Chinese sentence with an English name stays as it is."""
     n_letters = sum(map(str.isalpha, text))
-    return sum(character.lower() != character.upper() for character in text) > _NEARLY_ALL * n_letters
+    return sum(character.lower() != _upper(character) for character in text) > _NEARLY_ALL * n_letters
 
 
 def _unpunctuated(pair: SentencePair, rng: Random) -> SentencePair | None:
@@ -206,13 +241,21 @@ def _unpunctuated(pair: SentencePair, rng: Random) -> SentencePair | None:
 
 def _with_other_numbers(pair: SentencePair, rng: Random) -> SentencePair | None:
     """Replace the numbers that are the same on both sides; insert one if there are none."""
-    numbers = [{number.text for number in find_numbers(text)} for text in pair]
-    shared = sorted(number for number in set.intersection(*numbers) if len(number) >= _SHORTEST_NUMBER)
-    if not shared:
+    numbers = [list(find_numbers(text)) for text in pair]
+    shared = set.intersection(*({number.text for number in found} for found in numbers))
+    shared -= {n.text for text, found in zip(pair, numbers, strict=True) for n in found if _FIXED.match(text, n.end)}
+    free = sorted(number for number in shared if len(number) >= _SHORTEST_NUMBER)
+    if not free:
         return _inserted(pair, inserts.number(rng), rng)
-    others = {number: inserts.with_other_digits(number, rng) for number in shared}
-    pattern = re.compile(rf"(?<!\d)(?:{'|'.join(map(re.escape, sorted(others, key=len, reverse=True)))})(?!\d)")
-    return SentencePair(*(pattern.sub(lambda found: others[found[0]], text) for text in pair))
+    others = {number: inserts.with_other_digits(number, rng) for number in free}
+    return SentencePair(*(_with_numbers(text, found, others) for text, found in zip(pair, numbers, strict=True)))
+
+
+def _with_numbers(text: str, numbers: Sequence[Number], others: Mapping[str, str]) -> str:
+    """Replace numbers of a text, from the last to the first, by those that ``others`` has for them."""
+    for number in reversed(numbers):
+        text = text[: number.start] + others.get(number.text, number.text) + text[number.end :]
+    return text
 
 
 def _with_placeholder(pair: SentencePair, rng: Random) -> SentencePair | None:

@@ -44,7 +44,9 @@ class TrainingData:
         self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
         self._terms, self._terms_digest = self._sampler(tokenizer)
         shares = config.data.augment
-        self._augmenter = Augmenter(shares, seed=config.training.seed) if shares else None
+        self._augmenter = (
+            Augmenter(shares, seed=config.training.seed, languages=config.data.language_pairs) if shares else None
+        )
         self._tokens = TokenStore(text, self._encoder)
         self.corpus = self._tagged(self._tokens.corpus)
         self.n_pairs = text.n_pairs

@@ -32,6 +32,11 @@ class Number(NamedTuple):
         """Whether a translation may spell it out: a small integer."""
         return len(self.value) <= len(str(_LARGEST_SPELLED_OUT)) and int(self.value) <= _LARGEST_SPELLED_OUT
 
+    @property
+    def end(self) -> int:
+        """Where it ends, in characters."""
+        return self.start + len(self.text)
+
 
 def find_numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a text in order; day, month and year of a date are three."""
@@ -77,8 +82,7 @@ def with_right_numbers(source: str, translation: str) -> str | None:
     if not lost or [_n_parts(number) for number in lost] != [_n_parts(number) for number in wrong]:
         return None
     for right, number in reversed(list(zip(lost, wrong, strict=True))):
-        end = number.start + len(number.text)
-        translation = translation[: number.start] + right.text + translation[end:]
+        translation = translation[: number.start] + right.text + translation[number.end :]
     return translation
 
 

@@ -239,7 +239,9 @@ def _begin(
 def _tokenizer_text(config: Config, text: StoredText) -> Iterable[SentencePair]:
     """Return what the tokenizer is trained on: the text, or a part of it as epochs will vary it."""
     shares, seed = config.data.augment, config.training.seed
-    return TokenizerText(text.sampled(MAX_TRAINING_TEXTS, seed), shares, seed) if shares else text
+    if not shares:
+        return text
+    return TokenizerText(text.sampled(MAX_TRAINING_TEXTS, seed), shares, seed, config.data.language_pairs)
 
 
 def _facts_of_text(

@@ -1,7 +1,7 @@
 """Read the text of a config once, and note what is wrong with it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -14,6 +14,8 @@ from mtformer.config import Config, FilterName, LanguagePair, Source
 from mtformer.data.check.lengths import Lengths, measure_lengths
 from mtformer.data.check.slips import Slip, find_slips, offset_of
 from mtformer.data.filters import Filters, filters_of, rule_of
+from mtformer.data.filters.learned import LearnedRules
+from mtformer.data.reservoir import Reservoir
 from mtformer.data.workers import in_order
 from mtformer.progress import Progress
 from mtformer.text.drops import Drops
@@ -21,7 +23,8 @@ from mtformer.text.sources import Example, ParallelText, SentencePair, source_na
 
 _CHUNK = 10_000
 _EXAMPLES = 3  # of each problem and source
-_FOR_LENGTHS = 20_000  # pairs
+_FOR_LENGTHS = 20_000  # random pairs of all training sources
+_SEED = 1
 _AROUND = 250  # pairs at the beginning of a passage
 
 MISALIGNED, HELD_OUT = "misaligned", "held_out"
@@ -123,7 +126,7 @@ def check(config: Config) -> Checkup:
     data = config.data
     by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
     checked: list[SourceCheck] = []
-    sample: list[SentencePair] = []
+    sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
     with Progress("checking the text", unit="pairs") as progress:
         for part in ParallelText(data.train, data.src_lang, data.tgt_lang).parts():
             filters = by_direction[LanguagePair(part.src_lang, part.tgt_lang)]
@@ -132,15 +135,15 @@ def check(config: Config) -> Checkup:
             for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
                 # Nothing is held out from these, and duplicates are counted within each.
                 own = Filters(_RULES_OF_EVALUATION, LanguagePair(part.src_lang, part.tgt_lang))
-                checked.append(_check_source(part, use, own, progress, []))
-    lengths = measure_lengths(config, sample, sum(one.n_pairs for one in checked if one.use == "train"))
+                checked.append(_check_source(part, use, own, progress, sample))
+    lengths = measure_lengths(config, sample.items, sum(one.n_pairs for one in checked if one.use == "train"))
     return Checkup(checked, lengths)
 
 
 def _check_source(
-    part: ParallelText, use: str, filters: Filters, progress: Progress, sample: list[SentencePair]
+    part: ParallelText, use: str, filters: Filters, progress: Progress, sample: Reservoir[SentencePair]
 ) -> SourceCheck:
-    """Check a source, and add its first pairs to ``sample``."""
+    """Check a source; if it is one to train on, add its pairs to ``sample``."""
     found = SourceCheck(part, use, names=filters.names)
     dropped: list[NDArray[np.int8]] = []
     log_odds: list[NDArray[np.float64]] = []
@@ -148,7 +151,8 @@ def _check_source(
     number_of = {name: number for number, name in enumerate(found.names)}
     for portion, judged in in_order(partial(_judge, filters), _portions(part, found.blank)):
         reasons = filters.corpus_reasons(portion.pairs, judged.reasons)
-        sample += portion.pairs[: max(0, _FOR_LENGTHS - len(sample))]
+        for pair in portion.pairs if use == "train" else ():
+            sample.add(pair)
         names = [reason and rule_of(reason) for reason in reasons]
         for name, example in zip(names, portion.examples, strict=True):
             if name and len(found.examples.setdefault(name, [])) < _EXAMPLES:
@@ -164,7 +168,7 @@ def _check_source(
         found.dropped = np.concatenate(dropped)
     if log_odds and filters.learned:
         slips = find_slips(np.concatenate(log_odds))
-        found.slips = [slip._replace(offset=_offset(part, slip, filters)) for slip in slips]
+        found.slips = list(_with_offsets(slips, part, filters.learned))
         numbers = np.concatenate(lines)
         found.slip_lines = [(int(numbers[slip.first]), int(numbers[slip.end - 1])) for slip in slips]
         for slip in slips:
@@ -187,8 +191,11 @@ def _judge(filters: Filters, portion: _Portion) -> _Judged:
     return _Judged(filters.pair_reasons(portion.pairs), learned.misalignment(portion.pairs) if learned else None)
 
 
-def _offset(part: ParallelText, slip: Slip, filters: Filters) -> int | None:
-    """Read the beginning of a passage again, and tell where the translations of its sources are."""
-    pairs = list(islice(part, slip.first, min(slip.end, slip.first + _AROUND)))
-    assert filters.learned
-    return offset_of(pairs, filters.learned.misalignment)
+def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:
+    """Read the beginnings of the passages again, and tell where the translations of their sources are."""
+    pairs, n_read = iter(part), 0
+    for slip in slips:
+        end = min(slip.end, slip.first + _AROUND)
+        beginning = list(islice(pairs, slip.first - n_read, end - n_read))
+        n_read = end
+        yield slip._replace(offset=offset_of(beginning, learned.misalignment))

@@ -13,7 +13,7 @@ from mtformer.errors import UserError
 from mtformer.files import write_folder_atomically
 from mtformer.text.lines import open_output
 
-REJECTED = "rejected.tsv"
+REJECTED, REPORT, VALUES = "rejected.tsv", "report.txt", "report.json"
 
 
 def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
@@ -44,8 +44,8 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
             with ExitStack() as stack:
                 sides = [stack.enter_context(open_output(folder / name)) for name in (src, tgt)]
                 _divide(source, sides, rejected)
-    (folder / "report.txt").write_text(as_text(checkup) + "\n", encoding="utf-8")
-    (folder / "report.json").write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
+    (folder / REPORT).write_text(as_text(checkup) + "\n", encoding="utf-8")
+    (folder / VALUES).write_text(json.dumps(as_json(checkup), ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> None:
@@ -64,9 +64,9 @@ def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> Non
 
 
 def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
-    """Choose a name for each side of each source: that of its file, with a number where two are alike."""
+    """Choose a name for each side of each source: that of its file, numbered where two are alike or one is reserved."""
     names: list[tuple[str, str]] = []
-    taken: set[str] = set()
+    taken = {REJECTED, REPORT, VALUES}
     for source in sources:
         own = source.source
         if isinstance(own, TextFiles):

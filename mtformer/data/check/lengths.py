@@ -54,7 +54,7 @@ def measure_lengths(config: Config, pairs: Sequence[SentencePair], n_pairs: int)
 
     Args:
         config: the config.
-        pairs: some of the training text.
+        pairs: a random sample of the training text.
         n_pairs: how many pairs all of it has, by which the size of the vocabulary is chosen.
     """
     pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]

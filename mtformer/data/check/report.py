@@ -69,7 +69,7 @@ def _describe_lengths(lengths: Lengths) -> str:
     header = ["  tokens", *(f"{percentile:g} %" for percentile in PERCENTILES), "mean", "spelled in bytes"]
     rows = [_row("  source", lengths.src), _row("  target", lengths.tgt)]
     return (
-        f"lengths of {lengths.n_pairs:,} training pairs, with a tokenizer of {lengths.vocab_size:,} tokens\n"
+        f"lengths of {lengths.n_pairs:,} random training pairs, with a tokenizer of {lengths.vocab_size:,} tokens\n"
         f"{as_table(header, rows)}\n"
         f"  data.max_length = {lengths.max_length} drops {lengths.cut:.2%} of the pairs"
     )

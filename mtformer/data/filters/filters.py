@@ -11,12 +11,13 @@ from mtformer.config import DataConfig, FilterName, LanguagePair, Source
 from mtformer.data.filters.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.filters.rules import PairRule, pair_rules
 from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.data.reservoir import Reservoir
 from mtformer.errors import UserError
 from mtformer.progress import watched
 from mtformer.text.lines import is_regular_input
 from mtformer.text.sources import ParallelText, SentencePair
 
-VERSION = 1  # of the rules: what they drop depends on it
+VERSION = 2  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 
@@ -166,16 +167,12 @@ def _require_files(sources: Sequence[Source]) -> None:
 
 
 def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
-    """Return random pairs of a text, to learn from (reservoir sampling: Vitter 1985, algorithm R)."""
-    generator = random.Random(_SEED)
-    kept: list[SentencePair] = []
-    for number, pair in enumerate(watched(pairs, "reading a sample", "pairs")):
-        if number < _SAMPLE:
-            kept.append(pair)
-        elif (place := generator.randrange(number + 1)) < _SAMPLE:
-            kept[place] = pair
-    generator.shuffle(kept)
-    return kept
+    """Return random pairs of a text in random order, to learn from."""
+    kept = Reservoir[SentencePair](_SAMPLE, _SEED)
+    for pair in watched(pairs, "reading a sample", "pairs"):
+        kept.add(pair)
+    random.Random(_SEED).shuffle(kept.items)
+    return kept.items
 
 
 def reason(name: str) -> str:

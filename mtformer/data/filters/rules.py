@@ -38,6 +38,13 @@ _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as
 _MAYBE_URL = re.compile("[@:]|www", re.IGNORECASE)
 _MAYBE_MARKUP = re.compile("[<&{]")
 _DIGIT = re.compile(r"\d")
+_RESCALED = re.compile(  # numbers that another language may write with other digits: 1.5 million, 150万; 8:30 p.m.
+    r"\d[\d.,:]*[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
+    r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
+    re.IGNORECASE,
+)
+_HOUR_SIGN = re.compile(r"(?<=\d)[点點时時](?=[0-5]\d分)")
+_TIME = re.compile(r"(?<![\d.,:])([01]?\d|2[0-4])(?=[:.][0-5]\d(?![\d:]|[.,]\d))")  # the hour of a time of day
 _MARKUP = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|&(?:[A-Za-z]{2,8}|#\d{2,5}|#x[0-9A-Fa-f]{2,5});|\{\\[^{}]+\}")
 
 
@@ -52,7 +59,7 @@ def pair_rules(src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
         "length_ratio": partial(differs_in_length, src_density=_density(src_lang), tgt_density=_density(tgt_lang)),
         "repetition": repeats_itself,
         "numbers": differs_in_numbers,
-        "urls": differs_in_urls,
+        "urls": partial(differs_in_urls, codes=_codes(src_lang, tgt_lang)),
         "markup": differs_in_markup,
     }
     rules: dict[str, PairRule] = {name: partial(_each, test) for name, test in tests.items()}
@@ -167,17 +174,35 @@ def _repeats(text: str) -> bool:
 
 
 def differs_in_numbers(pair: SentencePair) -> bool:
-    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out."""
+    """Tell whether each side has a number above 12 that the other lacks; one side alone may spell its numbers out.
+
+    Numbers with a word for a large unit, such as "1.5 million", are left out, and 3:30 is the same time as 15:30.
+    """
     if not _DIGIT.search(pair.src) or not _DIGIT.search(pair.tgt):
         return False
-    return bool(lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src))
+    if not (lost_numbers(pair.src, pair.tgt) and lost_numbers(pair.tgt, pair.src)):
+        return False
+    src, tgt = (_TIME.sub(_hour, _HOUR_SIGN.sub(":", _RESCALED.sub(" ", side))) for side in pair)
+    return bool(lost_numbers(src, tgt) and lost_numbers(tgt, src))
 
 
-def differs_in_urls(pair: SentencePair) -> bool:
-    """Tell whether a URL or an e-mail address of one side is missing from the other."""
+def _hour(found: re.Match[str]) -> str:
+    """Return the hour of a clock with 12 hours."""
+    return str(int(found[0]) % 12)
+
+
+def _codes(*languages: str) -> re.Pattern[str]:
+    """Return a pattern of what localized URLs have for languages: ``/de/``, ``/en-us/``, ``de.`` or ``?lang=de``."""
+    codes = "|".join(re.escape(base_language(code).casefold()) for code in languages)
+    return re.compile(rf"(?<=[/=])(?:{codes})(?:[-_][a-z]{{2,4}})?(?:[/.]|(?=[?&#])|$)")
+
+
+def differs_in_urls(pair: SentencePair, *, codes: re.Pattern[str]) -> bool:
+    """Tell whether a URL or an e-mail address of one side is missing from the other, codes of languages aside."""
     if not any(_MAYBE_URL.search(side) for side in pair):
         return False
-    src, tgt = ({url.rstrip(".,;:!?").casefold() for url in _URL.findall(side)} for side in pair)
+    urls = ([url.rstrip(".,;:!?").casefold() for url in _URL.findall(side)] for side in pair)
+    src, tgt = ({codes.sub("", url).rstrip("/") for url in side} for side in urls)
     return src != tgt
 
 

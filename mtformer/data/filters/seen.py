@@ -1,7 +1,9 @@
 """Sets of texts as 64-bit hashes: eight bytes for each, and the same in every process."""
 
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 import numpy as np
 import xxhash
@@ -27,9 +29,25 @@ def exact_key(text: str) -> str:
     return " ".join(text.split())
 
 
+def letters_key(text: str) -> str:
+    """Return what is the same for texts with the same letters: these without case; or else the text itself."""
+    return _only(str.isalpha, text) or text
+
+
 def near_key(text: str) -> str:
-    """Return what is the same for near duplicates: the letters alone, or else the text itself."""
-    return "".join(filter(str.isalpha, text.casefold())) or text
+    """Return what is the same for near duplicates: letters and digits, without case; or else the text itself."""
+    return _only(str.isalnum, text) or text
+
+
+def _only(is_kept: Callable[[str], bool], text: str) -> str:
+    folded = unicodedata.normalize("NFC", text.casefold())
+    return "".join([character for character in folded if is_kept(character) or _is_mark(character)])
+
+
+@cache
+def _is_mark(character: str) -> bool:
+    """Tell whether a character belongs to the letter before it, such as the vowel signs of Thai and Hindi."""
+    return unicodedata.category(character).startswith("M")
 
 
 def exact_pair_key(pair: SentencePair) -> str:
@@ -79,7 +97,7 @@ class Duplicates:
     """Remembers the pairs of a text, to tell which come again."""
 
     def __init__(self, *, near: bool) -> None:
-        """Compare letters alone if ``near``, else whole texts."""
+        """Compare letters and digits alone if ``near``, else whole texts."""
         self._key = near_pair_key if near else exact_pair_key
         self._seen = HashSet()
 
@@ -89,21 +107,22 @@ class Duplicates:
 
 
 class ManyTargets:
-    """Counts the translations of each source that is no short phrase, to tell which have more than people write."""
+    """Counts the different translations of each source that is no short phrase: people write at most 20."""
 
     def __init__(self, src_lang: str) -> None:
         """Count sources in the language ``src_lang``."""
         self._least = _least_letters(src_lang)
-        self._sources = HashSet()
-        self._counts: Counter[int] = Counter()  # of sources that came again
+        self._pairs, self._sources = HashSet(), HashSet()
+        self._counts: Counter[int] = Counter()  # of the targets after the first one
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
-        """Tell of each pair whether its source has had 20 targets before."""
-        found = hashes(exact_key(pair.src) for pair in pairs)
-        again = self._sources.add(found)
+        """Tell of each pair whether its source has had 20 other targets before."""
+        is_repeated = self._pairs.add(hashes(map(exact_pair_key, pairs))).tolist()
+        keys = hashes(exact_key(pair.src) for pair in pairs)
+        is_known = self._sources.add(keys).tolist()
         many = []
-        for pair, key, is_known in zip(pairs, found.tolist(), again.tolist(), strict=True):
-            if is_known and len(near_key(pair.src)) >= self._least:
+        for pair, key, repeated, known in zip(pairs, keys.tolist(), is_repeated, is_known, strict=True):
+            if known and not repeated and len(letters_key(pair.src)) >= self._least:
                 self._counts[key] += 1
             many.append(self._counts[key] >= _MOST_TARGETS)
         return many
@@ -123,7 +142,7 @@ class HeldOut:
     def add(self, pairs: Iterable[SentencePair], languages: LanguagePair) -> None:
         """Hold out more pairs."""
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
-            for sets, key in ((self._exact, exact_key), (self._near, near_key)):
+            for sets, key in ((self._exact, exact_key), (self._near, letters_key)):
                 found = hashes(map(key, texts))
                 self.digest = (self.digest * 31 + int(found.sum(dtype=np.uint64))) % 2**64
                 sets.setdefault(language, HashSet()).add(found)
@@ -140,7 +159,7 @@ class HeldOut:
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
             held_out = (self._near if near else self._exact).get(language)
             if held_out is not None:
-                keys = [near_key(text) for text in texts]
+                keys = [letters_key(text) for text in texts]
                 is_long = np.array([len(key) >= _least_letters(language) for key in keys])
                 found |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
         return found.tolist()
