@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from conftest import Project
 
 from mtformer.config import Config, load_config, parse_source
 from mtformer.data.check import check
+from mtformer.data.check.checkup import _with_offsets
 from mtformer.data.check.slips import Slip, find_slips
 from mtformer.text.sources import ParallelText, SentencePair
 
@@ -200,3 +202,13 @@ def test_a_passage_in_the_middle() -> None:
     log_odds[320] = -50.0  # one good pair among the bad ones
     assert find_slips(log_odds) == [Slip(300, 340)]
     assert find_slips(np.array([])) == []
+
+
+def test_the_offsets_of_all_passages_take_one_reading() -> None:
+    targets = [i - 1 if 100 <= i < 200 else i + 2 if 300 <= i < 900 else i for i in range(1_000)]
+    text: Any = iter([SentencePair(str(src), str(tgt)) for src, tgt in enumerate(targets)])
+    learned: Any = SimpleNamespace(
+        misalignment=lambda pairs: np.array([-1.0 if pair.src == pair.tgt else 1.0 for pair in pairs])
+    )
+    found = list(_with_offsets([Slip(100, 200), Slip(300, 900)], text, learned))
+    assert found == [Slip(100, 200, offset=1), Slip(300, 900, offset=-2)]

@@ -231,7 +231,8 @@ def _title_cased(text: str, shortest: int, upper: Upper) -> str:
 def _has_case(text: str) -> bool:
     """Tell whether nearly all letters have case: a Chinese sentence with an English name stays as it is."""
     n_letters = sum(map(str.isalpha, text))
-    return sum(character.lower() != _upper(character) for character in text) > _NEARLY_ALL * n_letters
+    n_cased = sum(character.lower() != character.upper() for character in text)
+    return n_cased > _NEARLY_ALL * n_letters and not _GEORGIAN.search(text)
 
 
 def _unpunctuated(pair: SentencePair, rng: Random) -> SentencePair | None:
