@@ -27,7 +27,7 @@ class Problems:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Note a UserError that the block raises, and go on after the block."""
+        """Collect a UserError that the block raises, and continue after the block."""
         try:
             yield
         except UserError as error:

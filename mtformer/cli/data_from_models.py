@@ -8,15 +8,16 @@ import typer
 
 from mtformer.cli.options import (
     IN_OUT,
-    JOBS,
-    SEARCH,
     Device,
     DeviceOption,
     EngineChoice,
     EngineOption,
     FromOption,
     ModelsOption,
+    NBestOption,
     RawOption,
+    ResumeOption,
+    ShardOption,
     TagOption,
     ToOption,
     parse_pair,
@@ -50,17 +51,6 @@ PairsOption = Annotated[
         metavar="FILE", help="Where the pairs go, as JSON lines: a jsonl source of a config.", rich_help_panel=IN_OUT
     ),
 ]
-NBestOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Translations, or samples, of each line.", rich_help_panel=SEARCH),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
-]
-ShardOption = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS)
-]
-
 _NOT_COMPARED = ("text", "input", "model", "output", "resume")  # when an unfinished output is resumed
 
 

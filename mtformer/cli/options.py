@@ -95,6 +95,18 @@ TagOption = Annotated[
         metavar="NAME", help="Translate like the training text with this tag (data.train).", rich_help_panel=IN_OUT
     ),
 ]
+NBestOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="How many translations, or samples, of each line to output.", rich_help_panel=SEARCH
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
+]
+ShardOption = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS)
+]
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
 ]

@@ -12,14 +12,16 @@ from mtformer.cli.options import (
     CONTROL,
     IN_OUT,
     JOBS,
-    SEARCH,
     Device,
     DeviceOption,
     EngineChoice,
     EngineOption,
     FromOption,
     ModelsOption,
+    NBestOption,
     RawOption,
+    ResumeOption,
+    ShardOption,
     TagOption,
     ToOption,
     check_text,
@@ -86,12 +88,7 @@ def translate(
         ),
     ] = OnError.stop,
     # Search
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="How many translations, or samples, of each line to print.", rich_help_panel=SEARCH
-        ),
-    ] = None,
+    n_best: NBestOption = None,
     device: DeviceOption = Device.auto,
     engine: EngineOption = EngineChoice.auto,
     raw: RawOption = False,
@@ -114,12 +111,8 @@ def translate(
     *,
     search: SearchSettings,
     # Jobs
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
-    ] = False,
-    shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Translate share I of N of the lines.", rich_help_panel=JOBS)
-    ] = None,
+    resume: ResumeOption = False,
+    shard: ShardOption = None,
     nproc: Annotated[
         int,
         typer.Option(metavar="N", min=1, help="Translate a file in N processes, with torchrun.", rich_help_panel=JOBS),

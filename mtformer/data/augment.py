@@ -186,7 +186,7 @@ def _are_dotted(codes: Iterable[str]) -> bool | None:
 
 
 def _kinds_for(dotted: Sequence[bool | None]) -> dict[str, Kind]:
-    """Return the kinds that a text can have: without capitals where nothing tells which are right."""
+    """Return the kinds that suit a text: no capitals if its languages disagree on how to form them."""
     if None in dotted:
         return {name: kind for name, kind in _KINDS.items() if kind not in (_in_capitals, _in_title_case)}
     uppers = [_dotted_upper if is_dotted else _upper for is_dotted in dotted]

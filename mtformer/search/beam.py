@@ -100,7 +100,7 @@ class Selection(Protocol):
 
 
 class Likeliest:
-    """The usual selection: the 2K likeliest continuations, of which the first K that do not end in EOS go on."""
+    """The usual selection: the 2K likeliest continuations, of which the first K without EOS are kept."""
 
     def __init__(self, beam_size: int) -> None:
         self.beam_size = beam_size

@@ -192,7 +192,7 @@ def _judge(filters: Filters, portion: _Portion) -> _Judged:
 
 
 def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:
-    """Read the beginnings of the passages again, and tell where the translations of their sources are."""
+    """Reread the first pairs of each passage, and return where the translations of their sources are."""
     pairs, n_read = iter(part), 0
     for slip in slips:
         end = min(slip.end, slip.first + _AROUND)

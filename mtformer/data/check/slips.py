@@ -56,7 +56,7 @@ def find_slips(log_odds: NDArray[np.float64]) -> list[Slip]:
 
 
 def offset_of(pairs: Sequence[SentencePair], score: Score) -> int | None:
-    """Tell how many pairs later the translation of each source stands; None if it is not near.
+    """Return how many pairs later the translation of each source stands; None if it is not near.
 
     Args:
         pairs: the first pairs of a passage that is out of alignment.

@@ -43,7 +43,7 @@ MEANINGS: dict[str, str] = {
 
 
 class Filters:
-    """Tells which pairs of a text to drop.
+    """Decides which pairs of a text to drop.
 
     Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_reasons` may run
     in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to

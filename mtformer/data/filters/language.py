@@ -46,7 +46,7 @@ class LanguageTest:
         return _knows(self._language)
 
     def wrong(self, texts: Sequence[str]) -> list[bool]:
-        """Tell of each text whether it is surely in another language."""
+        """Return for each text whether it is surely in another language."""
         return [self._is_known and self._is_other(text) for text in texts]
 
     def _is_other(self, text: str) -> bool:

@@ -73,7 +73,7 @@ class HashSet:
         return sum(map(len, self._runs))
 
     def contains(self, found: Hashes) -> NDArray[np.bool_]:
-        """Tell of each hash whether the set has it."""
+        """Return for each hash whether the set contains it."""
         there = np.zeros(len(found), dtype=np.bool_)
         for run in self._runs:
             places = np.minimum(np.searchsorted(run, found), len(run) - 1)
@@ -81,7 +81,7 @@ class HashSet:
         return there
 
     def add(self, found: Hashes) -> NDArray[np.bool_]:
-        """Add hashes; tell of each whether it was there before, in the set or among those before it."""
+        """Add hashes, and return for each whether the set or an earlier one of them contained it."""
         values, first = np.unique(found, return_index=True)
         repeated = np.ones(len(found), dtype=np.bool_)
         repeated[first] = self.contains(values)
@@ -94,7 +94,7 @@ class HashSet:
 
 
 class Duplicates:
-    """Remembers the pairs of a text, to tell which come again."""
+    """Finds the pairs of a text that occurred before."""
 
     def __init__(self, *, near: bool) -> None:
         """Compare letters and digits alone if ``near``, else whole texts."""
@@ -102,7 +102,7 @@ class Duplicates:
         self._seen = HashSet()
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
-        """Tell of each pair whether it has come before."""
+        """Return for each pair whether it occurred before."""
         return self._seen.add(hashes(map(self._key, pairs))).tolist()
 
 
@@ -116,7 +116,7 @@ class ManyTargets:
         self._counts: Counter[int] = Counter()  # of the targets after the first one
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
-        """Tell of each pair whether its source has had 20 other targets before."""
+        """Return for each pair whether its source had 20 other targets before."""
         is_repeated = self._pairs.add(hashes(map(exact_pair_key, pairs))).tolist()
         keys = hashes(exact_key(pair.src) for pair in pairs)
         is_known = self._sources.add(keys).tolist()
@@ -148,7 +148,7 @@ class HeldOut:
                 sets.setdefault(language, HashSet()).add(found)
 
     def contains(self, pairs: Sequence[SentencePair], *, languages: LanguagePair, near: bool) -> list[bool]:
-        """Tell of each pair whether one of its sides is a held-out sentence, and no short phrase.
+        """Return for each pair whether one of its sides is a held-out sentence, short phrases excepted.
 
         Args:
             pairs: other text.
