@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import yaml
 from conftest import Project
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
+from mtformer.data.filters.identifier import identifier
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
 from mtformer.data.store import stored_text
 from mtformer.errors import UserError
@@ -139,6 +141,25 @@ def test_whether_a_text_is_in_another_language_does_not_depend_on_the_texts_befo
     found = whole.pair_reasons(pairs)
     assert [reason is None for reason in found] == [True, True, False, True]
     assert [*both[0].pair_reasons(pairs[:2]), *both[1].pair_reasons(pairs[2:])] == found
+
+
+def test_languages_have_the_scores_of_py3langid() -> None:
+    texts = [
+        "Das ist ein Satz.",
+        "WHO IS THERE?",
+        "我今天想去北京",
+        "Cafe\u0301 cre\u0300me",
+        "Где вокзал? " * 20,
+        "no \udcff there",
+    ]
+    scores, n_bytes = identifier().scores(texts)
+    reference = LanguageIdentifier.from_model_file(MODEL_FILE)
+    assert n_bytes.tolist() == [len(reference._encode(text)) for text in texts]
+    for text, row in zip(texts, scores.tolist(), strict=True):
+        best: dict[str, float] = {}
+        for label, score in zip(identifier().labels, row, strict=True):
+            best[label] = max(score, best.get(label, score))
+        assert best == pytest.approx(dict(reference.rank(text)), abs=1e-3)
 
 
 @pytest.mark.parametrize(

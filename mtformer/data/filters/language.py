@@ -1,8 +1,7 @@
 """Which texts are surely not in the language that they should be in.
 
 A language identifier is often wrong on a few words, so a text is only refused when it is long enough and when another
-language is far more probable than the expected one. The identifier's best guess settles most texts; its scores of all
-languages, which take three times as long, are computed for the rest.
+language is far more probable than the expected one.
 """
 
 import logging
@@ -10,17 +9,18 @@ import math
 import re
 from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mtformer.data.filters.identifier import identifier
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-
-if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
 
 log = logging.getLogger(__name__)
 
 _ODDS = 10.0  # how many times more probable than the expected language another one must be
 _FEWEST_LETTERS = 10  # in a text that is refused
+_KANA = re.compile("[\u3040-\u30ff]")
 _SAME = (
     {"no", "nn", "da"},
     {"zh", "yue", "wuu"},
@@ -47,28 +47,31 @@ class LanguageTest:
 
     def wrong(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether it is surely in another language."""
-        return [self._is_known and self._is_other(text) for text in texts]
+        wrong = [False] * len(texts)
+        judged = [number for number, text in enumerate(texts) if len(text) >= _FEWEST_LETTERS and self._is_open(text)]
+        if judged and self._is_known:
+            for number in np.array(judged)[self._is_improbable([texts[number] for number in judged])].tolist():
+                # Names are the same in many languages.
+                wrong[number] = _n_letters(texts[number]) >= _FEWEST_LETTERS and not texts[number].istitle()
+        return wrong
 
-    def _is_other(self, text: str) -> bool:
-        n_letters = sum(map(str.isalpha, text))
-        if n_letters < _FEWEST_LETTERS or text.istitle():  # names are the same in many languages
-            return False
-        if self._own_letters and self._is_in_own_letters(text, n_letters):
-            return False
-        same = _same(self._language)
-        if _identifier().classify(text)[0] in same:
-            return False
-        scores = dict(_identifier().rank(text))
-        expected = max(scores.pop(label, -math.inf) for label in same)
+    def _is_improbable(self, texts: Sequence[str]) -> NDArray[np.bool_]:
+        """Tell for which texts another language is far more probable."""
+        scores, n_bytes = identifier().scores(texts)
+        is_expected = np.isin(identifier().labels, list(_same(self._language)))
+        lead = scores[:, ~is_expected].max(axis=1) - scores[:, is_expected].max(axis=1)
         # The scores are log likelihoods of overlapping n-grams; divided by this root, they are calibrated.
-        return (max(scores.values()) - expected) / math.sqrt(len(text.encode())) > math.log(_ODDS)
+        return lead / np.sqrt(n_bytes) > math.log(_ODDS)
 
-    def _is_in_own_letters(self, text: str, n_letters: int) -> bool:
-        """Tell whether a text is mostly in the letters of its language, where no other has them."""
-        assert self._own_letters
-        if self._language == "zh" and any("\u3040" <= character <= "\u30ff" for character in text):  # kana
-            return False
-        return 2 * len(self._own_letters.findall(text)) >= n_letters
+    def _is_open(self, text: str) -> bool:
+        """Tell whether the letters of a text leave its language open: no other language has those of some."""
+        if not self._own_letters or (self._language == "zh" and _KANA.search(text)):
+            return True
+        return 2 * len(self._own_letters.findall(text)) < _n_letters(text)
+
+
+def _n_letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
 
 
 def _same(language: str) -> set[str]:
@@ -79,14 +82,7 @@ def _same(language: str) -> set[str]:
 @cache
 def _knows(language: str) -> bool:
     """Tell whether the identifier knows a language; warn the first time if it does not."""
-    is_known = language in _identifier().labels
+    is_known = language in identifier().labels
     if not is_known:
         log.warning("the language identifier does not know %s: the rule language lets all text in it pass", language)
     return is_known
-
-
-@cache
-def _identifier() -> "LanguageIdentifier":
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # reads its model of 5 MB
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE)
