@@ -1,7 +1,6 @@
 """IBM model 1 (Brown et al. 1993) with the smoothing of Moore 2004: which source words the target words come from.
 
-A *cell* is a target position with a source position of the same sentence pair; the cells of a target position follow
-each other.
+A *cell* is a target position with a source position of the same sentence pair.
 """
 
 from typing import NamedTuple
@@ -28,11 +27,6 @@ class EncodedPairs(NamedTuple):
     src_lengths: NDArray[np.int64]
     tgt_lengths: NDArray[np.int64]
 
-    @property
-    def swapped(self) -> "EncodedPairs":
-        """The pairs with source and target exchanged."""
-        return EncodedPairs(self.tgt, self.src, self.tgt_lengths, self.src_lengths)
-
 
 class TranslationTable(NamedTuple):
     """The pairs of a source and a target word that stand in some sentence pair together, in order.
@@ -52,16 +46,12 @@ class Cells(NamedTuple):
     """The cells of sentence pairs.
 
     Attributes:
-        src: the source word of each.
-        tgt: the target word of each.
-        starts: the first cell of each target position.
-        widths: the number of cells of each target position.
+        src: the source position of each, as an index of all source words.
+        tgt: the target position of each, likewise.
     """
 
     src: NDArray[np.int64]
     tgt: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    widths: NDArray[np.int64]
 
     @classmethod
     def of(cls, pairs: EncodedPairs) -> "Cells":
@@ -70,19 +60,46 @@ class Cells(NamedTuple):
         widths = pairs.src_lengths[sentences]
         starts = np.cumsum(widths) - widths
         first_of_sentence = (np.cumsum(pairs.src_lengths) - pairs.src_lengths)[sentences]
-        places = np.arange(int(widths.sum())) - np.repeat(starts - first_of_sentence, widths)
-        return cls(pairs.src[places], np.repeat(pairs.tgt, widths), starts, widths)
+        src = np.arange(int(widths.sum())) - np.repeat(starts - first_of_sentence, widths)
+        return cls(src, np.repeat(np.arange(len(pairs.tgt)), widths))
 
 
 def ibm_model_1(pairs: EncodedPairs, tgt_vocab_size: int) -> TranslationTable:
     """Estimate which source words the words of the targets come from, by expectation maximization."""
     cells = Cells.of(pairs)
-    keys, entries = np.unique(cells.src * tgt_vocab_size + cells.tgt, return_inverse=True)
-    src, tgt = np.divmod(keys, tgt_vocab_size)
-    probabilities = np.ones(len(keys))
+    src, tgt, entries = _entries(pairs, cells, tgt_vocab_size)
+    return TranslationTable(src, tgt, _estimated(entries, cells.tgt, src))
+
+
+def ibm_model_1_both_ways(pairs: EncodedPairs, tgt_vocab_size: int) -> tuple[TranslationTable, NDArray[np.float64]]:
+    """Estimate the models of both directions; also return the probabilities of the source given the target words."""
+    cells = Cells.of(pairs)
+    src, tgt, entries = _entries(pairs, cells, tgt_vocab_size)
+    return TranslationTable(src, tgt, _estimated(entries, cells.tgt, src)), _estimated(entries, cells.src, tgt)
+
+
+def _entries(
+    pairs: EncodedPairs, cells: Cells, tgt_vocab_size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different pairs of words, in order: their source words, target words, and which one each cell has."""
+    keys, entries = np.unique((pairs.src * tgt_vocab_size)[cells.src] + pairs.tgt[cells.tgt], return_inverse=True)
+    return *np.divmod(keys, tgt_vocab_size), entries
+
+
+def _estimated(
+    entries: NDArray[np.int64], positions: NDArray[np.int64], given: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the probability of each pair of words.
+
+    Args:
+        entries: the pair of words of each cell.
+        positions: the position of each cell whose word comes from one of those in its cells.
+        given: the other word of each pair of words, which the probability is conditional on.
+    """
+    probabilities = np.ones(len(given))
     for _ in range(_ITERATIONS):
         shares = probabilities[entries]
-        shares /= np.repeat(np.add.reduceat(shares, cells.starts), cells.widths)
-        counts = np.bincount(entries, shares, minlength=len(keys))
-        probabilities = counts / (np.bincount(src, counts)[src] + _PRIOR)
-    return TranslationTable(src, tgt, probabilities)
+        shares /= np.bincount(positions, shares)[positions]
+        counts = np.bincount(entries, shares, minlength=len(given))
+        probabilities = counts / (np.bincount(given, counts)[given] + _PRIOR)
+    return probabilities

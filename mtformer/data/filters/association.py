@@ -1,14 +1,16 @@
 """How well the words of two sides explain each other, as numbers for each pair."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.text.ibm_model_1 import Cells, EncodedPairs, ibm_model_1
+from mtformer.config import LanguagePair
+from mtformer.text.ibm_model_1 import Cells, EncodedPairs, ibm_model_1_both_ways
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.sources import SentencePair
 
@@ -24,21 +26,50 @@ _EXPLAINED = 0.1  # mean probability, from which on a word has a translation on 
 _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
+class _Numbers(dict[str, int]):
+    """Numbers of words; 0 for any other word."""
+
+    def __missing__(self, word: str) -> int:
+        return 0
+
+
 class Words:
     """Numbers for the most frequent words of a language, or characters where no spaces separate words."""
 
-    def __init__(self, texts: Iterable[str], code: str) -> None:
-        """Count the words of ``texts`` in the language ``code``."""
-        self._pattern = _WORD if is_written_with_spaces(code) else _CHARACTER
-        counts = Counter(word for text in texts for word in self._pattern.findall(text.casefold()))
-        self._numbers = {word: number for number, (word, _) in enumerate(counts.most_common(_MOST_WORDS), 1)}
+    def __init__(self, pattern: re.Pattern[str], numbers: dict[str, int]) -> None:
+        """Take what :meth:`learn` has learned."""
+        self._pattern = pattern
+        self._numbers = _Numbers(numbers)
 
-    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    @classmethod
+    def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", NDArray[np.int64], NDArray[np.int64]]:
+        """Count the words of ``texts`` in the language ``code``, and encode them."""
+        pattern = _WORD if is_written_with_spaces(code) else _CHARACTER
+        found: defaultdict[str, int] = defaultdict(count().__next__)  # numbers in the order in which words occur
+        words, lengths = _encoded(texts, pattern, found.__getitem__)
+        by_frequency = np.argsort(-np.bincount(words), kind="stable")
+        numbers = np.zeros(len(found), dtype=np.int64)
+        numbers[by_frequency[:_MOST_WORDS]] = np.arange(1, min(len(found), _MOST_WORDS) + 1)
+        kept = {word: number for word, number in zip(found, numbers.tolist(), strict=True) if number}
+        return cls(pattern, kept), numbers[words], lengths
+
+    def encode(self, texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the numbers of the words of all texts, and how many each text has, at least one."""
-        number = self._numbers.get
-        rows = [[number(word, 0) for word in self._pattern.findall(text.casefold())] or [0] for text in texts]
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        return np.fromiter((i for row in rows for i in row), np.int64, int(lengths.sum())), lengths
+        return _encoded(texts, self._pattern, self._numbers.__getitem__)
+
+
+def _encoded(
+    texts: Iterable[str], pattern: re.Pattern[str], number: Callable[[str], int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lengths = []
+
+    def rows() -> Iterator[list[str]]:
+        for text in texts:
+            words = pattern.findall(text.casefold()) or [""]
+            lengths.append(len(words))
+            yield words
+
+    return np.fromiter(map(number, chain.from_iterable(rows())), np.int64), np.array(lengths, dtype=np.int64)
 
 
 class Encoder(NamedTuple):
@@ -47,10 +78,17 @@ class Encoder(NamedTuple):
     src: Words
     tgt: Words
 
+    @classmethod
+    def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> tuple["Encoder", EncodedPairs]:
+        """Count the words of pairs, and encode these."""
+        src_words, src, src_lengths = Words.learn((pair.src for pair in pairs), languages.src_lang)
+        tgt_words, tgt, tgt_lengths = Words.learn((pair.tgt for pair in pairs), languages.tgt_lang)
+        return cls(src_words, tgt_words), EncodedPairs(src, tgt, src_lengths, tgt_lengths)
+
     def encode(self, pairs: Sequence[SentencePair]) -> EncodedPairs:
         """Encode pairs."""
-        src, src_lengths = self.src.encode([pair.src for pair in pairs])
-        tgt, tgt_lengths = self.tgt.encode([pair.tgt for pair in pairs])
+        src, src_lengths = self.src.encode(pair.src for pair in pairs)
+        tgt, tgt_lengths = self.tgt.encode(pair.tgt for pair in pairs)
         return EncodedPairs(src, tgt, src_lengths, tgt_lengths)
 
 
@@ -59,14 +97,12 @@ class Association:
 
     def __init__(self, pairs: EncodedPairs) -> None:
         """Learn from ``pairs``."""
-        there = ibm_model_1(pairs, _MOST_WORDS + 1)
-        back = ibm_model_1(pairs.swapped, _MOST_WORDS + 1)
-        in_order = np.lexsort((back.src, back.tgt))  # both tables have the same pairs of words
-        kept = np.maximum(there.probabilities, back.probabilities[in_order]) >= _LEAST_PROBABILITY
-        likely = np.argsort(there.probabilities[kept], kind="stable")  # the likelier of two in one slot comes last
-        self._keys = (there.src * (_MOST_WORDS + 1) + there.tgt)[kept][likely]
-        self._there = there.probabilities[kept][likely].astype(np.float32)
-        self._back = back.probabilities[in_order][kept][likely].astype(np.float32)
+        table, reverse = ibm_model_1_both_ways(pairs, _MOST_WORDS + 1)
+        kept = np.flatnonzero(np.maximum(table.probabilities, reverse) >= _LEAST_PROBABILITY)
+        kept = kept[np.argsort(table.probabilities[kept], kind="stable")]  # the likelier of two in one slot comes last
+        self._keys = table.src[kept] * (_MOST_WORDS + 1) + table.tgt[kept]
+        self._there = table.probabilities[kept].astype(np.float32)
+        self._back = reverse[kept].astype(np.float32)
         # A hash table in which one entry in eight loses its slot: five times as fast as a binary search.
         self._n_bits = int(np.ceil(np.log2(_SLOTS * max(1, len(self._keys)))))
         self._slots = np.zeros(2**self._n_bits, dtype=np.int32)
@@ -77,15 +113,12 @@ class Association:
     def features(self, pairs: EncodedPairs) -> Features:
         """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
         cells = Cells.of(pairs)
-        keys = cells.src * (_MOST_WORDS + 1) + cells.tgt
+        keys = (pairs.src * (_MOST_WORDS + 1))[cells.src] + pairs.tgt[cells.tgt]
         places = self._slots[self._slot(keys)]
-        is_known = self._keys[places] == keys
-        tgt_positions = np.repeat(np.arange(len(pairs.tgt)), cells.widths)
-        starts = np.cumsum(pairs.src_lengths) - pairs.src_lengths
-        sentences = np.repeat(np.arange(len(pairs.tgt_lengths)), pairs.tgt_lengths)
-        src_positions = starts[sentences][tgt_positions] + np.arange(len(keys)) - cells.starts[tgt_positions]
-        there = _sums(np.where(is_known, self._there[places], 0), tgt_positions, len(pairs.tgt))
-        back = _sums(np.where(is_known, self._back[places], 0), src_positions, len(pairs.src))
+        is_known = np.flatnonzero(self._keys[places] == keys)
+        places = places[is_known]
+        there = _sums(self._there[places], cells.tgt[is_known], len(pairs.tgt))
+        back = _sums(self._back[places], cells.src[is_known], len(pairs.src))
         ratio = np.log(pairs.src_lengths / pairs.tgt_lengths)
         columns = [
             *_explained(there, pairs.tgt, pairs.tgt_lengths, pairs.src_lengths, self._tgt_frequencies),
@@ -99,11 +132,11 @@ class Association:
 
     def _slot(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slot of each key (Fibonacci hashing: Knuth 1973)."""
-        return ((keys.astype(np.uint64) * _MULTIPLIER) >> np.uint64(64 - self._n_bits)).astype(np.int64)
+        return ((keys.view(np.uint64) * _MULTIPLIER) >> np.uint64(64 - self._n_bits)).view(np.int64)
 
 
 def _sums(values: NDArray[np.float32], places: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    return np.bincount(places, values, size).astype(np.float64)
+    return np.asarray(np.bincount(places, values, size), dtype=np.float64)
 
 
 def _explained(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
-from mtformer.data.filters.association import N_FEATURES, Association, Encoder, Features, Words
+from mtformer.data.filters.association import N_FEATURES, Association, Encoder, Features
 from mtformer.data.filters.seen import hashes
 from mtformer.text.ibm_model_1 import EncodedPairs
 from mtformer.text.sources import SentencePair
@@ -36,6 +36,7 @@ _LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little transl
 _FIRST_SHARE = 0.1  # of corrupted pairs, where the estimate starts
 _LEAST_DEVIATION = 0.3
 _ITERATIONS = 100
+_MOST_STEPS, _SMALLEST_STEP = 20, 1e-6  # of the regressions
 _SHORTEST = 4  # words of a pair that is cut
 _SEED = 1
 
@@ -84,12 +85,8 @@ class LearnedRules:
                 f"{_FEWEST_PAIRS:,}",
             )
             return None
-        words = (Words(side, code) for side, code in zip(zip(*pairs, strict=True), languages, strict=True))
-        encoder = Encoder(*words)
-        encoded = [
-            encoder.encode([pair for pair, one in zip(pairs, halves.tolist(), strict=True) if one == half])
-            for half in (0, 1)
-        ]
+        encoder, words = Encoder.learn(pairs, languages)
+        encoded = [_selected(words, np.flatnonzero(halves == half)) for half in (0, 1)]
         associations = [Association(_first_cells(one)) for one in encoded]
         random = np.random.default_rng(_SEED)
         judged = list(zip(map(_some, encoded), reversed(associations), strict=True))
@@ -211,12 +208,15 @@ def _logistic_regression(
     """Minimize the cross entropy with a little L2 regularization by Newton's method."""
     features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
     weights = np.zeros(features.shape[1])
-    for _ in range(20):
+    for _ in range(_MOST_STEPS):
         probabilities = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
         gradient = features.T @ (importance * (probabilities - labels)) + weights
         curvature = importance * probabilities * (1 - probabilities)
         hessian = (features * curvature[:, None]).T @ features + np.eye(len(weights))
-        weights -= np.linalg.solve(hessian, gradient)
+        step = np.linalg.solve(hessian, gradient)
+        weights -= step
+        if abs(step).max() < _SMALLEST_STEP:
+            break
     return weights
 
 
