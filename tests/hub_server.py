@@ -24,7 +24,7 @@ class HubServer:
         folder: with the data sets.
         environment: in which a client uses this hub and no other server.
         faults: what happens at the next requests for a file, by its name: ``cut`` closes the connection in the middle
-            of it, and a number is the status of an error.
+            of it, ``flip`` changes a bit there, and a number is the status of an error.
         gated: the data sets that nobody may read.
         ranges: the ranges of bytes that were asked for.
     """
@@ -118,8 +118,7 @@ class HubHandler(BaseHTTPRequestHandler):
         elif commit is None:
             self._send_error(404, "RevisionNotFound")
         elif path.is_file():
-            headers = {"ETag": f'"{hashlib.sha1(path.read_bytes()).hexdigest()}"', "X-Repo-Commit": commit}
-            self._send(200, path.read_bytes(), headers, path.name)
+            self._send(200, path.read_bytes(), _checksum(path) | {"X-Repo-Commit": commit}, path.name)
         else:
             self._send_error(404, "EntryNotFound", commit)
 
@@ -129,6 +128,9 @@ class HubHandler(BaseHTTPRequestHandler):
     def _send(self, status: int, body: bytes, headers: dict[str, str], file: str = "") -> None:
         faults = self.hub.faults[file]
         fault = faults.pop(0) if faults and self.command == "GET" else ""
+        if fault == "flip":
+            middle = len(body) // 2
+            body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
         if fault.isdecimal():
             status, body = int(fault), b""
             headers = {"Retry-After": "1"}
@@ -146,6 +148,15 @@ class HubHandler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body[: len(body) // 2] if fault == "cut" else body)
         self.close_connection = True
+
+
+def _checksum(path: Path) -> dict[str, str]:
+    """Return the header with the checksum of a file: git's, or that of a large file, which is kept outside git."""
+    raw = path.read_bytes()
+    if path.suffix == ".parquet":
+        return {"X-Linked-Etag": f'"{hashlib.sha256(raw).hexdigest()}"', "X-Linked-Size": str(len(raw))}
+    of_git = hashlib.sha1(b"blob %d\0" % len(raw) + raw).hexdigest()
+    return {"ETag": f'"{of_git}"'}
 
 
 def _entry(folder: Path, commit: str, path: Path) -> dict[str, object]:

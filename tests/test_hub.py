@@ -231,10 +231,35 @@ def test_rows_that_are_streamed_are_the_same(hub: HubServer, client: Client) -> 
     assert "Bad split: valid" in client.error(hf="me/streamed", split="valid", streaming=True)
 
 
-def test_a_damaged_shard_is_reported_with_what_to_do(hub: HubServer, client: Client) -> None:
+@pytest.mark.parametrize("name", ["git", "large"])
+def test_a_file_whose_checksum_is_wrong_is_downloaded_again_and_removed_if_that_fails(
+    name: str, hub: HubServer, client: Client
+) -> None:
+    text = "".join(f'{{"en": "e{i}", "de": "d{i}"}}\n' for i in range(100))
+    files = {"train_jsonl": text} if name == "git" else shards(100, 2)
+    commit = hub.add(f"flipped/{name}", **files)
+    file = [name.replace("_", ".") for name in files][-1]
+    hub.faults[file] = ["flip"] * 2
+    cached = hub.folder.parent / "cache" / "hub" / f"datasets--flipped--{name}"
+    assert client.failure(hf=f"flipped/{name}", split="train") == (
+        f"hf://datasets/flipped/{name}@{commit}/{file}: downloaded twice with a wrong checksum, and removed from the "
+        "cache; rerun to download again"
+    )
+    assert not (cached / "snapshots" / commit / file).is_symlink()
+    assert len(list((cached / "blobs").iterdir())) == len(files) - 1
+
+    hub.faults[file] = ["flip"]
+    pairs = client.pairs(hf=f"flipped/{name}", split="train")
+    assert [tgt for _, tgt in pairs] == [f"d{i}" for i in range(100)]
+    assert hub.faults[file] == []
+    assert len(list((cached / "blobs").iterdir())) == len(files)
+
+
+def test_a_file_that_is_broken_on_the_hub_is_not_taken_for_a_damaged_download(hub: HubServer, client: Client) -> None:
     [(name, raw)] = shards(100, 1).items()
     hub.add("me/damaged", **{name: raw[:-1_000]})
-    assert client.error(hf="me/damaged", split="train").endswith("/cache/hub and rerun")
+    assert "so the file is damaged on the hub itself" in client.error(hf="me/damaged", split="train")
+    assert "is not verified" in client.error(hf="me/damaged", split="train", streaming=True)
 
 
 def test_a_gated_data_set_is_reported_with_what_to_do(hub: HubServer, client: Client) -> None:

@@ -20,6 +20,8 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 def read_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Example]:
     """Yield the pairs of one split; it is downloaded once, or with ``streaming`` each time, as it is read.
 
+    Downloaded files are verified by their checksums; a stream cannot be.
+
     Raises:
         UserError: the data set, its split or its columns do not exist or are not accessible.
         MtformerError: the download failed.
@@ -29,7 +31,9 @@ def read_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Examp
         if source.streaming:
             rows = builder.as_streaming_dataset(source.split)
         else:
-            builder.download_and_prepare()
+            from mtformer.text.sources.downloads import VerifiedDownloads  # here: it imports datasets
+
+            builder.download_and_prepare(dl_manager=VerifiedDownloads(builder))
             rows = builder.as_dataset(source.split)
         if rows.features:  # pictures and sounds would be decoded
             texts = [name for name, feature in rows.features.items() if not hasattr(feature, "decode_example")]
@@ -163,6 +167,11 @@ def _hint(error: Exception, source: HubDataset) -> str:
     if "Config name is missing" in str(error):
         return "; name one of them with `config`"
     if type(error).__name__ in ("ArrowInvalid", "DatasetGenerationError") and not Path(source.hf).is_dir():
+        if source.streaming:
+            return "; what is streamed is not verified: rerun, or download it first (streaming: false)"
         cache = os.environ.get("HF_HOME", "~/.cache/huggingface")
-        return f"; if the download was damaged, delete it in {cache}/hub and rerun"
+        return (
+            "; the download was verified, so the file is damaged on the hub itself, or its copy in "
+            f"{cache}/datasets is: delete that and rerun"
+        )
     return ""
