@@ -302,23 +302,50 @@ def test_fetch_writes_all_splits_with_a_note_of_their_origin(hub: HubServer, cli
     files = client.call("fetch", request)
     folder = tmp_path / "new" / "data"
     assert sorted(map(sorted, files)) == [
-        [str(folder / f"{split}.{ending}") for ending in ("de", "en", "origin.json")] for split in ("test", "train")
+        [str(folder / f"fetched.{split}.{ending}") for ending in ("de", "en", "origin.json")]
+        for split in ("test", "train")
     ]
-    assert (folder / "train.en").read_text() == "a\nb b\n"
-    assert (folder / "train.de").read_text() == "ä\n\n"
-    note = json.loads((folder / "train.origin.json").read_text())
+    assert (folder / "fetched.train.en").read_text() == "a\nb b\n"
+    assert (folder / "fetched.train.de").read_text() == "ä\n\n"
+    note = json.loads((folder / "fetched.train.origin.json").read_text())
     assert note["source"] == {"hf": "me/fetched", "split": "train", "revision": commit}
     assert note["license"] == "cc-by-4.0"
     assert note["pairs"] == 2
-    assert note["sha256"]["train.en"] == hashlib.sha256(b"a\nb b\n").hexdigest()
+    assert note["sha256"]["fetched.train.en"] == hashlib.sha256(b"a\nb b\n").hexdigest()
 
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    (folder / "test.origin.json").unlink()
+    (folder / "fetched.test.origin.json").unlink()
     assert "test.en exists already: remove it, or choose another folder" in client._ask("fetch", request)[1]
-    for name in ("test.en", "test.de"):
+    for name in ("fetched.test.en", "fetched.test.de"):
         (folder / name).unlink()
     assert client.call("fetch", request) == files
-    assert all((path.stat().st_mtime_ns == then) is (path.name[:4] != "test") for path, then in before.items())
-    (folder / "train.de").write_text("mine\nmine\n")
+    assert all((path.stat().st_mtime_ns == then) is (".train." in path.name) for path, then in before.items())
+    (folder / "fetched.train.de").write_text("mine\nmine\n")
     assert "train.en exists already" in client._ask("fetch", request)[1]
-    assert (folder / "train.de").read_text() == "mine\nmine\n"
+    assert (folder / "fetched.train.de").read_text() == "mine\nmine\n"
+
+
+def test_fetch_writes_several_data_sets_and_configurations_into_one_folder(
+    hub: HubServer, client: Client, tmp_path: Path
+) -> None:
+    hub.add(
+        "me/opus-9",
+        README_md="""\
+            ---
+            configs:
+            - {config_name: de-en, data_files: [{split: train, path: a.jsonl}]}
+            - {config_name: en-fr, data_files: [{split: train, path: b.jsonl}]}
+            ---
+            """,
+        a_jsonl='{"de": "eins", "en": "one"}\n',
+        b_jsonl='{"de": "zwei", "en": "two"}\n',
+    )
+    hub.add("me/other", train_jsonl='{"en": "three", "de": "drei"}\n')
+    sources = ["hf:me/opus-9,config:de-en", "hf:me/opus-9,config:en-fr,split:train", "hf:me/other"]
+    for source in sources:
+        client.call("fetch", {"source": source, "to": str(tmp_path)})
+    assert {path.name: path.read_text() for path in tmp_path.glob("*.de")} == {
+        "opus-9-de-en.train.de": "eins\n",
+        "opus-9-en-fr.train.de": "zwei\n",
+        "other.train.de": "drei\n",
+    }

@@ -80,7 +80,10 @@ def _with_splits(text: str, src_lang: str, tgt_lang: str) -> list[str]:
 
 def _files(source: Source, src_lang: str, tgt_lang: str, folder: Path) -> Fetched:
     match source:
-        case HubDataset() | BuiltinText():
+        case HubDataset():  # several of them may be written to one folder
+            data_set = Path(source.hf).resolve().name
+            name = f"{data_set}-{source.config}.{source.split}" if source.config else f"{data_set}.{source.split}"
+        case BuiltinText():
             name = source.split
         case SacrebleuSet():
             name = source.sacrebleu
@@ -88,7 +91,7 @@ def _files(source: Source, src_lang: str, tgt_lang: str, folder: Path) -> Fetche
             name = source_files(source, src_lang, tgt_lang)[0].name
             for ending in (*_ENDINGS, f".{src_lang}"):
                 name = name.removesuffix(ending)
-    name = re.sub(r"[^\w.]+", "_", name).strip("_") or "text"
+    name = re.sub(r"[^\w.-]+", "_", name).strip("_-") or "text"
     return Fetched(*(folder / f"{name}.{ending}" for ending in (src_lang, tgt_lang, "origin.json")))
 
 
