@@ -70,6 +70,27 @@ def from_cache(
     return found
 
 
+def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
+    """Remove one folder from the cache, as the disk is full: of all kinds, that which was not used for longest.
+
+    Args:
+        written: the folder that needs the room.
+        is_unused: tells whether a folder may be removed. What processes that were killed have left behind always may.
+
+    Returns:
+        Whether there was one.
+    """
+    others = [path for path in written.parent.parent.glob("*/*") if path.is_dir() and path != written]
+    for folder in sorted(others, key=_last_use):
+        may_go = not _in_work(folder) if folder.name.startswith(".") else is_unused(folder)
+        if may_go:
+            log.info("the disk is full, removing a folder from the cache: %s", folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                return True
+    return False
+
+
 def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
     found = read(folder)
     if found is not None:

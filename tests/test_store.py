@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from mtformer.data.encoding import Encoder, Variation, encode_corpus
 from mtformer.data.filters import Filters
 from mtformer.data.store import StoredText, pack, stored_text, unpack
 from mtformer.data.tokens import TokenStore
-from mtformer.errors import UserError
+from mtformer.errors import MtformerError, UserError
 from mtformer.text.sampling import Sampling
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer
@@ -460,6 +461,65 @@ def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to
     assert "No space left on device; name another folder with $XDG_CACHE_HOME" in result.stderr
     assert folders(own_cache) == []
     monkeypatch.undo()
+
+
+@pytest.fixture
+def disk(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets how many bytes a disk has room for, on which the cache is alone; it writes as many of a portion as fit."""
+    size = 2**40
+    open_path = Path.open
+
+    class File(FileIO):
+        def write(self, portion: Any) -> int:
+            room = size - sum(path.stat().st_size for path in own_cache.rglob("*") if path.is_file())
+            if room <= 0:
+                raise OSError(28, "No space left on device")
+            return super().write(portion[:room])
+
+    def opened(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        return File(path, "w") if kwargs.get("buffering") == 0 else open_path(path, mode, *args, **kwargs)
+
+    def resized(n_bytes: int) -> None:
+        nonlocal size
+        size = n_bytes
+
+    monkeypatch.setattr(Path, "open", opened)
+    return resized
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def test_where_the_disk_is_full_what_was_not_used_for_longest_makes_room_unless_it_is_in_use(
+    tmp_path: Path, own_cache: Path, tokenizer: Tokenizer, disk: Callable[[int], None], n_reads: Counter[str]
+) -> None:
+    def text(name: str, pairs: Sequence[SentencePair]) -> ParallelText:
+        return text_of(tsv(tmp_path / f"{name}.tsv", pairs))
+
+    in_use = stored_text(text("used", PAIRS[:-1]))
+    used = own_cache / "text" / in_use.key
+    old, newer, newest = (own_cache / "text" / stored_text(text(str(n), PAIRS[n:])).key for n in (1, 2, 3))
+    corpus_of(in_use, tokenizer)
+    [tokens] = (own_cache / "tokens").iterdir()
+    left_behind = own_cache / "tokens" / ".killed.tmp"
+    left_behind.mkdir()
+    (left_behind / "src").write_bytes(b"half")
+    for age, folder in enumerate((used, left_behind, old, tokens, newer, newest)):
+        os.utime(folder, (age, age))
+    disk(sum(map(size_of, folders(own_cache))))
+
+    pairs = (PAIRS * 3)[:680]  # as much as ``old``, ``tokens`` and half of ``newer``
+    assert [*stored_text(text("new", pairs))] == pairs
+    assert n_reads[f"{tmp_path}/new.tsv"] == 1
+    assert [folder.exists() for folder in (left_behind, old, tokens, newer)] == [False] * 4
+    assert used.exists() and newest.exists() and [*in_use] == PAIRS[:-1]
+
+    disk(0)
+    kept = stored_text(text("used", PAIRS[:-1]))
+    with pytest.raises(MtformerError, match=r"No space left on device; name another folder with \$XDG_CACHE_HOME"):
+        stored_text(text("more", PAIRS[4:]))
+    assert [*kept] == PAIRS[:-1] and folders(own_cache) == [used]
 
 
 def test_of_two_that_need_the_same_text_one_reads_it(tmp_path: Path, n_reads: Counter[str]) -> None:

@@ -1,16 +1,25 @@
-"""Folders of arrays too large for memory: written in portions, read by mapping their files."""
+"""Folders of arrays too large for memory, in the user's cache: written in portions, read by mapping their files.
 
+Whoever maps a file has a shared lock on it, so that folders in use are known where the disk is full. A folder that is
+removed nevertheless stays readable for those who have mapped it.
+"""
+
+import errno
+import fcntl
 import json
 import mmap
 import zlib
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
 
 import numpy as np
 from pydantic import JsonValue
+
+from mtformer.cache import make_room
 
 _INDEX = "index.json"
 _BLOCK = 1 << 20
@@ -31,7 +40,8 @@ class Arrays(NamedTuple):
 class ArrayWriter:
     """Writes one-dimensional arrays into an empty folder, portion by portion.
 
-    Use it as a context manager; when the block ends without an error, the folder is complete.
+    Use it as a context manager; when the block ends without an error, the folder is complete. When the disk is full,
+    other folders in the cache are removed, as long as there are any that nobody uses.
     """
 
     def __init__(self, folder: Path, dtypes: Mapping[str, str]) -> None:
@@ -39,21 +49,21 @@ class ArrayWriter:
         self._folder = folder
         self._dtypes = dtypes
         self._stack = ExitStack()
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[str, FileIO] = {}
         self._checksums = dict.fromkeys(dtypes, 0)
         self.facts: dict[str, JsonValue] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             for name in self._dtypes:
-                self._files[name] = stack.enter_context((self._folder / name).open("wb"))
+                self._files[name] = stack.enter_context((self._folder / name).open("wb", buffering=0))
             self._stack = stack.pop_all()
         return self
 
     def append(self, name: str, values: "np.ndarray | bytes") -> None:
         """Add values to the array ``name``."""
         portion = values if isinstance(values, bytes) else values.astype(self._dtypes[name], copy=False).tobytes()
-        self._files[name].write(portion)
+        _write(self._files[name], portion, self._folder)
         self._checksums[name] = zlib.crc32(portion, self._checksums[name])
 
     def __exit__(
@@ -67,7 +77,8 @@ class ArrayWriter:
                 for name in self._dtypes
             }
             text = json.dumps({"arrays": arrays, "facts": self.facts}, ensure_ascii=False).encode()
-            (self._folder / _INDEX).write_bytes(b"%08x\n" % zlib.crc32(text) + text)
+            with (self._folder / _INDEX).open("wb", buffering=0) as file:
+                _write(file, b"%08x\n" % zlib.crc32(text) + text, self._folder)
 
 
 def read_arrays(folder: Path) -> Arrays | None:
@@ -80,12 +91,38 @@ def read_arrays(folder: Path) -> Arrays | None:
         arrays = {}
         for name, expected in index["arrays"].items():
             with (folder / name).open("rb") as file:
+                with suppress(OSError):  # some network file systems have no locks
+                    fcntl.flock(file, fcntl.LOCK_SH)
                 if _checksum(file) != (expected["bytes"], expected["crc32"]):
                     return None
                 arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"])
     except (OSError, ValueError):
         return None
     return Arrays(arrays, index["facts"])
+
+
+def _write(file: FileIO, portion: bytes, folder: Path) -> None:
+    """Write all of a portion, and make room in the cache where the disk is too full for it."""
+    rest = memoryview(portion)
+    while rest:
+        try:
+            rest = rest[file.write(rest) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not make_room(folder, _is_unused):
+                raise
+
+
+def _is_unused(folder: Path) -> bool:
+    """Tell whether a folder has arrays that no process uses."""
+    if not (folder / _INDEX).exists():
+        return False
+    try:
+        for path in folder.iterdir():
+            with path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _checksum(file: BinaryIO) -> tuple[int, int]:
@@ -100,4 +137,5 @@ def _checksum(file: BinaryIO) -> tuple[int, int]:
 def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int) -> np.ndarray:
     if not n_bytes:  # cannot be mapped
         return np.empty(0, dtype)
+    # The map has a copy of the descriptor, which keeps the lock.
     return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
