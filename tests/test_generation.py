@@ -180,17 +180,20 @@ def test_a_shard_of_a_pipe_is_refused(tmp_path: Path) -> None:
 
 def test_backtranslation_distillation_and_scores_on_the_command_line(trained: Project, tmp_path: Path) -> None:
     pairs = sentence_pairs(12, seed=9)
-    (tmp_path / "mono.en").write_text("".join(f"{src}\n" for src, _ in pairs))
+    mono = "".join(f"{src}\n" for src, _ in pairs)
+    (tmp_path / "mono.en").write_text(f"{mono}The dog sees Мария.\nThe dog sees a cat 🐈.\n")
     model = ("--model", trained.folder / MODEL)
     made = trained.mtformer(
         "data", "backtranslate", *model, "--input", tmp_path / "mono.en", "--output", tmp_path / "bt.jsonl.gz"
     )
     assert (made.status, made.stdout) == (0, ""), made.stderr
     found = rows(tmp_path / "bt.jsonl.gz")
-    assert [row["en"] for row in found] == [src for src, _ in pairs]
-    translated = trained.mtformer("translate", *model, "--input", tmp_path / "mono.en").stdout.splitlines()
-    assert [row["de"] for row in found] == translated
-    sampled = trained.mtformer("data", "sample", f"jsonl:{tmp_path}/bt.jsonl.gz", "--pair", "de-en", "-n", "12")
+    assert "translations left out: unknown words (1)" in made.stderr
+    *others, of_name, last = trained.mtformer("translate", *model, "--input", tmp_path / "mono.en").stdout.splitlines()
+    assert "Мария" in of_name and "🐈" in last
+    assert [row["en"] for row in found] == [*(src for src, _ in pairs), "The dog sees a cat 🐈."]
+    assert [row["de"] for row in found] == [*others, last]
+    sampled = trained.mtformer("data", "sample", f"jsonl:{tmp_path}/bt.jsonl.gz", "--pair", "de-en", "-n", "13")
     assert sampled.stdout.splitlines() == [f"{row['de']}\t{row['en']}" for row in found]
 
     made = trained.mtformer(

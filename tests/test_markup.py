@@ -167,7 +167,7 @@ def test_words_of_which_no_letter_is_known_are_kept(text: str, rest: str, words:
     marked = take_out(text, is_known=str.isascii)
     assert marked is not None and marked.texts == [rest]
     kept = marked.put_back([Translation(rest, -1.0, -1.0)], [identity(rest)[1]])
-    assert kept.text == text and kept.notes == (f"check: not translated: {words}",)
+    assert kept.text == text and kept.notes == (f"check: unknown words: {words}",)
 
 
 @pytest.mark.parametrize("text", ["A café in Łódź.", "Привет, мир!", "A dogсобака.", "12 – …", ""])
@@ -274,7 +274,7 @@ def translator() -> Translator:
 
 def test_words_of_an_unknown_script_come_through_a_translation(translator: Translator) -> None:
     [[best, *_]] = translator.translate(["The cat met Мария Иванова."])
-    assert "Мария Иванова" in best.text and best.notes[-1] == "check: not translated: Мария Иванова"
+    assert "Мария Иванова" in best.text and best.notes[-1] == "check: unknown words: Мария Иванова"
     assert translator.texts_read("The cat met Мария Иванова.") == ["The cat met."]
 
 

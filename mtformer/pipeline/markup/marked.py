@@ -71,7 +71,7 @@ def take_out(
     if not marks and not any(segment.escaped for segment in segments):
         return None
     words = [text[mark.start : mark.end] for mark in marks if mark in unknown]
-    return MarkedText(stretches, (f"{FLAG}not translated: {', '.join(words)}",) if words else ())
+    return MarkedText(stretches, (f"{FLAG}unknown words: {', '.join(words)}",) if words else ())
 
 
 def _stretches(text: str, marks: Sequence[Mark]) -> Iterator[Segment | str]:
