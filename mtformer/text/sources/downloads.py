@@ -26,7 +26,9 @@ class VerifiedDownloads(DownloadManager):  # type: ignore[misc]
     def __init__(self, builder: DatasetBuilder) -> None:
         """Take the builder of the data set; the settings are those that it chooses by itself."""
         config = DownloadConfig(use_etag=False, token=builder.token, storage_options=builder.storage_options)
-        super().__init__(builder.dataset_name, builder.config.data_dir, config, builder.base_path)
+        super().__init__(
+            builder.dataset_name, builder.config.data_dir, config, builder.base_path, record_checksums=False
+        )
 
     def download(self, url_or_urls: Any) -> Any:
         """Download files and return their paths; those whose checksum is wrong are downloaded a second time.
