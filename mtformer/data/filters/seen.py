@@ -3,7 +3,6 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 
 import numpy as np
 import xxhash
@@ -29,25 +28,35 @@ def exact_key(text: str) -> str:
     return " ".join(text.split())
 
 
+class _Kept(dict[int, int | None]):
+    """A table for ``str.translate`` that keeps some characters, and the marks on them, and removes all others."""
+
+    def __init__(self, is_kept: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._is_kept = is_kept
+
+    def __missing__(self, code: int) -> int | None:
+        # A mark belongs to the letter before it, such as the vowel signs of Thai and Hindi.
+        is_kept = self._is_kept(chr(code)) or unicodedata.category(chr(code)).startswith("M")
+        self[code] = code if is_kept else None
+        return self[code]
+
+
+_LETTERS, _LETTERS_AND_DIGITS = _Kept(str.isalpha), _Kept(str.isalnum)
+
+
 def letters_key(text: str) -> str:
     """Return what is the same for texts with the same letters: these without case; or else the text itself."""
-    return _only(str.isalpha, text) or text
+    return _folded(text).translate(_LETTERS) or text
 
 
 def near_key(text: str) -> str:
     """Return what is the same for near duplicates: letters and digits, without case; or else the text itself."""
-    return _only(str.isalnum, text) or text
+    return _folded(text).translate(_LETTERS_AND_DIGITS) or text
 
 
-def _only(is_kept: Callable[[str], bool], text: str) -> str:
-    folded = unicodedata.normalize("NFC", text.casefold())
-    return "".join([character for character in folded if is_kept(character) or _is_mark(character)])
-
-
-@cache
-def _is_mark(character: str) -> bool:
-    """Tell whether a character belongs to the letter before it, such as the vowel signs of Thai and Hindi."""
-    return unicodedata.category(character).startswith("M")
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def exact_pair_key(pair: SentencePair) -> str:
