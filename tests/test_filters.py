@@ -12,6 +12,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
+from mtformer.data.filters.hash_table import HashTable
 from mtformer.data.filters.identifier import identifier
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
 from mtformer.data.store import stored_text
@@ -218,6 +219,16 @@ def test_a_set_of_hashes_is_a_set() -> None:
     assert found.contains(np.arange(4_000, dtype=np.uint64)).tolist() == [value in known for value in range(4_000)]
 
 
+def test_a_hash_table_finds_most_of_its_keys_and_all_of_the_last_ones() -> None:
+    keys = np.random.default_rng(1).permutation(200_000)
+    table = HashTable(keys[:10_000])
+    found, places = table.find(keys)
+    assert np.array_equal(keys[found], keys[places])
+    assert len(found) >= 8_000
+    assert np.count_nonzero(found >= 9_000) >= 990
+    assert all(len(one) == 0 for one in HashTable(keys[:0]).find(keys))
+
+
 def test_hashes_are_the_same_in_every_process() -> None:
     assert hashes(["ein Hund"]).tolist() == [441_519_011_320_916_084]
 
@@ -306,10 +317,32 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     assert found[~cut].mean() <= 0.02
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_words_in_the_wrong_order_are_found_in_chunks_of_any_size(phrases: list[SentencePair], side: int) -> None:
+    random = np.random.default_rng(1)
+    pairs, is_shuffled = [], []
+    for pair in phrases:
+        words = pair[side].split()
+        shuffled = random.permutation(words).tolist() if random.random() < 0.2 else words
+        is_shuffled.append(shuffled != words)
+        text = " ".join(shuffled)
+        pairs.append(SentencePair(pair.src, text) if side else SentencePair(text, pair.tgt))
+    filters = Filters(["misordered"], EN_DE, sample=pairs)
+    found = [reason is not None for reason in filters.reasons(pairs)]
+    assert np.mean(np.array(found)[is_shuffled]) >= 0.6
+    assert np.mean(np.array(found)[~np.array(is_shuffled)]) <= 0.02
+    assert filters.learned is not None
+    assert filters.learned.shares()["misordered"] == pytest.approx(np.mean(is_shuffled), abs=0.08)
+    worker = pickle.loads(pickle.dumps(filters))
+    chunks = [pairs[first : first + 333] for first in range(0, len(pairs), 333)]
+    assert [reason is not None for chunk in chunks for reason in worker.pair_reasons(chunk)] == found
+
+
 def test_a_clean_text_loses_nothing_to_the_rules_that_it_teaches(phrases: list[SentencePair]) -> None:
-    filters = Filters(["misaligned", "truncated"], EN_DE, sample=phrases)
+    names: list[FilterName] = ["misaligned", "truncated", "misordered"]
+    filters = Filters(names, EN_DE, sample=phrases)
     assert sum(reason is not None for reason in filters.reasons(phrases)) <= 0.005 * len(phrases)
-    assert filters.key == Filters(["misaligned", "truncated"], EN_DE).key
+    assert filters.key == Filters(names, EN_DE).key
 
 
 def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
@@ -322,6 +355,8 @@ def test_a_text_that_is_too_small_or_no_translation_teaches_nothing(
     assert Filters(["misaligned"], EN_DE, sample=same).reasons(same) == [None] * len(same)
     short = [SentencePair(f"w{number % 700} x", f"v{number % 700} y") for number in range(3_000)]
     assert Filters(["misaligned", "truncated"], EN_DE, sample=short).reasons(short) == [None] * len(short)
+    single = [SentencePair(f"w{number % 700}", f"v{number % 700}") for number in range(3_000)]
+    assert Filters(["misordered"], EN_DE, sample=single).reasons(single) == [None] * len(single)
     sources, targets = zip(*phrases, strict=True)
     others = list(map(SentencePair, sources, targets[1_000:] + targets[:1_000]))
     assert Filters(["misaligned"], EN_DE, sample=others).reasons(others) == [None] * len(others)

@@ -43,6 +43,7 @@ FilterName = Literal[
     "language",
     "misaligned",
     "truncated",
+    "misordered",
     "held_out",
     "duplicates",
     "near_duplicates",

@@ -27,6 +27,12 @@ class EncodedPairs(NamedTuple):
     src_lengths: NDArray[np.int64]
     tgt_lengths: NDArray[np.int64]
 
+    def selected(self, src: NDArray[np.int64], tgt: NDArray[np.int64] | None = None) -> "EncodedPairs":
+        """Return pairs by their numbers; the targets may be those of others."""
+        src_words, src_lengths = _rows(self.src, self.src_lengths, src)
+        tgt_words, tgt_lengths = _rows(self.tgt, self.tgt_lengths, src if tgt is None else tgt)
+        return EncodedPairs(src_words, tgt_words, src_lengths, tgt_lengths)
+
 
 class TranslationTable(NamedTuple):
     """The pairs of a source and a target word that stand in some sentence pair together, in order.
@@ -103,3 +109,12 @@ def _estimated(
         counts = np.bincount(entries, shares, minlength=len(given))
         probabilities = counts / (np.bincount(given, counts)[given] + _PRIOR)
     return probabilities
+
+
+def _rows(
+    words: NDArray[np.int64], lengths: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    starts = (np.cumsum(lengths) - lengths)[rows]
+    counts = lengths[rows]
+    places = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+    return words[places], counts

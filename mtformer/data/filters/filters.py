@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from mtformer.config import DataConfig, FilterName, LanguagePair, Source
-from mtformer.data.filters.learned import CORRUPTIONS, LearnedRules
+from mtformer.data.filters.corruptions import CORRUPTIONS
+from mtformer.data.filters.learned import LearnedRules
 from mtformer.data.filters.rules import PairRule, pair_rules
 from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
 from mtformer.data.reservoir import Reservoir
@@ -17,7 +18,7 @@ from mtformer.progress import watched
 from mtformer.text.lines import is_regular_input
 from mtformer.text.sources import ParallelText, SentencePair
 
-VERSION = 2  # of the rules: what they drop depends on it
+VERSION = 3  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 
@@ -35,6 +36,7 @@ MEANINGS: dict[str, str] = {
     "language": "wrong language",
     "misaligned": "the target translates another text",
     "truncated": "a part of the text is missing",
+    "misordered": "the words are in the wrong order",
     "duplicates": "duplicate",
     "near_duplicates": "near duplicate",
     "many_targets": "a source with more than 20 targets",
@@ -67,8 +69,8 @@ class Filters:
             names: the rules; ``all`` stands for all of them.
             languages: those of the text.
             held_out: the sentences that the rule ``held_out`` keeps out.
-            sample: pairs of the text that the rules ``misaligned`` and ``truncated`` learn from; without any, these do
-                nothing.
+            sample: pairs of the text that the rules ``misaligned``, ``truncated`` and ``misordered`` learn from; these
+                do nothing without any.
         """
         given = set(names)
         self.names = [name for name in MEANINGS if name in given or "all" in given]
@@ -109,8 +111,8 @@ class Filters:
         reasons = _apply(rules, pairs, [None] * len(pairs))
         left = [place for place, one in enumerate(reasons) if one is None]
         if (learned := self.learned) and left:
-            for name, dropped in learned.found([pairs[place] for place in left]).items():
-                for place in np.array(left)[dropped].tolist() if name in self.names else ():
+            for name, dropped in learned.found([pairs[place] for place in left], self.names).items():
+                for place in np.array(left)[dropped].tolist():
                     reasons[place] = reasons[place] or reason(name)
         return reasons
 
@@ -161,7 +163,7 @@ def _require_files(sources: Sequence[Source]) -> None:
         for _, value in source:
             if isinstance(value, Path) and not is_regular_input(value):
                 raise UserError(
-                    f"{value} can be read only once, but the rules {' and '.join(CORRUPTIONS)} of data.filters learn "
+                    f"{value} can be read only once, but the rules {', '.join(CORRUPTIONS)} of data.filters learn "
                     "from the text before they filter it: save it to a file, or leave these rules out"
                 )
 
