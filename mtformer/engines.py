@@ -1,5 +1,6 @@
 """Which engine runs a model: torch, or CTranslate2 for an exported model and for a bundle that it can take."""
 
+import hashlib
 import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ class LoadedModel:
         engine: what computes it.
         tokenizer: the one that it was trained with.
         header: what it says about itself.
-        digest: that of the bundle's contents.
+        digest: that of the bundle's contents, or of the digests of an ensemble's bundles.
         options: the search options that it asks for, with those of the caller.
         max_length: the most tokens, EOS included, that it takes at once.
         engine_name: ``torch`` or ``ctranslate2``.
@@ -129,9 +130,10 @@ def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | 
     )
     max_length = min(one.header.architecture.max_length for one in bundles)
     options = _options(first.header, **changes)
-    return LoadedModel(
-        engine, first.tokenizer, first.header, first.digest, options, max_length, "torch", options.precision
-    )
+    digest = first.digest
+    if len(bundles) > 1:
+        digest = hashlib.sha256("\n".join(one.digest for one in bundles).encode()).hexdigest()
+    return LoadedModel(engine, first.tokenizer, first.header, digest, options, max_length, "torch", options.precision)
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:

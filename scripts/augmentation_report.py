@@ -51,7 +51,7 @@ def clean_table(models: list[Path]) -> str:
     """Compare the models on clean text."""
     rows = []
     for name, model in zip(("without", "with"), models, strict=True):
-        scores = {score.name: score.value for score in evaluate_model(model, raw=True).total.scores}
+        scores = {score.name: score.value for score in evaluate_model([model], raw=True).total.scores}
         rows.append((name, f"{scores['BLEU']:.2f}", f"{scores['chrF2']:.2f}", *tokens_per_sentence(model)))
     return as_markdown(("data.augment", "BLEU", "chrF2", *(f"tokens, {form}" for form in _FORMS)), rows)
 
@@ -70,9 +70,8 @@ def tokens_per_sentence(model: Path) -> list[str]:
 
 def stress_table(models: list[Path], beam_size: int) -> str:
     """Compare the models on perturbed text."""
-    results = [
-        stress_model(model, search={"beam_size": beam_size}, raw=raw).rows for raw in (True, False) for model in models
-    ]
+    search = {"beam_size": beam_size}
+    results = [stress_model([model], search=search, raw=raw).rows for raw in (True, False) for model in models]
     header = ("perturbation", "alone, without", "alone, with", "`translate`, without", "`translate`, with")
     return as_markdown(header, [(row[0].perturbation, *map(cell, row)) for row in zip(*results, strict=True)])
 

@@ -38,11 +38,22 @@ def test_the_result_is_returned_and_nothing_is_printed(
     trained: Project, bundle: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = evaluate_model(
-        bundle, src=trained.folder / "test.en", ref=[trained.folder / "test.de"], search={"beam_size": 1}
+        [bundle], src=trained.folder / "test.en", ref=[trained.folder / "test.de"], search={"beam_size": 1}
     )
     assert [score.name for score in result.total.scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
-    assert (len(result.hypotheses), result.model.options.beam_size, result.model.path) == (20, 1, bundle)
+    assert (len(result.hypotheses), result.model.options.beam_size, result.model.paths) == (20, 1, (bundle,))
     assert capfd.readouterr().out == ""
+
+
+def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(bundle: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(bundle, tmp_path))
+    one = evaluate_model([bundle])
+    record = (bundle.parent / "evaluations.jsonl").read_bytes()
+    two = evaluate_model([bundle, copy])
+    assert two.to_dict()["model"] == [str(bundle), str(copy)]
+    assert two.hypotheses == one.hypotheses  # the mean of two equal distributions is that distribution
+    assert two.model.digest != one.model.digest
+    assert (bundle.parent / "evaluations.jsonl").read_bytes() == record  # which is that of a single model
 
 
 def test_the_test_set_is_that_of_the_folder_of_the_run(trained: Project, bundle: Path) -> None:
@@ -110,7 +121,7 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows.touch()
     monkeypatch.setattr("mtformer.text.sources.parallel.read_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
     with pytest.raises(UserError, match="is both input and output"):
-        evaluate_model(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
+        evaluate_model([bundle], data=[f"hf:{rows.parent},split:test"], output=rows)
 
 
 def test_json_says_what_was_scored_and_with_what(trained: Project, copied: Project, bundle: Path) -> None:
@@ -129,7 +140,7 @@ def test_json_says_what_was_scored_and_with_what(trained: Project, copied: Proje
 
 def test_the_loss_is_that_of_validation(trained: Project, bundle: Path) -> None:
     valid = trained.folder / "valid.en", trained.folder / "valid.de"
-    [result] = evaluate_model(bundle, src=valid[0], ref=[valid[1]]).results
+    [result] = evaluate_model([bundle], src=valid[0], ref=[valid[1]]).results
     assert result.likelihood.loss == pytest.approx(load_bundle(bundle).header.scores["loss"], rel=1e-4)
     assert result.likelihood.perplexity == pytest.approx(math.exp(result.likelihood.loss or 0))
 
@@ -137,7 +148,7 @@ def test_the_loss_is_that_of_validation(trained: Project, bundle: Path) -> None:
 def test_the_loss_excludes_what_the_model_cannot_score(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("the red house.\n\nthe red house.\n" + "the red house " * 200 + "\n")
     (tmp_path / "a.de").write_text("das rote Haus.\nHaus\n\ndas rote Haus.\n")
-    [result] = evaluate_model(bundle, src=tmp_path / "a.en", ref=[tmp_path / "a.de"]).results
+    [result] = evaluate_model([bundle], src=tmp_path / "a.en", ref=[tmp_path / "a.de"]).results
     assert (result.n_sentences, result.likelihood.n_excluded) == (4, 3)
 
 

@@ -103,7 +103,7 @@ def test_an_unknown_protocol_is_reported_even_without_a_model(tmp_path: Path) ->
 def test_a_protocol_is_for_its_languages(adapted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROTOCOLS, CASED, replace(PROTOCOLS[CASED], languages=("en", "fr")))
     with pytest.raises(UserError, match="is for en-fr; this model translates en-de"):
-        run_protocol(adapted.config.parent / "model.safetensors", PROTOCOLS[CASED])
+        run_protocol([adapted.config.parent / "model.safetensors"], PROTOCOLS[CASED])
 
 
 def test_references_processed_differently_are_an_error(adapted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_references_processed_differently_are_an_error(adapted: Project, monkeyp
     process: Callable[[Sequence[str], str], list[str]] = differently
     monkeypatch.setitem(PROTOCOLS, LOWER, replace(PROTOCOLS[LOWER], process=process))
     with pytest.raises(MtformerError, match="does not process the references"):
-        run_protocol(adapted.config.parent / "model.safetensors", PROTOCOLS[LOWER])
+        run_protocol([adapted.config.parent / "model.safetensors"], PROTOCOLS[LOWER])
 
 
 def test_without_sacremoses_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

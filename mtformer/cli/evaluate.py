@@ -11,7 +11,7 @@ from mtformer.cli.options import (
     Device,
     DeviceOption,
     FromOption,
-    ModelOption,
+    ModelsOption,
     OptionalEngineOption,
     RawOption,
     TagOption,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @takes_search_options
 def evaluate(
-    model: ModelOption = None,
+    model: ModelsOption = None,
     from_: FromOption = None,
     to: ToOption = None,
     tag: TagOption = None,
@@ -82,7 +82,7 @@ def evaluate(
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
     from mtformer.header import Toward
-    from mtformer.runs import find_model
+    from mtformer.runs import find_models
 
     for option, path in (("--output", output), ("--save", save)):
         if str(path) == "-":
@@ -93,17 +93,17 @@ def evaluate(
     elif stress:
         _refuse("--stress", {"--comet": comet, "--output": output})
     chosen = None if protocol is None else find_protocol(protocol)
-    bundle = find_model(model)
+    bundles = find_models(model)
     texts: TextOptions = {"src": src, "ref": ref or [], "data": data or [], "testset": testset or []}
     toward = Toward(from_, to, tag)
     result: Evaluation | Evaluations | ProtocolResult | StressResult
     if chosen is not None:
-        result = run_protocol(bundle, chosen, toward, output=output, device=device, engine=engine, **texts)
+        result = run_protocol(bundles, chosen, toward, output=output, device=device, engine=engine, **texts)
     elif stress:
-        result = stress_model(bundle, toward, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
+        result = stress_model(bundles, toward, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
     else:
         result = evaluate_directions(
-            bundle,
+            bundles,
             toward,
             search=search,
             comet=comet,

@@ -1,6 +1,6 @@
 """Score a model in each of its directions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -48,7 +48,7 @@ class Evaluations:
 
 
 def evaluate_directions(
-    path: Path,
+    paths: Sequence[Path],
     toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
@@ -68,18 +68,18 @@ def evaluate_directions(
         UserError: as for :func:`evaluate_model`; or one file is to have the translations of several directions.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
-    model = load_model([path], engine, device, needs_torch=None, **(search or {}))
+    model = load_model(paths, engine, device, needs_torch=None, **(search or {}))
     wanted = model.header.matching(toward.src_lang, toward.tgt_lang)
     if any(texts.values()) or len(wanted) < 2:
         return evaluate_loaded(
-            path, model.toward(*toward), comet=comet, output=output, save=save, device=device, raw=raw, **texts
+            paths, model.toward(*toward), comet=comet, output=output, save=save, device=device, raw=raw, **texts
         )
     for option, file in (("--output", output), ("--save", save)):
         if file is not None:
             names = ", ".join(map(str, wanted))
             raise UserError(f"{option} takes the translations of one direction, of {names}: add --from and --to")
     results = {
-        str(pair): evaluate_loaded(path, model.toward(*pair, toward.tag), comet=comet, device=device, raw=raw)
+        str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), comet=comet, device=device, raw=raw)
         for pair in wanted
     }
     return Evaluations(results)

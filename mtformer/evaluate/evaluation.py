@@ -29,7 +29,7 @@ from mtformer.translator import Translator
 
 
 def evaluate_model(
-    path: Path,
+    paths: Sequence[Path],
     toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
@@ -43,10 +43,10 @@ def evaluate_model(
 ) -> Evaluation:
     """Translate test sets and score the translations, each set and all together.
 
-    The evaluation of a model in the folder of its run is recorded there, and compared with the best earlier one.
+    The evaluation of a single model in the folder of its run is recorded there, and compared with the best earlier one.
 
     Args:
-        path: the bundle, or the folder of an exported model.
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
         toward: the direction to evaluate, and the tag.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
         comet: a model of COMET to score with too.
@@ -55,19 +55,19 @@ def evaluate_model(
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
         raw: translate with the model alone, without changes to texts before and checks of translations after.
-        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run.
+        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the first one's run.
 
     Raises:
-        UserError: the model, the engine or a test set cannot be used, or a file to write is one of the input files or
-            the config of the bundle's run.
+        UserError: a model, the engine or a test set cannot be used, or a file to write is one of the input files or
+            the config of a bundle's run.
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
-    model = load_model([path], engine, device, needs_torch=None, **(search or {})).toward(*toward)
-    return evaluate_loaded(path, model, comet=comet, output=output, save=save, device=device, raw=raw, **texts)
+    model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
+    return evaluate_loaded(paths, model, comet=comet, output=output, save=save, device=device, raw=raw, **texts)
 
 
 def evaluate_loaded(
-    path: Path,
+    paths: Sequence[Path],
     model: LoadedModel,
     *,
     comet: str | None = None,
@@ -77,10 +77,10 @@ def evaluate_loaded(
     raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
-    """Evaluate a model that is loaded, for one direction, from ``path``; see :func:`evaluate_model`."""
+    """Evaluate a model that is loaded, for one direction, from ``paths``; see :func:`evaluate_model`."""
     if comet is not None:
         require_comet()
-    sets = read_test_sets(path, model, [output, save], **texts)
+    sets = read_test_sets(paths, model, [output, save], **texts)
     translator = Translator.of(model, raw=raw)
     whole = joined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
@@ -106,22 +106,21 @@ def evaluate_loaded(
     if output and named:
         options = "--chrf-word-order", "2", "-w", "2"
         command = sacrebleu_command([output], named, header.tgt_lang, header.bleu_tokenize, *options)
-    evaluation = Evaluation(ScoredModel.of(path, model, raw=raw), hypotheses, results, total, command)
-    run = run_of(path)
-    if run is None:
+    evaluation = Evaluation(ScoredModel.of(paths, model, raw=raw), hypotheses, results, total, command)
+    run = run_of(paths[0])
+    if run is None or len(paths) > 1:
         return evaluation
     return replace(evaluation, earlier=compare_and_record(run, evaluation, whole, header))
 
 
 def read_test_sets(
-    path: Path, model: LoadedModel, outputs: Sequence[Path | None], **texts: Unpack[TextOptions]
+    paths: Sequence[Path], model: LoadedModel, outputs: Sequence[Path | None], **texts: Unpack[TextOptions]
 ) -> list[EvalSet]:
-    """Read the test sets of a model at ``path``, and refuse to write over what was read; see :func:`evaluate_model`."""
-    sets = read_eval_sets(path, model.header, **texts)
+    """Read the test sets of a model, and refuse to write over what was read; see :func:`evaluate_model`."""
+    sets = read_eval_sets(paths[0], model.header, **texts)
     written = [output for output in outputs if output is not None]
-    run = run_of(path)
-    files = [path, *(file for one in sets for file in one.files)]
-    files += [run.config, run.evaluations] if run else []
+    files = [*paths, *(file for one in sets for file in one.files)]
+    files += [file for run in map(run_of, paths) if run for file in (run.config, run.evaluations)]
     for output in written:
         require_distinct(output, files)
     if len({output.resolve() for output in written}) < len(written):

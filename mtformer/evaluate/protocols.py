@@ -171,7 +171,7 @@ def find_protocol(name: str) -> Protocol:
 
 
 def run_protocol(
-    path: Path,
+    paths: Sequence[Path],
     protocol: Protocol,
     toward: Toward = ANY,
     *,
@@ -185,20 +185,21 @@ def run_protocol(
     The model translates alone: published scores have no changes to texts before and no checks of translations after.
 
     Args:
-        path: the bundle, or the folder of an exported model.
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
         toward: the direction to evaluate, and the tag.
         protocol: how to do it; see :func:`find_protocol`.
         output: write the unprocessed translations there, one a line.
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
-        texts: the protocol's test set, unprocessed, as for :func:`read_eval_sets`; without any, that of the run.
+        texts: the protocol's test set, unprocessed, as for :func:`read_eval_sets`; without any, that of the
+            first one's run.
 
     Raises:
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    model = load_model([path], engine, device, needs_torch=None, **protocol.search).toward(*toward)
-    sets = read_test_sets(path, model, [output], **texts)
+    model = load_model(paths, engine, device, needs_torch=None, **protocol.search).toward(*toward)
+    sets = read_test_sets(paths, model, [output], **texts)
     translator = Translator.of(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
@@ -212,7 +213,7 @@ def run_protocol(
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
     processed = protocol.process(hypotheses, protocol.languages[1])
     score = bleu(processed, references, protocol.tokenize, lowercase=protocol.lowercase)
-    return ProtocolResult(protocol, ScoredModel.of(path, model, raw=True), score, len(hypotheses))
+    return ProtocolResult(protocol, ScoredModel.of(paths, model, raw=True), score, len(hypotheses))
 
 
 def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:

@@ -78,16 +78,16 @@ class ScoredModel:
     """A model as it was searched.
 
     Attributes:
-        path: the bundle, or the folder of an exported model.
-        digest: of the bundle's contents.
-        step: of the training that it is from; None if it does not say.
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
+        digest: of the bundle's contents, or of those of the whole ensemble.
+        step: of the training that the first bundle is from; None if it does not say.
         options: how translations were searched for.
         engine: what computed it: ``torch`` or ``ctranslate2``.
         precision: the type of its products, as the engine calls it.
         raw: whether the model translated alone, without changes to texts before and checks of translations after.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     digest: str
     step: int | None
     options: SearchOptions
@@ -96,14 +96,17 @@ class ScoredModel:
     raw: bool
 
     @classmethod
-    def of(cls, path: Path, model: LoadedModel, *, raw: bool) -> "ScoredModel":
-        """Describe the model at ``path``."""
-        return cls(path, model.digest, model.header.step, model.options, model.engine_name, model.precision, raw)
+    def of(cls, paths: Sequence[Path], model: LoadedModel, *, raw: bool) -> "ScoredModel":
+        """Describe the model from ``paths``."""
+        return cls(
+            tuple(paths), model.digest, model.header.step, model.options, model.engine_name, model.precision, raw
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows, with the versions of the software."""
+        names = [str(path) for path in self.paths]
         return {
-            "model": str(self.path),
+            "model": names[0] if len(names) == 1 else names,
             "digest": self.digest,
             "step": self.step,
             "engine": self.engine,

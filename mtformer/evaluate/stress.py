@@ -225,7 +225,7 @@ def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
 
 
 def stress_model(
-    path: Path,
+    paths: Sequence[Path],
     toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
@@ -238,21 +238,22 @@ def stress_model(
     """Translate a test set clean and perturbed in several ways, and score the translations.
 
     Args:
-        path: the bundle, or the folder of an exported model.
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
         toward: the direction to evaluate, and the tag.
         search: search options that replace the bundle's own.
         save: write a JSON object for each perturbed sentence there.
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
         raw: translate with the model alone.
-        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the run. First references count.
+        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the first one's run. First
+            references count.
 
     Raises:
         UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    model = load_model([path], engine, device, needs_torch=None, **(search or {})).toward(*toward)
-    sets = read_test_sets(path, model, [save], **texts)
+    model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
+    sets = read_test_sets(paths, model, [save], **texts)
     translator = Translator.of(model, raw=raw)
     test_set, header = joined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
@@ -270,7 +271,7 @@ def stress_model(
     score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
     rows = [score(name, found, hypotheses[name]) for name, found in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
-    scored = ScoredModel.of(path, model, raw=raw)
+    scored = ScoredModel.of(paths, model, raw=raw)
     return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows)
 
 
