@@ -1,0 +1,322 @@
+"""Train and score a model of docs/results.md, and compare its scores with the recorded ones.
+
+usage: scripts/reproduce NAME [--seed N] [--record]
+       scripts/reproduce --list
+       scripts/reproduce --page > docs/results.md
+
+What has been trained already, under runs/reproduce, is not trained again, and what was interrupted goes on.
+``--record`` adds the result to docs/results.jsonl, from which ``--page`` makes docs/results.md.
+"""
+
+import argparse
+import hashlib
+import json
+import shlex
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mtformer.tables import as_markdown, as_text
+
+ROOT = Path(__file__).parent.parent
+RUNS = Path("runs/reproduce")
+RECORD = ROOT / "docs/results.jsonl"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to get a model.
+
+    Attributes:
+        title: what it is.
+        steps: the commands that make it, in order; ``{seed}`` is that of the run and ``{run}`` the folder of its files.
+            The last one is the training of the model.
+        protocols: published protocols to score it by, besides the test sets of its config.
+    """
+
+    title: str
+    steps: tuple[str, ...]
+    protocols: tuple[str, ...] = ()
+
+    def commands(self, seed: int, run: Path) -> list[str]:
+        """Fill in the steps for one seed."""
+        return [step.format(seed=seed, run=run) for step in self.steps]
+
+
+def training(config: str, *settings: str) -> str:
+    """Return the command that trains a config, with settings of its own, into the folder of a run."""
+    changes = ["training.seed={seed}", "run.dir={run}", "run.name=model", *settings]
+    return f"mtformer train configs/{config}.yaml " + " ".join(f"--set {change}" for change in changes)
+
+
+def between(src_lang: str, tgt_lang: str) -> tuple[str, str]:
+    """Return the settings of a direction."""
+    return f"data.src_lang={src_lang}", f"data.tgt_lang={tgt_lang}"
+
+
+RECIPES = {
+    "multi30k_en_de": Recipe(
+        "Multi30k, English to German", (training("multi30k_en_de"),), protocols=("multi30k-2016-lc-tok",)
+    ),
+    "multi30k_de_en": Recipe("Multi30k, German to English", (training("multi30k_en_de", *between("de", "en")),)),
+    "tvsub_zh_en": Recipe("TV subtitles, Chinese to English", (training("tvsub_zh_en"),)),
+    "tvsub_en_zh": Recipe("TV subtitles, English to Chinese", (training("tvsub_zh_en", *between("en", "zh")),)),
+    "phrasebook_en_de": Recipe("The phrasebook, English to German", (training("phrasebook_en_de"),)),
+    "phrasebook_de_en": Recipe(
+        "The phrasebook, German to English", (training("phrasebook_en_de", *between("de", "en")),)
+    ),
+    "phrasebook_en_zh": Recipe("The phrasebook, English to Chinese", (training("phrasebook_en_zh"),)),
+    "phrasebook_zh_en": Recipe(
+        "The phrasebook, Chinese to English", (training("phrasebook_en_zh", *between("zh", "en")),)
+    ),
+    "phrasebook_de_zh": Recipe(
+        "The phrasebook, German to Chinese", (training("phrasebook_en_zh", *between("de", "zh")),)
+    ),
+    "phrasebook_zh_de": Recipe(
+        "The phrasebook, Chinese to German", (training("phrasebook_en_zh", *between("zh", "de")),)
+    ),
+    "phrasebook_multilingual": Recipe(
+        "The phrasebook, six directions in one model", (training("phrasebook_multilingual"),)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model that has been trained and scored.
+
+    Attributes:
+        recipe: the name of its recipe.
+        seed: the seed of its training.
+        scores: those of each test set or protocol by its name: the signature of each metric, and the score.
+        minutes: of the training of the model, validations included.
+        processor: of the machine.
+        threads: that it was trained with.
+        precision: of its matrix products.
+        parameters: their number.
+        n_bytes: the size of the bundle.
+        sha256: the digest of the bundle.
+        version: of mtformer.
+    """
+
+    recipe: str
+    seed: int
+    scores: dict[str, dict[str, float]]
+    minutes: float
+    processor: str
+    threads: int
+    precision: str
+    parameters: int
+    n_bytes: int
+    sha256: str
+    version: str
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("name", nargs="?", choices=RECIPES, metavar="NAME", help="the recipe")
+    what.add_argument("--list", action="store_true", help="show all recipes with their recorded scores")
+    what.add_argument("--page", action="store_true", help="print docs/results.md")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed gives another model")
+    parser.add_argument("--record", action="store_true", help="add the result to docs/results.jsonl")
+    arguments = parser.parse_args()
+    recorded = read_results()
+    if arguments.list:
+        print(as_text(SUMMARY, list(summary(recorded))))
+    elif arguments.page:
+        print(page(recorded))
+    else:
+        result = reproduce(arguments.name, RECIPES[arguments.name], arguments.seed)
+        print(comparison(result, [one for one in recorded if one.recipe == result.recipe]))
+        if arguments.record:
+            write_results([*recorded, result])
+
+
+def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
+    """Train a model by its recipe, and score it.
+
+    Raises:
+        SystemExit: a command failed; it has said why.
+    """
+    run = RUNS / f"{name}.{seed}"
+    for command in recipe.commands(seed, run):
+        print(f"$ {command}", file=sys.stderr)
+        bundle = Path(mtformer(command).strip().splitlines()[-1])
+    scores = scores_of(json.loads(mtformer(f"mtformer eval --json --model {bundle}")))
+    for protocol in recipe.protocols:
+        found = json.loads(mtformer(f"mtformer eval --json --model {bundle} --protocol {protocol}"))
+        scores[protocol] = by_signature(found["scores"])
+    start = json.loads(first_line(bundle.parent / "starts.jsonl"))
+    last = json.loads((bundle.parent / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    machine = start["machine"]
+    return Result(
+        recipe=name,
+        seed=seed,
+        scores=scores,
+        minutes=round(last["seconds"] / 60, 1),
+        processor=machine["processor"],
+        threads=machine["threads"],
+        precision=machine["precision"],
+        parameters=start["model"]["parameters"],
+        n_bytes=bundle.stat().st_size,
+        sha256=hashlib.sha256(bundle.read_bytes()).hexdigest(),
+        version=start["versions"]["mtformer"],
+    )
+
+
+def mtformer(command: str) -> str:
+    """Run a command of mtformer, and return what it prints.
+
+    Raises:
+        SystemExit: it failed; it has said why.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command)], stdout=subprocess.PIPE, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout
+
+
+def scores_of(evaluation: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the scores that ``mtformer eval --json`` shows, by direction if there are several, or by test set."""
+    if "directions" in evaluation:
+        return {direction: by_signature(one["scores"]) for direction, one in evaluation["directions"].items()}
+    sets = evaluation.get("test_sets", [evaluation])
+    return {Path(one["test_set"]).name.partition(".")[0]: by_signature(one["scores"]) for one in sets}
+
+
+def by_signature(scores: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return scores by their metric and its signature."""
+    return {f"{score['name']} {score['signature']}": score["score"] for score in scores}
+
+
+def first_line(path: Path) -> str:
+    """Return the first line of a file."""
+    with path.open(encoding="utf-8") as lines:
+        return lines.readline()
+
+
+def read_results() -> list[Result]:
+    """Return the recorded results, by recipe and seed."""
+    lines = RECORD.read_text(encoding="utf-8").splitlines() if RECORD.exists() else []
+    order = list(RECIPES)
+    return sorted((Result(**json.loads(line)) for line in lines), key=lambda one: (order.index(one.recipe), one.seed))
+
+
+def write_results(results: Iterable[Result]) -> None:
+    """Record results; of several with one recipe and seed, the last."""
+    latest = {(one.recipe, one.seed): one for one in results}
+    RECORD.write_text("".join(json.dumps(asdict(one)) + "\n" for one in latest.values()), encoding="utf-8")
+
+
+SUMMARY = ("name", "test set", "BLEU", "chrF2", "seeds", "minutes", "parameters", "file")
+
+
+def summary(recorded: Sequence[Result]) -> Iterable[list[str]]:
+    """Yield a row of :data:`SUMMARY` for each test set of each recipe."""
+    for name in RECIPES:
+        results = [one for one in recorded if one.recipe == name]
+        if not results:
+            yield [name, *[""] * (len(SUMMARY) - 1)]
+            continue
+        minutes, megabytes = (statistics.fmean(values) for values in zip(*map(size_of, results), strict=True))
+        size = [str(len(results)), f"{minutes:.0f}", f"{results[0].parameters:,}", f"{megabytes:.1f} MB"]
+        for test_set in results[0].scores:
+            yield [name, test_set, *(spread(values(results, test_set, metric)) for metric in ("BLEU", "chrF2")), *size]
+
+
+def size_of(result: Result) -> tuple[float, float]:
+    """Return the minutes and the megabytes of a result."""
+    return result.minutes, result.n_bytes / 1e6
+
+
+def values(results: Iterable[Result], test_set: str, metric: str) -> list[float]:
+    """Return the scores of results, one for each that has it."""
+    return [
+        score
+        for result in results
+        for name, score in result.scores.get(test_set, {}).items()
+        if name.startswith(f"{metric} ")
+    ]
+
+
+def spread(scores: Sequence[float]) -> str:
+    """Return the mean, with the standard deviation of several."""
+    if not scores:
+        return ""
+    mean = f"{statistics.fmean(scores):.1f}"
+    return f"{mean} ± {statistics.stdev(scores):.1f}" if len(scores) > 1 else mean
+
+
+def comparison(result: Result, recorded: Sequence[Result]) -> str:
+    """Show a result beside those that are recorded."""
+    rows = [
+        [f"{test_set} {metric}", f"{score:.1f}", spread(values(recorded, test_set, metric))]
+        for test_set, scores in result.scores.items()
+        for metric, score in ((name.partition(" ")[0], score) for name, score in scores.items())
+    ]
+    minutes = [one.minutes for one in recorded]
+    rows.append(["minutes", f"{result.minutes:.0f}", f"{statistics.fmean(minutes):.0f}" if minutes else ""])
+    return as_text((result.recipe, f"seed {result.seed}", f"recorded ({len(recorded)})"), rows)
+
+
+INTRODUCTION = """# Results
+
+Each row is one recipe, with the mean and the standard deviation of its scores over several seeds where there are
+several. Translations are those of `mtformer eval` (beam size 4), cased and detokenized, or of
+`mtformer eval --protocol` where the name of a protocol stands for the test set. Settings were chosen on validation
+sets. Minutes are those of the training of the model, validations included, on the threads that the table of runs
+names; other work shared some of the machines.
+
+    scripts/reproduce multi30k_en_de --seed 2
+
+trains and scores a model, and prints its scores beside these; `scripts/reproduce --list` shows the recipes.
+`scripts/get_multi30k` fetches the text of Multi30k; the comments in `configs/` say where other text comes from. The
+phrasebook comes with mtformer.
+
+This page is generated: `scripts/reproduce --page > docs/results.md`.
+"""
+
+
+def page(recorded: Sequence[Result]) -> str:
+    """Return docs/results.md."""
+    done = [one for one in recorded if one.recipe in RECIPES]
+    names = [name for name in RECIPES if any(one.recipe == name for one in done)]
+    runs = [
+        [
+            *(one.recipe, str(one.seed), ", ".join(f"{score:.2f}" for score in bleu_of(one))),
+            *(f"{one.minutes:.1f}", f"{one.processor}, {one.threads} × {one.precision}", f"`{one.sha256}`"),
+        ]
+        for one in done
+    ]
+    blocks = [INTRODUCTION, as_markdown(SUMMARY, [row for row in summary(done) if row[1]]), "\n## Commands"]
+    for name in names:
+        steps = "\n".join(f"    {command}" for command in RECIPES[name].commands(1, RUNS / f"{name}.1"))
+        blocks.append(f"\n{RECIPES[name].title} (`{name}`):\n\n{steps}")
+    header = (
+        "name",
+        "seed",
+        "BLEU of each test set",
+        "minutes",
+        "processor, threads × precision",
+        "SHA-256 of the bundle",
+    )
+    blocks += ["\n## Runs\n", as_markdown(header, runs), "\n## Signatures\n"]
+    signatures = sorted({name for one in done for scores in one.scores.values() for name in scores})
+    return "\n".join([*blocks, *(f"- `{signature}`" for signature in signatures)])
+
+
+def bleu_of(result: Result) -> list[float]:
+    """Return the BLEU of each test set."""
+    return [score for test_set in result.scores for score in values([result], test_set, "BLEU")]
+
+
+if __name__ == "__main__":
+    main()

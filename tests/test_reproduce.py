@@ -1,0 +1,94 @@
+"""scripts/reproduce: every recipe can be run, and docs/results.md shows what was recorded."""
+
+import re
+import runpy
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Project
+
+from mtformer.config import load_config
+from mtformer.errors import UserError
+
+ROOT = Path(__file__).parent.parent
+REPRODUCE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/reproduce.py"))
+RESULT = REPRODUCE["Result"](
+    recipe="multi30k_en_de",
+    seed=1,
+    scores={"test": {"BLEU tok:13a": 40.0, "chrF2 nc:6": 60.0}, "protocol": {"BLEU tok:none": 41.0}},
+    minutes=30.0,
+    processor="a processor",
+    threads=1,
+    precision="bf16",
+    parameters=2_000_000,
+    n_bytes=8_000_000,
+    sha256="abc",
+    version="0.1.0",
+)
+
+
+@pytest.mark.parametrize("name", REPRODUCE["RECIPES"])
+def test_the_trainings_of_a_recipe_have_valid_configs(name: str) -> None:
+    trainings = [
+        arguments
+        for program, verb, *arguments in map(shlex.split, REPRODUCE["RECIPES"][name].commands(1, Path("run")))
+        if (program, verb) == ("mtformer", "train")
+    ]
+    assert trainings
+    for config, *options in trainings:
+        assert set(options[::2]) == {"--set"}
+        assert problems(ROOT / config, options[1::2]) == ""
+
+
+def problems(config: Path, settings: list[str]) -> str:
+    """What is wrong with a config, besides text that is not here."""
+    try:
+        load_config(config, settings)
+    except UserError as error:
+        return re.sub(r".*there is no file .*|the config has \d+ problems:", "", str(error)).strip()
+    return ""
+
+
+def test_the_page_is_that_of_the_recorded_results() -> None:
+    assert REPRODUCE["page"](REPRODUCE["read_results"]()) + "\n" == (ROOT / "docs/results.md").read_text("utf-8")
+
+
+def test_several_seeds_have_a_mean_and_a_standard_deviation() -> None:
+    other = replace(RESULT, seed=2, minutes=40.0, scores={"test": {"BLEU tok:13a": 41.0, "chrF2 nc:6": 60.0}})
+    first, second, *_ = REPRODUCE["summary"]([RESULT, other])
+    size = ["2", "35", "2,000,000", "8.0 MB"]
+    assert first == ["multi30k_en_de", "test", "40.5 ± 0.7", "60.0 ± 0.0", *size]  # 1 / √2
+    assert second == ["multi30k_en_de", "protocol", "41.0", "", *size]
+
+
+def test_a_result_stands_beside_the_recorded_ones() -> None:
+    shown = REPRODUCE["comparison"](RESULT, [replace(RESULT, seed=2, minutes=20.0)]).splitlines()
+    assert shown[0].split() == ["multi30k_en_de", "seed", "1", "recorded", "(1)"]
+    assert [line.split() for line in shown[1:]] == [
+        ["test", "BLEU", "40.0", "40.0"],
+        ["test", "chrF2", "60.0", "60.0"],
+        ["protocol", "BLEU", "41.0", "41.0"],
+        ["minutes", "30", "20"],
+    ]
+
+
+def test_a_recipe_is_trained_scored_and_recorded(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(project.folder)
+    command = REPRODUCE["training"]("x").replace("configs/x.yaml", str(project.config))
+    result = REPRODUCE["reproduce"]("multi30k_en_de", REPRODUCE["Recipe"]("", (command,)), seed=3)
+    bundle = project.folder / "runs/reproduce/multi30k_en_de.3/model/model.safetensors"
+    assert result.n_bytes == bundle.stat().st_size
+    assert "seed: 3\n" in (bundle.parent / "config.yaml").read_text("utf-8")
+    [(test_set, scores)] = result.scores.items()
+    assert test_set == "test"
+    assert [name.split()[0] for name in scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
+
+    functions = REPRODUCE["write_results"].__globals__
+    monkeypatch.setitem(functions, "RECORD", tmp_path / "results.jsonl")
+    REPRODUCE["write_results"]([replace(result, minutes=1.0), RESULT, result])
+    assert REPRODUCE["read_results"]() == [RESULT, result]
