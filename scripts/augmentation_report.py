@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import mean
 
 from mtformer.bundle import load_bundle
+from mtformer.engines import load_model
 from mtformer.errors import MtformerError, UserError
-from mtformer.evaluate.evaluation import evaluate_model
+from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.stress import StressRow, stress_model
 from mtformer.evaluate.testsets import joined, read_eval_sets
 from mtformer.runs import find_model
@@ -51,7 +52,8 @@ def clean_table(models: list[Path]) -> str:
     """Compare the models on clean text."""
     rows = []
     for name, model in zip(("without", "with"), models, strict=True):
-        scores = {score.name: score.value for score in evaluate_model([model], raw=True).total.scores}
+        evaluation = evaluate_loaded([model], load_model([model], None, "auto"), raw=True)
+        scores = {score.name: score.value for score in evaluation.total.scores}
         rows.append((name, f"{scores['BLEU']:.2f}", f"{scores['chrF2']:.2f}", *tokens_per_sentence(model)))
     return as_markdown(("data.augment", "BLEU", "chrF2", *(f"tokens, {form}" for form in _FORMS)), rows)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -14,9 +15,11 @@ from conftest import Project
 from safetensors import safe_open
 
 from mtformer.bundle import load_bundle
+from mtformer.engines import load_model
 from mtformer.errors import UserError
-from mtformer.evaluate.evaluation import evaluate_model
+from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.metrics import all_scores, sacrebleu_command, sentence_scores
+from mtformer.evaluate.results import Evaluation
 from mtformer.evaluate.testsets import read_eval_sets
 from mtformer.text.sources import Example, SentencePair, fingerprint
 from mtformer.translator import Translator
@@ -34,12 +37,15 @@ def lone(bundle: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(bundle, tmp_path))
 
 
+def evaluated(*paths: Path, beam_size: int | None = None, **options: Any) -> Evaluation:
+    """The result for the models at ``paths``, as an ensemble if there are several."""
+    return evaluate_loaded(paths, load_model(paths, None, "cpu", beam_size=beam_size), **options)
+
+
 def test_the_result_is_returned_and_nothing_is_printed(
     trained: Project, bundle: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    result = evaluate_model(
-        [bundle], src=trained.folder / "test.en", ref=[trained.folder / "test.de"], search={"beam_size": 1}
-    )
+    result = evaluated(bundle, src=trained.folder / "test.en", ref=[trained.folder / "test.de"], beam_size=1)
     assert [score.name for score in result.total.scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
     assert (len(result.hypotheses), result.model.options.beam_size, result.model.paths) == (20, 1, (bundle,))
     assert capfd.readouterr().out == ""
@@ -47,9 +53,9 @@ def test_the_result_is_returned_and_nothing_is_printed(
 
 def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(bundle: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(bundle, tmp_path))
-    one = evaluate_model([bundle])
+    one = evaluated(bundle)
     record = (bundle.parent / "evaluations.jsonl").read_bytes()
-    two = evaluate_model([bundle, copy])
+    two = evaluated(bundle, copy)
     assert two.to_dict()["model"] == [str(bundle), str(copy)]
     assert two.hypotheses == one.hypotheses  # the mean of two equal distributions is that distribution
     assert two.model.digest != one.model.digest
@@ -121,7 +127,7 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows.touch()
     monkeypatch.setattr("mtformer.text.sources.parallel.read_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
     with pytest.raises(UserError, match="is both input and output"):
-        evaluate_model([bundle], data=[f"hf:{rows.parent},split:test"], output=rows)
+        evaluated(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 
 
 def test_json_says_what_was_scored_and_with_what(trained: Project, copied: Project, bundle: Path) -> None:
@@ -140,7 +146,7 @@ def test_json_says_what_was_scored_and_with_what(trained: Project, copied: Proje
 
 def test_the_loss_is_that_of_validation(trained: Project, bundle: Path) -> None:
     valid = trained.folder / "valid.en", trained.folder / "valid.de"
-    [result] = evaluate_model([bundle], src=valid[0], ref=[valid[1]]).results
+    [result] = evaluated(bundle, src=valid[0], ref=[valid[1]]).results
     assert result.likelihood.loss == pytest.approx(load_bundle(bundle).header.scores["loss"], rel=1e-4)
     assert result.likelihood.perplexity == pytest.approx(math.exp(result.likelihood.loss or 0))
 
@@ -148,7 +154,7 @@ def test_the_loss_is_that_of_validation(trained: Project, bundle: Path) -> None:
 def test_the_loss_excludes_what_the_model_cannot_score(bundle: Path, tmp_path: Path) -> None:
     (tmp_path / "a.en").write_text("the red house.\n\nthe red house.\n" + "the red house " * 200 + "\n")
     (tmp_path / "a.de").write_text("das rote Haus.\nHaus\n\ndas rote Haus.\n")
-    [result] = evaluate_model([bundle], src=tmp_path / "a.en", ref=[tmp_path / "a.de"]).results
+    [result] = evaluated(bundle, src=tmp_path / "a.en", ref=[tmp_path / "a.de"]).results
     assert (result.n_sentences, result.likelihood.n_excluded) == (4, 3)
 
 

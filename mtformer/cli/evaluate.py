@@ -78,7 +78,7 @@ def evaluate(
     BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures. A model of several directions is scored on the test
     sets that its run has for each, or for those that --from and --to leave.
     """
-    from mtformer.evaluate.directions import evaluate_directions
+    from mtformer.evaluate.directions import evaluate_model
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
     from mtformer.header import Toward
@@ -102,7 +102,7 @@ def evaluate(
     elif stress:
         result = stress_model(bundles, toward, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
     else:
-        result = evaluate_directions(
+        result = evaluate_model(
             bundles,
             toward,
             search=search,

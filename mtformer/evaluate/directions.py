@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from mtformer.engines import load_model
 from mtformer.errors import UserError
-from mtformer.evaluate.evaluation import evaluate_loaded
+from mtformer.evaluate.evaluation import EvaluationOptions, evaluate_loaded
 from mtformer.evaluate.results import Evaluation
 from mtformer.evaluate.testsets import TextOptions
 from mtformer.header import ANY, Toward
@@ -47,39 +47,35 @@ class Evaluations:
         return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
 
 
-def evaluate_directions(
+def evaluate_model(
     paths: Sequence[Path],
     toward: Toward = ANY,
     *,
     search: Mapping[str, float | str | None] | None = None,
-    comet: str | None = None,
-    output: Path | None = None,
-    save: Path | None = None,
-    device: str = "auto",
     engine: str | None = None,
-    raw: bool = False,
-    **texts: Unpack[TextOptions],
+    **options: Unpack[EvaluationOptions],
 ) -> Evaluation | Evaluations:
     """Score a model on given test sets, or on those of its run: each of its directions on the test sets that it has.
 
-    The arguments are those of :func:`mtformer.evaluate.evaluation.evaluate_model`.
+    Args:
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
+        toward: the direction to evaluate, and the tag.
+        search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
+        engine: what computes, as for :func:`mtformer.engines.load_model`.
+        options: as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
 
     Raises:
-        UserError: as for :func:`evaluate_model`; or one file is to have the translations of several directions.
-        MtformerError: sacreBLEU cannot download a test set, or COMET failed.
+        UserError: a model, the engine or a test set cannot be used; or one file is to have the translations of several
+            directions.
+        MtformerError: as for :func:`evaluate_loaded`.
     """
-    model = load_model(paths, engine, device, needs_torch=None, **(search or {}))
+    model = load_model(paths, engine, options.get("device", "auto"), needs_torch=None, **(search or {}))
     wanted = model.header.matching(toward.src_lang, toward.tgt_lang)
-    if any(texts.values()) or len(wanted) < 2:
-        return evaluate_loaded(
-            paths, model.toward(*toward), comet=comet, output=output, save=save, device=device, raw=raw, **texts
-        )
-    for option, file in (("--output", output), ("--save", save)):
-        if file is not None:
+    if len(wanted) < 2 or any(options.get(name) for name in TextOptions.__annotations__):
+        return evaluate_loaded(paths, model.toward(*toward), **options)
+    for name in ("output", "save"):
+        if options.get(name) is not None:
             names = ", ".join(map(str, wanted))
-            raise UserError(f"{option} takes the translations of one direction, of {names}: add --from and --to")
-    results = {
-        str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), comet=comet, device=device, raw=raw)
-        for pair in wanted
-    }
+            raise UserError(f"--{name} takes the translations of one direction, of {names}: add --from and --to")
+    results = {str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), **options) for pair in wanted}
     return Evaluations(results)

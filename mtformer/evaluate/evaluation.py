@@ -1,7 +1,7 @@
 """Score a model on test sets."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import accumulate
@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.engines import LoadedModel, load_model
+from mtformer.engines import LoadedModel
 from mtformer.errors import UserError
 from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.comet import comet_scores, require_comet
@@ -20,7 +20,6 @@ from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
 from mtformer.files import require_distinct
 from mtformer.hardware import pick_device
-from mtformer.header import ANY, Toward
 from mtformer.pipeline import Translation
 from mtformer.progress import Progress
 from mtformer.runs import run_of
@@ -28,42 +27,14 @@ from mtformer.text.lines import open_output
 from mtformer.translator import Translator
 
 
-def evaluate_model(
-    paths: Sequence[Path],
-    toward: Toward = ANY,
-    *,
-    search: Mapping[str, float | str | None] | None = None,
-    comet: str | None = None,
-    output: Path | None = None,
-    save: Path | None = None,
-    device: str = "auto",
-    engine: str | None = None,
-    raw: bool = False,
-    **texts: Unpack[TextOptions],
-) -> Evaluation:
-    """Translate test sets and score the translations, each set and all together.
+class EvaluationOptions(TextOptions, total=False):
+    """The optional arguments of :func:`evaluate_loaded`."""
 
-    The evaluation of a single model in the folder of its run is recorded there, and compared with the best earlier one.
-
-    Args:
-        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
-        toward: the direction to evaluate, and the tag.
-        search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
-        comet: a model of COMET to score with too.
-        output: write the translations there, one a line.
-        save: write a JSON object for each sentence there.
-        device: where to compute.
-        engine: what computes, as for :func:`mtformer.engines.load_model`.
-        raw: translate with the model alone, without changes to texts before and checks of translations after.
-        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the first one's run.
-
-    Raises:
-        UserError: a model, the engine or a test set cannot be used, or a file to write is one of the input files or
-            the config of a bundle's run.
-        MtformerError: sacreBLEU cannot download a test set, or COMET failed.
-    """
-    model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
-    return evaluate_loaded(paths, model, comet=comet, output=output, save=save, device=device, raw=raw, **texts)
+    comet: str | None
+    output: Path | None
+    save: Path | None
+    device: str
+    raw: bool
 
 
 def evaluate_loaded(
@@ -77,7 +48,25 @@ def evaluate_loaded(
     raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> Evaluation:
-    """Evaluate a model that is loaded, for one direction, from ``paths``; see :func:`evaluate_model`."""
+    """Translate test sets and score the translations, each set and all together.
+
+    The evaluation of a single model in the folder of its run is recorded there, and compared with the best earlier one.
+
+    Args:
+        paths: what the model was loaded from: the bundle, or the folder of an exported model; or the bundles of an
+            ensemble.
+        model: the model, toward one of its directions.
+        comet: a model of COMET to score with too.
+        output: write the translations there, one a line.
+        save: write a JSON object for each sentence there.
+        device: where to compute.
+        raw: translate with the model alone, without changes to texts before and checks of translations after.
+        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the first bundle's run.
+
+    Raises:
+        UserError: a test set cannot be used, or a file to write is one of the input files or the config of a run.
+        MtformerError: sacreBLEU cannot download a test set, or COMET failed.
+    """
     if comet is not None:
         require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
@@ -116,7 +105,7 @@ def evaluate_loaded(
 def read_test_sets(
     paths: Sequence[Path], model: LoadedModel, outputs: Sequence[Path | None], **texts: Unpack[TextOptions]
 ) -> list[EvalSet]:
-    """Read the test sets of a model, and refuse to write over what was read; see :func:`evaluate_model`."""
+    """Read the test sets of a model, and refuse to write over what was read; see :func:`evaluate_loaded`."""
     sets = read_eval_sets(paths[0], model.header, **texts)
     written = [output for output in outputs if output is not None]
     files = [*paths, *(file for one in sets for file in one.files)]
