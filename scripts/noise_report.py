@@ -213,7 +213,7 @@ def train(
     arguments: Sequence[str],
 ) -> None:
     """Train on clean, noisy and filtered text, and print the scores."""
-    folder = Path(load_config(config_path).run.dir) / "noise"
+    folder = (load_config(config_path).run.dir / "noise").absolute()
     mixed = mixture(pairs, kinds, added, seed=1)
     kept = filtered(mixed, languages).rules
     texts = {
@@ -221,21 +221,21 @@ def train(
         "noisy": [pair for _, pair in mixed],
         "filtered": [pair for (_, pair), rule in zip(mixed, kept, strict=True) if rule is None],
     }
-    rows = []
+    header, rows = ("text", "pairs", "BLEU", "chrF2", "length of the translations"), []
+    command = [sys.executable, "-m", "mtformer"]
     for name, text in texts.items():
         run = folder / name
         run.mkdir(parents=True, exist_ok=True)
-        for side, lines in zip(languages, zip(*text, strict=True), strict=True):
-            (run / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        source = json.dumps(
-            [{"src": str(run / f"train.{languages.src_lang}"), "tgt": str(run / f"train.{languages.tgt_lang}")}]
-        )
-        command = [sys.executable, "-m", "mtformer"]
-        settings = [f"--set=data.train={source}", f"--set=run.dir={folder}", f"--set=run.name={name}", *arguments]
-        subprocess.run([*command, "train", str(config_path), *settings], check=True)
-        scores = subprocess.run([*command, "eval", "--json", "--model", str(run)], check=True, capture_output=True)
-        rows.append([name, f"{len(text):,}", scores.stdout.decode().strip()])
-        print(as_markdown(["text", "pairs", "scores"], rows), flush=True)
+        files = dict(zip(("src", "tgt"), (str(run / f"train.{language}") for language in languages), strict=True))
+        for file, lines in zip(files.values(), zip(*text, strict=True), strict=True):
+            Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        settings = [f"--set=data.train={json.dumps([files])}", f"--set=run.dir={folder}", f"--set=run.name={name}"]
+        subprocess.run([*command, "train", str(config_path), *settings, *arguments], check=True)
+        evaluated = subprocess.run([*command, "eval", "--json", "--model", str(run)], check=True, capture_output=True)
+        found = json.loads(evaluated.stdout)
+        bleu, chrf = (score["score"] for score in found["scores"][:2])
+        rows.append([name, f"{len(text):,}", f"{bleu:.1f}", f"{chrf:.1f}", f"{100 * found['length_ratio']:.0f} %"])
+    print(as_markdown(header, rows))
 
 
 def main() -> None:

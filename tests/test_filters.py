@@ -313,7 +313,7 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
     found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
-    assert found[cut].mean() >= 0.5
+    assert found[cut].mean() >= 0.9
     assert found[~cut].mean() <= 0.02
 
 
@@ -329,7 +329,7 @@ def test_words_in_the_wrong_order_are_found_in_chunks_of_any_size(phrases: list[
         pairs.append(SentencePair(pair.src, text) if side else SentencePair(text, pair.tgt))
     filters = Filters(["misordered"], EN_DE, sample=pairs)
     found = [reason is not None for reason in filters.reasons(pairs)]
-    assert np.mean(np.array(found)[is_shuffled]) >= 0.6
+    assert np.mean(np.array(found)[is_shuffled]) >= 0.5
     assert np.mean(np.array(found)[~np.array(is_shuffled)]) <= 0.02
     assert filters.learned is not None
     assert filters.learned.shares()["misordered"] == pytest.approx(np.mean(is_shuffled), abs=0.08)

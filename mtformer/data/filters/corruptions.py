@@ -67,11 +67,8 @@ def _shuffled(
 def _cut(
     words: NDArray[np.int64], lengths: NDArray[np.int64], random: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Keep 30 to 70 % of the words of each sentence; half of the sentences keep their last word, too."""
+    """Keep 30 to 70 % of the words of each sentence, from its beginning."""
     n_kept = np.maximum(1, np.floor(random.uniform(0.3, 0.7, len(lengths)) * lengths))
-    sentences = np.repeat(np.arange(len(lengths)), lengths)
-    starts = (np.cumsum(lengths) - lengths)[sentences]
-    kept = np.arange(len(words)) - starts < n_kept[sentences]
-    last = np.cumsum(lengths) - 1
-    kept[last[random.random(len(lengths)) < 0.5]] = True
-    return words[kept], np.bincount(sentences[kept], minlength=len(lengths))
+    starts = np.cumsum(lengths) - lengths
+    kept = np.arange(len(words)) - np.repeat(starts, lengths) < np.repeat(n_kept, lengths)
+    return words[kept], n_kept.astype(np.int64)

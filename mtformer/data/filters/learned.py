@@ -56,7 +56,11 @@ class Half(NamedTuple):
             return self.src_order.features(pairs.src, pairs.src_lengths)
         if aspect == "tgt order":
             return self.tgt_order.features(pairs.tgt, pairs.tgt_lengths)
-        return self.association.features(pairs)
+        association = self.association.features(pairs)
+        if aspect == "association":
+            return association
+        ends = self.src_order.ends(pairs.src, pairs.src_lengths), self.tgt_order.ends(pairs.tgt, pairs.tgt_lengths)
+        return np.column_stack([association, *ends])
 
 
 class LearnedRules:
@@ -84,14 +88,14 @@ class LearnedRules:
         encoder, words = Encoder.learn(pairs, languages)
         numbers = [np.flatnonzero(halves == half) for half in (0, 1)]
         taught = [Half.learn(words.selected(of_half)) for of_half in numbers]
-        random = np.random.default_rng(_SEED)
         judged = [
             (Examples([pairs[number] for number in some.tolist()], words.selected(some)), teacher)
             for some, teacher in zip((of_half[:_MOST_EXAMPLES] for of_half in numbers), reversed(taught), strict=True)
         ]
         good: dict[str, Features] = {}
         classifiers = {}
-        for way in WAYS:
+        for number, way in enumerate(WAYS):
+            random = np.random.default_rng((_SEED, number))
             aspect = _aspect(way)
             if aspect not in good:
                 good[aspect] = np.concatenate([teacher.features(one.encoded, aspect) for one, teacher in judged])
@@ -149,5 +153,6 @@ def _first_cells(pairs: EncodedPairs) -> EncodedPairs:
 
 
 def _aspect(way: str) -> str:
-    """Return what tells the pairs that are corrupted in a way: the order of a side, or the association of both."""
-    return f"{way.split()[1]} order" if way.startswith("misordered") else "association"
+    """Return what tells the pairs that are corrupted in a way."""
+    corruption, _, side = way.partition(" ")
+    return {"misaligned": "association", "truncated": "association and ends", "misordered": f"{side} order"}[corruption]

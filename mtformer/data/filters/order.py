@@ -33,6 +33,10 @@ class WordOrder:
         places[0] = 0
         return np.log((places + prior) / (self._word_counts + 1))
 
+    def ends(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the log probability that the last word of each sentence, wherever it occurs, ends a sentence."""
+        return self._log_last[words[np.cumsum(lengths) - 1]]
+
     def features(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> Features:
         """Return numbers that tell good sentences from those in the wrong order, of shape (sentences, features)."""
         first, second = words[:-1], words[1:]
