@@ -227,7 +227,7 @@ def summary(recorded: Sequence[Result]) -> Iterable[list[str]]:
             yield [name, *[""] * (len(SUMMARY) - 1)]
             continue
         minutes, megabytes = (statistics.fmean(values) for values in zip(*map(size_of, results), strict=True))
-        size = [str(len(results)), f"{minutes:.0f}", f"{results[0].parameters:,}", f"{megabytes:.1f} MB"]
+        size = [str(len(results)), f"{minutes:.1f}", f"{results[0].parameters:,}", f"{megabytes:.1f} MB"]
         for test_set in results[0].scores:
             yield [name, test_set, *(spread(values(results, test_set, metric)) for metric in ("BLEU", "chrF2")), *size]
 

@@ -59,7 +59,7 @@ def test_the_page_is_that_of_the_recorded_results() -> None:
 def test_several_seeds_have_a_mean_and_a_standard_deviation() -> None:
     other = replace(RESULT, seed=2, minutes=40.0, scores={"test": {"BLEU tok:13a": 41.0, "chrF2 nc:6": 60.0}})
     first, second, *_ = REPRODUCE["summary"]([RESULT, other])
-    size = ["2", "35", "2,000,000", "8.0 MB"]
+    size = ["2", "35.0", "2,000,000", "8.0 MB"]
     assert first == ["multi30k_en_de", "test", "40.5 ± 0.7", "60.0 ± 0.0", *size]  # 1 / √2
     assert second == ["multi30k_en_de", "protocol", "41.0", "", *size]
 
