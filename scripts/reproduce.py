@@ -4,7 +4,7 @@ usage: scripts/reproduce NAME [--seed N] [--record]
        scripts/reproduce --list
        scripts/reproduce --page > docs/results.md
 
-What has been trained already, under runs/reproduce, is not trained again, and what was interrupted goes on.
+Models go to runs/reproduce. One that is complete is not trained again, and one that was interrupted is resumed.
 ``--record`` adds the result to docs/results.jsonl, from which ``--page`` makes docs/results.md.
 """
 
@@ -226,15 +226,11 @@ def summary(recorded: Sequence[Result]) -> Iterable[list[str]]:
         if not results:
             yield [name, *[""] * (len(SUMMARY) - 1)]
             continue
-        minutes, megabytes = (statistics.fmean(values) for values in zip(*map(size_of, results), strict=True))
+        minutes = statistics.fmean(one.minutes for one in results)
+        megabytes = statistics.fmean(one.n_bytes for one in results) / 1e6
         size = [str(len(results)), f"{minutes:.1f}", f"{results[0].parameters:,}", f"{megabytes:.1f} MB"]
         for test_set in results[0].scores:
             yield [name, test_set, *(spread(values(results, test_set, metric)) for metric in ("BLEU", "chrF2")), *size]
-
-
-def size_of(result: Result) -> tuple[float, float]:
-    """Return the minutes and the megabytes of a result."""
-    return result.minutes, result.n_bytes / 1e6
 
 
 def values(results: Iterable[Result], test_set: str, metric: str) -> list[float]:
@@ -263,7 +259,7 @@ def comparison(result: Result, recorded: Sequence[Result]) -> str:
         for metric, score in ((name.partition(" ")[0], score) for name, score in scores.items())
     ]
     minutes = [one.minutes for one in recorded]
-    rows.append(["minutes", f"{result.minutes:.0f}", f"{statistics.fmean(minutes):.0f}" if minutes else ""])
+    rows.append(["minutes", f"{result.minutes:.1f}", f"{statistics.fmean(minutes):.1f}" if minutes else ""])
     return as_text((result.recipe, f"seed {result.seed}", f"recorded ({len(recorded)})"), rows)
 
 
@@ -287,16 +283,15 @@ This page is generated: `scripts/reproduce --page > docs/results.md`.
 
 def page(recorded: Sequence[Result]) -> str:
     """Return docs/results.md."""
-    done = [one for one in recorded if one.recipe in RECIPES]
-    names = [name for name in RECIPES if any(one.recipe == name for one in done)]
+    names = [name for name in RECIPES if any(one.recipe == name for one in recorded)]
     runs = [
         [
             *(one.recipe, str(one.seed), ", ".join(f"{score:.2f}" for score in bleu_of(one))),
             *(f"{one.minutes:.1f}", f"{one.processor}, {one.threads} × {one.precision}", f"`{one.sha256}`"),
         ]
-        for one in done
+        for one in recorded
     ]
-    blocks = [INTRODUCTION, as_markdown(SUMMARY, [row for row in summary(done) if row[1]]), "\n## Commands"]
+    blocks = [INTRODUCTION, as_markdown(SUMMARY, [row for row in summary(recorded) if row[1]]), "\n## Commands"]
     for name in names:
         steps = "\n".join(f"    {command}" for command in RECIPES[name].commands(1, RUNS / f"{name}.1"))
         blocks.append(f"\n{RECIPES[name].title} (`{name}`):\n\n{steps}")
@@ -309,7 +304,7 @@ def page(recorded: Sequence[Result]) -> str:
         "SHA-256 of the bundle",
     )
     blocks += ["\n## Runs\n", as_markdown(header, runs), "\n## Signatures\n"]
-    signatures = sorted({name for one in done for scores in one.scores.values() for name in scores})
+    signatures = sorted({name for one in recorded for scores in one.scores.values() for name in scores})
     return "\n".join([*blocks, *(f"- `{signature}`" for signature in signatures)])
 
 

@@ -71,7 +71,7 @@ def test_a_result_stands_beside_the_recorded_ones() -> None:
         ["test", "BLEU", "40.0", "40.0"],
         ["test", "chrF2", "60.0", "60.0"],
         ["protocol", "BLEU", "41.0", "41.0"],
-        ["minutes", "30", "20"],
+        ["minutes", "30.0", "20.0"],
     ]
 
 
