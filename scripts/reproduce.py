@@ -17,9 +17,11 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mtformer.files import write_atomically
 from mtformer.tables import as_markdown, as_text
 
 ROOT = Path(__file__).parent.parent
@@ -126,16 +128,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed gives another model")
     parser.add_argument("--record", action="store_true", help="add the result to docs/results.jsonl")
     arguments = parser.parse_args()
-    recorded = read_results()
     if arguments.list:
-        print(as_text(SUMMARY, list(summary(recorded))))
+        print(as_text(SUMMARY, list(summary(read_results()))))
     elif arguments.page:
-        print(page(recorded))
+        print(page(read_results()))
     else:
         result = reproduce(arguments.name, RECIPES[arguments.name], arguments.seed)
-        print(comparison(result, [one for one in recorded if one.recipe == result.recipe]))
+        print(comparison(result, [one for one in read_results() if one.recipe == result.recipe]))
         if arguments.record:
-            write_results([*recorded, result])
+            record(result)
 
 
 def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
@@ -210,10 +211,11 @@ def read_results() -> list[Result]:
     return sorted((Result(**json.loads(line)) for line in lines), key=lambda one: (order.index(one.recipe), one.seed))
 
 
-def write_results(results: Iterable[Result]) -> None:
-    """Record results; of several with one recipe and seed, the last."""
-    latest = {(one.recipe, one.seed): one for one in results}
-    RECORD.write_text("".join(json.dumps(asdict(one)) + "\n" for one in latest.values()), encoding="utf-8")
+def record(result: Result) -> None:
+    """Add a result to the recorded ones, in the place of one with its recipe and seed."""
+    latest = {(one.recipe, one.seed): one for one in [*read_results(), result]}
+    lines = "".join(json.dumps(asdict(one)) + "\n" for one in latest.values())
+    write_atomically(RECORD, partial(Path.write_text, data=lines, encoding="utf-8"))
 
 
 SUMMARY = ("name", "test set", "BLEU", "chrF2", "seeds", "minutes", "parameters", "file")

@@ -75,6 +75,22 @@ def test_a_result_stands_beside_the_recorded_ones() -> None:
     ]
 
 
+def test_results_that_other_processes_record_meanwhile_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trained(*_: object) -> Any:
+        REPRODUCE["record"](replace(RESULT, seed=2, minutes=20.0))
+        return RESULT
+
+    functions = REPRODUCE["main"].__globals__
+    monkeypatch.setitem(functions, "RECORD", tmp_path / "results.jsonl")
+    monkeypatch.setitem(functions, "reproduce", trained)
+    monkeypatch.setattr("sys.argv", ["reproduce.py", "multi30k_en_de", "--record"])
+    REPRODUCE["main"]()
+    assert [one.seed for one in REPRODUCE["read_results"]()] == [1, 2]
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["minutes", "30.0", "20.0"]
+
+
 def test_a_recipe_is_trained_scored_and_recorded(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -88,7 +104,7 @@ def test_a_recipe_is_trained_scored_and_recorded(
     assert test_set == "test"
     assert [name.split()[0] for name in scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
 
-    functions = REPRODUCE["write_results"].__globals__
-    monkeypatch.setitem(functions, "RECORD", tmp_path / "results.jsonl")
-    REPRODUCE["write_results"]([replace(result, minutes=1.0), RESULT, result])
+    monkeypatch.setitem(REPRODUCE["record"].__globals__, "RECORD", tmp_path / "results.jsonl")
+    for one in (replace(result, minutes=1.0), RESULT, result):
+        REPRODUCE["record"](one)
     assert REPRODUCE["read_results"]() == [RESULT, result]
