@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pytest
+import yaml
 from hub_server import HubServer, serve_hub
 from pyarrow import parquet
 
@@ -128,21 +129,21 @@ def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_c
     assert offline.pairs(hf="me/pairs", split="test") == [["t", "u"]]
 
 
+def card(**facts: object) -> str:
+    """The card of a data set with the configurations de-en, in a.jsonl, and cs-en, in b.jsonl."""
+    files = {"de-en": "a.jsonl", "cs-en": "b.jsonl"}
+    configs = [{"config_name": name, "data_files": [{"split": "train", "path": files[name]}]} for name in files]
+    return f"---\n{yaml.safe_dump({'configs': configs, **facts})}---\n"
+
+
 def test_a_configuration_with_a_translation_column_is_read(hub: HubServer, client: Client) -> None:
+    features = {
+        name: [{"name": "translation", "dtype": {"translation": {"languages": name.split("-")}}}]
+        for name in ("de-en", "cs-en")
+    }
     hub.add(
         "me/wmt",
-        README_md="""\
-            ---
-            configs:
-            - {config_name: de-en, data_files: [{split: train, path: a.jsonl}]}
-            - {config_name: cs-en, data_files: [{split: train, path: b.jsonl}]}
-            dataset_info:
-            - config_name: de-en
-              features: [{name: translation, dtype: {translation: {languages: [de, en]}}}]
-            - config_name: cs-en
-              features: [{name: translation, dtype: {translation: {languages: [cs, en]}}}]
-            ---
-            """,
+        README_md=card(dataset_info=[{"config_name": name, "features": features[name]} for name in features]),
         a_jsonl='{"translation": {"de": "eins", "en": "one"}}\n',
         b_jsonl='{"translation": {"cs": "dva", "en": "two"}}\n',
     )
@@ -330,22 +331,16 @@ def test_fetch_writes_several_data_sets_and_configurations_into_one_folder(
 ) -> None:
     hub.add(
         "me/opus-9",
-        README_md="""\
-            ---
-            configs:
-            - {config_name: de-en, data_files: [{split: train, path: a.jsonl}]}
-            - {config_name: en-fr, data_files: [{split: train, path: b.jsonl}]}
-            ---
-            """,
+        README_md=card(),
         a_jsonl='{"de": "eins", "en": "one"}\n',
         b_jsonl='{"de": "zwei", "en": "two"}\n',
     )
     hub.add("me/other", train_jsonl='{"en": "three", "de": "drei"}\n')
-    sources = ["hf:me/opus-9,config:de-en", "hf:me/opus-9,config:en-fr,split:train", "hf:me/other"]
+    sources = ["hf:me/opus-9,config:de-en", "hf:me/opus-9,config:cs-en,split:train", "hf:me/other"]
     for source in sources:
         client.call("fetch", {"source": source, "to": str(tmp_path)})
     assert {path.name: path.read_text() for path in tmp_path.glob("*.de")} == {
         "opus-9-de-en.train.de": "eins\n",
-        "opus-9-en-fr.train.de": "zwei\n",
+        "opus-9-cs-en.train.de": "zwei\n",
         "other.train.de": "drei\n",
     }
