@@ -2,7 +2,10 @@
 
 import os
 import pickle
+import re
+import runpy
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -397,6 +400,22 @@ def test_learned_rules_filter_each_of_two_directions(project: Project, phrases: 
         lines = kept_pairs.lines[kept_pairs.sources == source]
         assert np.count_nonzero(lines < first_moved) >= 0.98 * (len(moved) - 100)
         assert np.count_nonzero(lines >= first_moved) <= 15
+
+
+@pytest.mark.parametrize("option", ["--added=0.2", "--speed"])
+def test_the_report_shows_the_noise_that_the_rules_find_and_their_speed(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data", "builtin:phrasebook,size:200", "--pair", "en-de", option]
+    monkeypatch.setattr("sys.argv", ["noise_report.py", *data])
+    runpy.run_path(str(Path(__file__).parent.parent / "scripts/noise_report.py"), run_name="__main__")
+    _, _, *rows = [re.split(r" *\| *", line.strip("| ")) for line in capsys.readouterr().out.splitlines()]
+    if option == "--speed":
+        assert [rows[1][0], rows[-1][0]] == ["`language`", "all, learning included"]
+        assert all(float(rate.replace(",", "")) > 0 for _, rate in rows)
+    else:
+        assert [row[0] for row in rows[:2]] == ["none", "copies"] and rows[-1][0] == "all six"
+        assert rows[1][1:] == ["20 %", "100.0", "100.0", "0.00", "copy 100.0"]
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:
