@@ -160,7 +160,7 @@ def test_a_small_clean_text(project: Project) -> None:
     result = project.mtformer("data", "check", project.config, "--set", "data.max_length=8")
     assert result.status == 0, result.stderr
     assert "train.en, en-de, training: 400 pairs" in result.stdout
-    assert "are too few to find misaligned ones" in result.stderr
+    assert "pairs are too few for the rules misaligned, truncated, misordered" in result.stderr
     assert "data.max_length = 8 drops" in result.stdout
     checkup = check(load_config(project.config))
     assert set(checkup.sources[0].problems) <= {"duplicates", "near_duplicates", "held_out", "many_targets"}

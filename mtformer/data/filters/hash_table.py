@@ -10,7 +10,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 class HashTable:
     """Finds numbers in an array, five times as fast as a binary search.
 
-    Of two keys with one slot only the later one is found, so the most important ones come last; one in eight is lost.
+    Of two keys with one slot, only the later one is found, so put the most important ones last. Up to one in seven is
+    lost.
     """
 
     def __init__(self, keys: NDArray[np.int64]) -> None:

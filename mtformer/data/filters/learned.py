@@ -79,9 +79,10 @@ class LearnedRules:
         halves = _halves(pairs)
         if len(pairs) < _FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
             log.warning(
-                "%s: %s pairs, with their different sources, are too few to find misaligned ones: %s are needed",
+                "%s: %s pairs are too few for the rules %s, which need %s with different sources",
                 languages,
                 f"{len(pairs):,}",
+                ", ".join(CORRUPTIONS),
                 f"{_FEWEST_PAIRS:,}",
             )
             return None

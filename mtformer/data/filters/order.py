@@ -26,15 +26,15 @@ class WordOrder:
         self._log_first = self._log_share(words[last - lengths + 1])
         self._log_last = self._log_share(words[last])
 
-    def _log_share(self, words: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the smoothed log probability of each word of being one of ``words``, which occur in some place."""
-        prior = len(words) / max(1, self._word_counts.sum())
-        places = np.bincount(words, minlength=VOCAB_SIZE)
-        places[0] = 0
-        return np.log((places + prior) / (self._word_counts + 1))
+    def _log_share(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return for each word the log of the share of its occurrences that are among ``chosen``, smoothed."""
+        prior = len(chosen) / max(1, self._word_counts.sum())
+        counts = np.bincount(chosen, minlength=VOCAB_SIZE)
+        counts[0] = 0
+        return np.log((counts + prior) / (self._word_counts + 1))
 
     def ends(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the log probability that the last word of each sentence, wherever it occurs, ends a sentence."""
+        """Return for each sentence the log of how often its last word ends a sentence, of all its occurrences."""
         return self._log_last[words[np.cumsum(lengths) - 1]]
 
     def features(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> Features:
