@@ -54,7 +54,8 @@ class VerifiedDownloads(DownloadManager):  # type: ignore[misc]
         for url, path in watched(files, "verifying the download", "files"):
             if path.is_symlink() and not _is_intact(path):
                 damaged.append(str(url))
-                for file in (path.resolve(), path.parent / path.readlink(), path):  # a file may be linked to a third
+                # The link points to the file, or to another link, where data sets share the file.
+                for file in (path.resolve(), path.parent / path.readlink(), path):
                     file.unlink(missing_ok=True)
         return damaged
 
