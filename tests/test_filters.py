@@ -166,6 +166,13 @@ def test_languages_have_the_scores_of_py3langid() -> None:
         assert best == pytest.approx(dict(reference.rank(text)), abs=1e-3)
 
 
+def test_the_language_of_an_extremely_long_text_is_that_of_its_beginning() -> None:
+    beginning = ("Das ist ein Satz. " * 1_000)[:10_000]
+    scores, n_bytes = identifier().scores([beginning, f"{beginning}{'This is a sentence. ' * 1_000}"])
+    assert n_bytes.tolist() == [10_000, 10_000]
+    assert np.array_equal(scores[0], scores[1])
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("duplicates", [True, True, False, True]), ("near_duplicates", [True, True, False, False])],

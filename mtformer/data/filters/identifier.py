@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST_CHARACTERS = 10_000  # of a text, from its beginning: a step for each byte is slow where few texts are so long
 _FEATURE_BITS = 32  # of a number that holds a text and a feature
 
 
@@ -35,9 +36,10 @@ class Identifier:
         self._outputs = np.asarray(model.tk_output, dtype=np.int32)  # the feature that ends in a state, or -1
 
     def scores(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the score of each text in each language, of shape (texts, labels), and its bytes.
+        """Return the score of each text in each language, of shape (texts, labels), and the number of its bytes.
 
-        The scores are log likelihoods but for a constant of each text; of one without known n-grams, the priors.
+        The scores are log likelihoods but for a constant of each text; of one without known n-grams, the priors. Of a
+        text with more than 10,000 characters, they are those of the first 10,000.
         """
         encoded = [_encode(text) for text in texts]
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
@@ -84,6 +86,7 @@ def identifier() -> Identifier:
 
 def _encode(text: str) -> bytes:
     """Return the bytes that py3langid looks at."""
+    text = text[:_MOST_CHARACTERS]
     if text.isupper():
         text = text.lower()
     return unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
