@@ -52,7 +52,7 @@ def clean_table(models: list[Path]) -> str:
     """Compare the models on clean text."""
     rows = []
     for name, model in zip(("without", "with"), models, strict=True):
-        evaluation = evaluate_loaded([model], load_model([model], None, "auto"), raw=True)
+        evaluation = evaluate_loaded([model], load_model([model], None, "auto").toward(), raw=True)
         scores = {score.name: score.value for score in evaluation.total.scores}
         rows.append((name, f"{scores['BLEU']:.2f}", f"{scores['chrF2']:.2f}", *tokens_per_sentence(model)))
     return as_markdown(("data.augment", "BLEU", "chrF2", *(f"tokens, {form}" for form in _FORMS)), rows)

@@ -51,7 +51,9 @@ def test_the_result_is_returned_and_nothing_is_printed(
     assert capfd.readouterr().out == ""
 
 
-def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(bundle: Path, tmp_path: Path) -> None:
+def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(
+    trained: Project, bundle: Path, tmp_path: Path
+) -> None:
     copy = Path(shutil.copy(bundle, tmp_path))
     one = evaluated(bundle)
     record = (bundle.parent / "evaluations.jsonl").read_bytes()
@@ -59,6 +61,8 @@ def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(bundle: Path, 
     assert two.to_dict()["model"] == [str(bundle), str(copy)]
     assert two.hypotheses == one.hypotheses  # the mean of two equal distributions is that distribution
     assert two.model.digest != one.model.digest
+    shown = trained.mtformer("eval", "--json", "--model", bundle, "--model", copy)
+    assert json.loads(shown.stdout) == two.to_dict(), shown.stderr
     assert (bundle.parent / "evaluations.jsonl").read_bytes() == record  # which is that of a single model
 
 
