@@ -267,11 +267,11 @@ def comparison(result: Result, recorded: Sequence[Result]) -> str:
 
 INTRODUCTION = """# Results
 
-Each row is one recipe, with the mean and the standard deviation of its scores over several seeds where there are
-several. Translations are those of `mtformer eval` (beam size 4), cased and detokenized, or of
-`mtformer eval --protocol` where the name of a protocol stands for the test set. Settings were chosen on validation
-sets. Minutes are those of the training of the model, validations included, on the threads that the table of runs
-names; other work shared some of the machines.
+Each row is a test set of a recipe, with the mean and the standard deviation of the scores if there are several seeds.
+The scores are those of `mtformer eval` (beam size 4), cased and detokenized; where the test set is the name of a
+protocol, they are those of `mtformer eval --protocol`. Settings were chosen on validation sets. Minutes are the time of
+training, validations included; the table of runs has the number of threads. Some of the machines did other work at the
+same time.
 
     scripts/reproduce multi30k_en_de --seed 2
 
