@@ -71,14 +71,14 @@ def from_cache(
 
 
 def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
-    """Remove one folder from the cache, as the disk is full: of all kinds, that which was not used for longest.
+    """Remove the least recently used folder of any kind from the cache, because the disk is full.
 
     Args:
         written: the folder that needs the room.
-        is_unused: tells whether a folder may be removed. What processes that were killed have left behind always may.
+        is_unused: tells whether a folder may be removed. Leftovers of killed processes are removed in any case.
 
     Returns:
-        Whether there was one.
+        Whether a folder was removed, be it by another process.
     """
     others = [path for path in written.parent.parent.glob("*/*") if path.is_dir() and path != written]
     for folder in sorted(others, key=_last_use):
@@ -86,8 +86,8 @@ def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
         if may_go:
             log.info("the disk is full, removing a folder from the cache: %s", folder)
             shutil.rmtree(folder, ignore_errors=True)
-            if not folder.exists():
-                return True
+        if not folder.exists():
+            return True
     return False
 
 

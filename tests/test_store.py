@@ -18,7 +18,7 @@ import pytest
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
-from mtformer.cache import from_cache
+from mtformer.cache import from_cache, make_room
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
 from mtformer.data import encoding, store, workers
 from mtformer.data.augment import Augmenter
@@ -491,7 +491,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def test_where_the_disk_is_full_what_was_not_used_for_longest_makes_room_unless_it_is_in_use(
+def test_on_a_full_disk_the_least_recently_used_folders_that_no_process_uses_are_removed(
     tmp_path: Path, own_cache: Path, tokenizer: Tokenizer, disk: Callable[[int], None], n_reads: Counter[str]
 ) -> None:
     def text(name: str, pairs: Sequence[SentencePair]) -> ParallelText:
@@ -520,6 +520,18 @@ def test_where_the_disk_is_full_what_was_not_used_for_longest_makes_room_unless_
     with pytest.raises(MtformerError, match=r"No space left on device; name another folder with \$XDG_CACHE_HOME"):
         stored_text(text("more", PAIRS[4:]))
     assert [*kept] == PAIRS[:-1] and folders(own_cache) == [used]
+
+
+def test_a_folder_that_another_process_removes_meanwhile_makes_room(own_cache: Path) -> None:
+    written, other = own_cache / "text/.new.tmp", own_cache / "text/other"
+    other.mkdir(parents=True)
+
+    def is_unused(folder: Path) -> bool:
+        folder.rmdir()  # as the other process does
+        return False
+
+    assert make_room(written, is_unused)
+    assert not make_room(written, is_unused)
 
 
 def test_of_two_that_need_the_same_text_one_reads_it(tmp_path: Path, n_reads: Counter[str]) -> None:

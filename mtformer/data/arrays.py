@@ -1,7 +1,7 @@
 """Folders of arrays too large for memory, in the user's cache: written in portions, read by mapping their files.
 
-Whoever maps a file has a shared lock on it, so that folders in use are known where the disk is full. A folder that is
-removed nevertheless stays readable for those who have mapped it.
+A process that maps a file holds a shared lock on it, so that folders in use are not removed when the disk is full. A
+folder that is removed nevertheless stays readable for the processes that have mapped it.
 """
 
 import errno
@@ -40,8 +40,8 @@ class Arrays(NamedTuple):
 class ArrayWriter:
     """Writes one-dimensional arrays into an empty folder, portion by portion.
 
-    Use it as a context manager; when the block ends without an error, the folder is complete. When the disk is full,
-    other folders in the cache are removed, as long as there are any that nobody uses.
+    Use it as a context manager; when the block ends without an error, the folder is complete. While the disk is full,
+    other folders in the cache that no process uses are removed.
     """
 
     def __init__(self, folder: Path, dtypes: Mapping[str, str]) -> None:
@@ -102,7 +102,7 @@ def read_arrays(folder: Path) -> Arrays | None:
 
 
 def _write(file: FileIO, portion: bytes, folder: Path) -> None:
-    """Write all of a portion, and make room in the cache where the disk is too full for it."""
+    """Write all of a portion, and make room in the cache while the disk is full."""
     rest = memoryview(portion)
     while rest:
         try:
