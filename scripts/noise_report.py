@@ -146,6 +146,11 @@ def apply(filters: Filters, pairs: Sequence[SentencePair]) -> list[str | None]:
     return [reason for chunk in chunks for reason in filters.reasons(chunk)]
 
 
+def quoted(names: Sequence[str]) -> str:
+    """Return the names of rules as the documentation shows them."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
 def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair) -> None:
     """Print the pairs that one core filters in a second with each group of rules."""
     noisy = [pair for _, pair in mixture(pairs, kinds, 0.25, seed=1)]
@@ -158,18 +163,19 @@ def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languag
         return len(text) / seconds_of(lambda: apply(Filters(names, languages, held_out, sample), text))
 
     rates = {
-        "single pairs, without `language`": rate([name for name in single if name != "language"], pairs),
+        "about single pairs, without `language`": rate([name for name in single if name != "language"], pairs),
         "`language`": rate(["language"], pairs),
-        "single pairs": rate(single, pairs),
-        "pairs before": rate(CORPUS_RULES, pairs),
+        "about single pairs, all": rate(single, pairs),
+        quoted(CORPUS_RULES): rate(CORPUS_RULES, pairs),
         "all that learn nothing": rate([*single, *CORPUS_RULES], pairs),
     }
     learned = LearnedRules.learn(noisy, languages)
     if learned:
-        rates["learned: learning"] = len(noisy) / seconds_of(lambda: LearnedRules.learn(noisy, languages))
+        seconds = seconds_of(lambda: LearnedRules.learn(noisy, languages))
+        rates[f"{quoted(CORRUPTIONS)}: learning"] = len(noisy) / seconds
         chunks = [noisy[first : first + CHUNK] for first in range(0, len(noisy), CHUNK)]
         seconds = seconds_of(lambda: [learned.scores(chunk, WAYS) for chunk in chunks])
-        rates["learned: judging"] = len(noisy) / seconds
+        rates["the same: judging"] = len(noisy) / seconds
     rates["all, learning included"] = rate(["all"], noisy, noisy)
     print(as_markdown(["rules", "pairs/s"], [[group, f"{found:,.0f}"] for group, found in rates.items()]))
 
