@@ -175,14 +175,17 @@ def mtformer(command: str) -> str:
     """Run a command of mtformer, and return what it prints.
 
     Raises:
-        SystemExit: it failed; it has said why.
+        SystemExit: it failed or was interrupted; it has said why.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)], stdout=subprocess.PIPE, encoding="utf-8", check=False
-    )
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout
+    arguments = [sys.executable, "-m", *shlex.split(command)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, encoding="utf-8") as process:
+        try:
+            printed, _ = process.communicate()
+        except KeyboardInterrupt:  # Ctrl-C reaches the command as well, which may have a checkpoint to save
+            sys.exit(process.wait() or 130)
+    if process.returncode:
+        sys.exit(process.returncode)
+    return printed
 
 
 def scores_of(evaluation: Mapping[str, Any]) -> dict[str, dict[str, float]]:

@@ -1,8 +1,13 @@
 """scripts/reproduce: every recipe can be run, and docs/results.md shows what was recorded."""
 
+import os
 import re
 import runpy
 import shlex
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +78,27 @@ def test_a_result_stands_beside_the_recorded_ones() -> None:
         ["protocol", "BLEU", "41.0", "41.0"],
         ["minutes", "30.0", "20.0"],
     ]
+
+
+def test_a_training_that_is_interrupted_saves_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        "def save(*_):\n"
+        "    time.sleep(1)\n"
+        "    pathlib.Path('saved').touch()\n"
+        "    sys.exit(130)\n"
+        "signal.signal(signal.SIGINT, save)\n"
+        "pathlib.Path('started').touch()\n"
+        "time.sleep(60)\n"
+    )
+    script = f"import runpy; runpy.run_path({str(ROOT / 'scripts/reproduce.py')!r})['mtformer']('training')"
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, start_new_session=True)
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    assert process.wait() == 130
+    assert (tmp_path / "saved").exists()
 
 
 def test_results_that_other_processes_record_meanwhile_are_kept(
