@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import runpy
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +16,14 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
+from mtformer.data.filters.association import Association
 from mtformer.data.filters.hash_table import HashTable
 from mtformer.data.filters.identifier import identifier
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
+from mtformer.data.filters.words import Words
 from mtformer.data.store import stored_text
 from mtformer.errors import UserError
+from mtformer.text.ibm_model_1 import EncodedPairs
 from mtformer.text.sources import ParallelText, SentencePair
 
 EN_DE = LanguagePair("en", "de")
@@ -237,6 +241,27 @@ def test_a_hash_table_finds_most_of_its_keys_and_all_of_the_last_ones() -> None:
     assert len(found) >= 8_000
     assert np.count_nonzero(found >= 9_000) >= 990
     assert all(len(one) == 0 for one in HashTable(keys[:0]).find(keys))
+
+
+def test_long_pairs_take_a_bounded_amount_of_memory() -> None:
+    random = np.random.default_rng(1)
+    lengths = np.full(100, 300)
+    pairs = EncodedPairs(*random.integers(0, 1_000, (2, 30_000)), lengths, lengths)
+    association = Association(pairs.selected(np.arange(10)))
+    tracemalloc.start()
+    features = association.features(pairs)
+    assert tracemalloc.get_traced_memory()[1] < 100e6  # all 9 million cells take three times as much
+    tracemalloc.stop()
+    one_by_one = [association.features(pairs.selected(np.array([number]))) for number in range(100)]
+    assert np.allclose(features, np.concatenate(one_by_one))
+
+
+def test_the_words_after_the_first_2000_of_a_text_are_left_out() -> None:
+    words, _, lengths = Words.learn(["a b c"], "en")
+    assert lengths.tolist() == [3]
+    encoded, lengths = words.encode(["a " * 2_500, "b"])
+    assert lengths.tolist() == [2_000, 1]
+    assert len(encoded) == 2_001
 
 
 def test_hashes_are_the_same_in_every_process() -> None:

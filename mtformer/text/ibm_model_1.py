@@ -3,6 +3,7 @@
 A *cell* is a target position with a source position of the same sentence pair.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,16 @@ class EncodedPairs(NamedTuple):
         src_words, src_lengths = _rows(self.src, self.src_lengths, src)
         tgt_words, tgt_lengths = _rows(self.tgt, self.tgt_lengths, src if tgt is None else tgt)
         return EncodedPairs(src_words, tgt_words, src_lengths, tgt_lengths)
+
+    def portions(self, most_cells: int) -> Iterator["EncodedPairs"]:
+        """Yield successive pairs with at most so many cells together, or single ones with more."""
+        n_cells = np.cumsum(self.src_lengths * self.tgt_lengths)
+        first = 0
+        while first < len(n_cells):
+            before = n_cells[first - 1] if first else 0
+            end = max(first + 1, int(np.searchsorted(n_cells, before + most_cells, side="right")))
+            yield self.selected(np.arange(first, end))
+            first = end
 
 
 class TranslationTable(NamedTuple):

@@ -9,6 +9,7 @@ from mtformer.data.filters.words import VOCAB_SIZE
 from mtformer.text.ibm_model_1 import Cells, EncodedPairs, ibm_model_1_both_ways
 
 _LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
+_MOST_CELLS = 2**20  # that are looked up at once: about 40 megabytes
 _UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations
 _EXPLAINED = 0.1  # mean probability, from which on a word has a translation on the other side
 
@@ -29,6 +30,9 @@ class Association:
 
     def features(self, pairs: EncodedPairs) -> Features:
         """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
+        return np.concatenate([self._features(portion) for portion in pairs.portions(_MOST_CELLS)])
+
+    def _features(self, pairs: EncodedPairs) -> Features:
         cells = Cells.of(pairs)
         found, places = self._table.find((pairs.src * VOCAB_SIZE)[cells.src] + pairs.tgt[cells.tgt])
         there = _sums(self._there[places], cells.tgt[found], len(pairs.tgt))

@@ -48,7 +48,7 @@ class Half(NamedTuple):
     def learn(cls, pairs: EncodedPairs) -> "Half":
         """Learn from the pairs of a half."""
         orders = WordOrder(pairs.src, pairs.src_lengths), WordOrder(pairs.tgt, pairs.tgt_lengths)
-        return cls(Association(_first_cells(pairs)), *orders)
+        return cls(Association(next(pairs.portions(_MOST_CELLS))), *orders)
 
     def features(self, pairs: EncodedPairs, aspect: str) -> Features:
         """Return numbers of each pair that tell good pairs from bad ones, of shape (pairs, features)."""
@@ -145,12 +145,6 @@ class LearnedRules:
 def _halves(pairs: Sequence[SentencePair]) -> NDArray[np.int64]:
     """Return the half, 0 or 1, of each pair; pairs with one source are in one half."""
     return (hashes(pair.src for pair in pairs) & np.uint64(1)).astype(np.int64)
-
-
-def _first_cells(pairs: EncodedPairs) -> EncodedPairs:
-    """Return as many pairs as there is memory to learn from."""
-    n_cells = np.cumsum(pairs.src_lengths * pairs.tgt_lengths)
-    return pairs.selected(np.arange(max(1, int(np.searchsorted(n_cells, _MOST_CELLS)))))
 
 
 def _aspect(way: str) -> str:

@@ -15,6 +15,7 @@ from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.sources import SentencePair
 
 VOCAB_SIZE = 2**16  # the most frequent words have numbers of their own; all others share 0
+_MOST_WORDS = 2_000  # of a text; longer ones may be whole files
 _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
@@ -51,7 +52,7 @@ class Words:
         return cls(kept, is_spaced=is_spaced), numbers[words], lengths
 
     def encode(self, texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the numbers of the words of all texts, and how many each text has, at least one."""
+        """Return the numbers of the words of all texts, and how many each text has: at least one, at most 2,000."""
         return _encoded(texts, self.is_spaced, self._numbers.__getitem__)
 
 
@@ -63,7 +64,7 @@ def _encoded(
 
     def rows() -> Iterator[list[str]]:
         for text in texts:
-            words = pattern.findall(text.casefold()) or [""]
+            words = pattern.findall(text.casefold())[:_MOST_WORDS] or [""]
             lengths.append(len(words))
             yield words
 
