@@ -246,7 +246,8 @@ def test_a_hash_table_finds_most_of_its_keys_and_all_of_the_last_ones() -> None:
 def test_long_pairs_take_a_bounded_amount_of_memory() -> None:
     random = np.random.default_rng(1)
     lengths = np.full(100, 300)
-    pairs = EncodedPairs(*random.integers(0, 1_000, (2, 30_000)), lengths, lengths)
+    src, tgt = random.integers(0, 1_000, (2, 30_000))
+    pairs = EncodedPairs(src, tgt, lengths, lengths)
     association = Association(pairs.selected(np.arange(10)))
     tracemalloc.start()
     features = association.features(pairs)
