@@ -56,6 +56,13 @@ def test_a_shell_completes_commands_options_and_values(project: Project, words: 
     assert result.stdout.split() == completed
 
 
+def test_ctrl_c_before_the_commands_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([*PROGRAM.split(), "--help"], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_a_flag_is_shown_without_a_type(project: Project) -> None:
     shown = project.mtformer("train", "--help").stdout
     assert re.search(r"^  --fresh +Start", shown, flags=re.MULTILINE)

@@ -300,6 +300,7 @@ def test_a_bundle_is_converted_once_and_again_when_the_cache_is_damaged(
     assert [n_conversions(), n_conversions()] == [1, 1]
     [folder] = (path for path in (tmp_path / "mtformer/ctranslate2").iterdir() if path.is_dir())
     assert folder.name == f"{load_bundle(model).digest}-float32-1"
+    assert caplog.records[-1].message.endswith(f"once: {folder}")
     weights = bytearray((folder / "model.bin").read_bytes())
     weights[len(weights) // 2] ^= 1
     (folder / "model.bin").write_bytes(weights)

@@ -131,7 +131,13 @@ def corrupt_checksum(raw: bytes) -> bytes:
 def test_a_damaged_compressed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(damage(gzip.compress("".join(f"line {n * n}\n" for n in range(500)).encode())))
-    assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off after line ")
+    assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off ")
+
+
+def test_a_file_that_is_cut_off_in_its_first_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "text.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
+    assert error_of(path) == f"{path}: the compressed file is damaged or cut off in its first line"
 
 
 COMPRESSORS = [gzip.compress, lzma.compress, bz2.compress, zstd.compress]

@@ -1,5 +1,14 @@
 """The command line: one thin file for each group of commands, which parses, calls one function and prints."""
 
-from mtformer.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Import the commands and run the command line; Ctrl-C while they are imported ends the program as it does later."""
+    try:
+        from mtformer.cli import app
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app.main()

@@ -127,5 +127,7 @@ def _texts(line: str) -> tuple[str, ...]:
 
 
 def _require_file(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path} is a folder, not a file")
     if str(path) == "-" or not is_regular_input(path):
         raise UserError(f"{input_name(path)}: its scores are sorted first, so it is read twice: name a file")

@@ -39,6 +39,7 @@ def converted(bundle: Path, quantization: str) -> ExportedModel:
     folder = cache_folder("ctranslate2") / f"{peeked.digest}-{quantization}-{FORMAT.rpartition('-')[2]}"
 
     def write(path: Path) -> None:
+        log.info("converting the model for CTranslate2, once: %s", folder)
         _convert(bundle, loaded, path, quantization)
 
     return from_cache(folder, _read, write, max_bytes=_MAX_BYTES, advice=", or use --engine torch")
@@ -79,6 +80,5 @@ def _convert(bundle: Path, loaded: "Bundle | None", folder: Path, quantization: 
     from mtformer.bundle import load_bundle
     from mtformer.export.ctranslate2 import write_ctranslate2
 
-    log.info("converting the model for CTranslate2, once: %s", folder)
     loaded = loaded or load_bundle(bundle)
     write_ctranslate2(folder, loaded, name=bundle.name, quantization=quantization)

@@ -57,7 +57,7 @@ class Generation:
         """
         require_distinct(self.output, [self.model, *inputs])
         if not is_regular_output(self.output):
-            raise UserError("--output: name a file, so that the job can be resumed")
+            raise UserError(f"--output {self.output}: name a file, so that the job can be resumed")
 
 
 def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Translator"]) -> None:
