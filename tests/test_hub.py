@@ -20,22 +20,30 @@ from pyarrow import parquet
 
 # In a process of its own, since the client reads the environment when it is imported.
 CLIENT = """
-import json, sys
+import json, logging, sys
 from pathlib import Path
 from huggingface_hub import constants
 from mtformer.config import HubDataset
 from mtformer.data.fetch import fetch
 from mtformer.errors import MtformerError
+from mtformer.logs import log_to_stderr
 from mtformer.text.sources import ParallelText
 from mtformer.text.sources.hub import commit_of
 
 constants.DOWNLOAD_CHUNK_SIZE = 10_000  # so that small files come in several chunks
+
+log_to_stderr()
+
+def n_handlers(name):
+    logger = logging.getLogger(name)
+    return len(logger.handlers) + (n_handlers(logger.parent.name) if logger.propagate and logger.parent else 0)
 
 def read(source):
     return list(ParallelText([HubDataset(**source)], "en", "de"))
 
 calls = {
     "read": read,
+    "handlers": n_handlers,
     "commit": lambda source: commit_of(HubDataset(**source)),
     "fetch": lambda given: [list(map(str, files)) for files in fetch(given["source"], "en", "de", Path(given["to"]))],
 }
@@ -220,6 +228,12 @@ def test_an_interrupted_download_resumes_and_a_busy_hub_is_asked_again(hub: HubS
     assert [tgt for _, tgt in pairs] == [f"d{i}" for i in range(2_000)]
     assert len(hub.ranges) == 1  # the second half of the first shard
     assert int(hub.ranges[0].strip("bytes=-")) > 50_000
+
+
+def test_messages_of_the_libraries_are_logged_once(hub: HubServer, client: Client) -> None:
+    hub.add("me/logged", train_jsonl='{"en": "a", "de": "b"}\n')
+    client.pairs(hf="me/logged", split="train")
+    assert [client.call("handlers", name) for name in ("datasets.load", "huggingface_hub.utils")] == [1, 1]
 
 
 def test_rows_that_are_streamed_are_the_same(hub: HubServer, client: Client) -> None:

@@ -131,13 +131,13 @@ def corrupt_checksum(raw: bytes) -> bytes:
 def test_a_damaged_compressed_file_is_named(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(damage(gzip.compress("".join(f"line {n * n}\n" for n in range(500)).encode())))
-    assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off ")
+    assert error_of(path).startswith(f"{path}: the compressed file is damaged or cut off")
 
 
-def test_a_file_that_is_cut_off_in_its_first_line_is_named(tmp_path: Path) -> None:
+def test_a_compressed_file_of_which_no_line_can_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(b"one\ntwo\n")[:12])
-    assert error_of(path) == f"{path}: the compressed file is damaged or cut off in its first line"
+    assert error_of(path) == f"{path}: the compressed file is damaged or cut off; none of its lines can be read"
 
 
 COMPRESSORS = [gzip.compress, lzma.compress, bz2.compress, zstd.compress]
@@ -165,7 +165,8 @@ def test_concatenated_archives_are_one_file_and_a_cut_in_them_is_placed(
     assert re.fullmatch(f"{path}: the compressed file is damaged or cut off after line [23]", error_of(path))
     archive = compress(b"".join(b"%d\n" % (n * n) for n in range(20_000)))
     path.write_bytes(archive[: len(archive) * 2 // 3])
-    cut = int(error_of(path).rpartition(" ")[2])
+    line = error_of(path).rpartition(" line ")[2]
+    cut = int(line) if line.isdecimal() else 0  # none of its lines can be read
     assert (8_000 if compress is gzip.compress else 0) <= cut < 16_000  # the others lose the block that is cut
 
 

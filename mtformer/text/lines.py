@@ -192,8 +192,8 @@ def _raw_lines(path: Path) -> Generator[bytes, None, None]:
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 yield raw
         except DamagedError:
-            place = f"after line {number}" if number else "in its first line"
-            raise UserError(f"{input_name(path)}: the compressed file is damaged or cut off {place}") from None
+            place = f" after line {number}" if number else "; none of its lines can be read"
+            raise UserError(f"{input_name(path)}: the compressed file is damaged or cut off{place}") from None
 
 
 def _text(raw: bytes) -> str | None:

@@ -1,5 +1,6 @@
 """Data sets of the Hugging Face hub, through the ``datasets`` library (its cache: ``$HF_HOME``)."""
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -68,10 +69,8 @@ def commit_of(source: HubDataset) -> str | None:
 
 def split_names(source: HubDataset) -> list[str]:
     """Return the names of all splits of a data set, whichever ``source`` names."""
-    import datasets
-
     with _explained(source):
-        found = datasets.get_dataset_split_names(source.hf, source.config, revision=source.revision)
+        found = _library().get_dataset_split_names(source.hf, source.config, revision=source.revision)
     return list(found)
 
 
@@ -91,10 +90,17 @@ def license_of(source: HubDataset) -> str | None:
     return ", ".join(license) if isinstance(license, list) else license
 
 
-def _builder(source: HubDataset) -> Any:
+def _library() -> Any:
+    """Import ``datasets``, without the handlers with which it would log each message a second time."""
     import datasets  # here: importing it takes seconds, and most runs read files
 
-    builder = datasets.load_dataset_builder(source.hf, source.config, revision=source.revision)
+    for name in ("datasets", "huggingface_hub"):
+        logging.getLogger(name).handlers.clear()
+    return datasets
+
+
+def _builder(source: HubDataset) -> Any:
+    builder = _library().load_dataset_builder(source.hf, source.config, revision=source.revision)
     # Where the hub cannot be reached, the library falls back to any commit in its cache.
     if source.revision and _COMMIT.fullmatch(source.revision) and builder.hash != source.revision:
         raise MtformerError(
