@@ -36,6 +36,21 @@ def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None
                 raise UserError(f"{name} is both input and output: name another file for the output")
 
 
+def require_new_folder(path: Path, option: str) -> None:
+    """Refuse a folder that exists or cannot be made, before the work whose results are to be written to it.
+
+    Raises:
+        UserError: naming the ``option`` that gave it.
+    """
+    if path.exists():
+        raise UserError(f"{path} exists: name a new folder with {option}")
+    parent = next(place for place in path.absolute().parents if place.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(
+            f"cannot make {path}: {parent} is not a folder that can be written to; name another with {option}"
+        )
+
+
 @contextlib.contextmanager
 def open_atomically(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` for writing; it takes the place of ``path`` when the block ends.

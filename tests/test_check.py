@@ -153,7 +153,23 @@ def test_lengths_are_those_of_a_sample_of_all_sources(project: Project, monkeypa
 def test_an_existing_folder_is_never_overwritten(slipped: Path, tmp_path: Path) -> None:
     result = Project(slipped.parent, slipped).mtformer("data", "check", slipped, "--fix", tmp_path)
     assert (result.status, result.stdout) == (2, "")
-    assert "it exists; name a new folder" in result.stderr
+    assert f"{tmp_path} exists: name a new folder with --fix" in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_text_is_read(slipped: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = Project(slipped.parent, slipped).mtformer("data", "check", slipped, "--fix", tmp_path / "file" / "clean")
+    assert (result.status, result.stdout) == (2, "")
+    assert f"cannot make {tmp_path}/file/clean: {tmp_path}/file is not a folder that can be written to" in result.stderr
+
+
+def test_a_source_without_pairs_is_a_problem(project: Project) -> None:
+    for side in ("en", "de"):
+        (project.folder / f"empty.{side}").touch()
+    train = "data.train=[{src: empty.en, tgt: empty.de}]"
+    result = project.mtformer("data", "check", project.config, "--set", train, "--strict")
+    assert result.status == 1
+    assert "empty.en, en-de, training: no sentence pairs\n" in result.stdout
 
 
 def test_a_small_clean_text(project: Project) -> None:

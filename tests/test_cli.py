@@ -63,6 +63,11 @@ def test_ctrl_c_before_the_commands_are_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+@pytest.mark.parametrize("group", [[], ["data"]])
+def test_the_list_of_commands_says_of_each_what_it_does(project: Project, group: list[str]) -> None:
+    assert "..." not in project.mtformer(*group, "--help").stdout.partition("Commands:")[2]
+
+
 def test_a_flag_is_shown_without_a_type(project: Project) -> None:
     shown = project.mtformer("train", "--help").stdout
     assert re.search(r"^  --fresh +Start", shown, flags=re.MULTILINE)

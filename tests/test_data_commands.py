@@ -74,6 +74,10 @@ def test_an_empty_source_is_reported(project: Project, tmp_path: Path) -> None:
     result = project.mtformer("data", "sample", f"tsv:{tmp_path}/empty.tsv", "--pair", "en-de")
     assert (result.status, result.stdout) == (0, "")
     assert f"tsv:{tmp_path}/empty.tsv contains no sentence pairs" in result.stderr
+    result = project.mtformer(
+        "data", "fetch", f"tsv:{tmp_path}/empty.tsv", "--pair", "en-de", "--output", tmp_path / "out"
+    )
+    assert (result.status, f"{tmp_path}/empty.tsv contains no sentence pairs" in result.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(

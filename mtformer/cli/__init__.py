@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Import the commands and run the command line; Ctrl-C while they are imported ends the program as it does later."""
+    """Import the commands and run the command line; Ctrl-C exits with status 130 while they are imported, too."""
     try:
         from mtformer.cli import app
     except KeyboardInterrupt:

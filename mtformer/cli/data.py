@@ -7,14 +7,15 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
+from mtformer.cli.help import GroupedCommand
 from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
-from mtformer.errors import UserError
+from mtformer.files import require_new_folder
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
 
-app = typer.Typer(help="Get parallel text and look at it.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Get, check, make and filter parallel text.", no_args_is_help=True, rich_markup_mode=None)
 
 SourceArgument = Annotated[
     str,
@@ -35,7 +36,10 @@ def sample(
     n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of pairs.")] = 10,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random choice.")] = 1,
 ) -> None:
-    """Print sentence pairs drawn at random from a source: source, tab, target."""
+    """Print random sentence pairs of a source.
+
+    Each line has the source, a tab and the target.
+    """
     from mtformer.config import parse_source
     from mtformer.data.preview import sample_pairs
 
@@ -54,10 +58,11 @@ def fetch(
     pair: PairOption,
     output: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
 ) -> None:
-    """Download a source, or convert one, to plain parallel files, and print how to name them.
+    """Download or convert a source to plain parallel files.
 
-    Each pair of files has a note beside it, NAME.origin.json: source, revision, license, checksums. Without a split,
-    all splits of a data set are written. Nothing is overwritten, and what is complete is not downloaded again.
+    Prints how to name them in a config. Each pair of files has a note beside it, NAME.origin.json: source, revision,
+    license, checksums. Without a split, all splits of a data set are written. Nothing is overwritten, and what is
+    complete is not downloaded again.
     """
     from mtformer.data.fetch import fetch
 
@@ -78,14 +83,17 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if there is any problem.")] = False,
 ) -> None:
-    """Report what is wrong with the text of a config: where its sides slip apart, which pairs filters would drop."""
+    """Report what is wrong with the text of a config.
+
+    That is, where its sides slip out of alignment, and which pairs the rules of data.filters would drop.
+    """
     import json
 
     from mtformer.config import load_config
     from mtformer.data import check as doctor
 
-    if fix is not None and fix.exists():
-        raise UserError(f"--fix {fix}: it exists; name a new folder")
+    if fix is not None:
+        require_new_folder(fix, "--fix")
     checkup = doctor.check(load_config(config, overrides or []))
     print_result(json.dumps(doctor.as_json(checkup), ensure_ascii=False) if as_json else doctor.as_text(checkup))
     if fix is not None:
@@ -95,7 +103,7 @@ def check(
         raise typer.Exit(1)
 
 
-app.command()(backtranslate)
-app.command()(distill)
+app.command(cls=GroupedCommand)(backtranslate)
+app.command(cls=GroupedCommand)(distill)
 app.command()(score)
 app.command()(select)

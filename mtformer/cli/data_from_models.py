@@ -79,7 +79,7 @@ def backtranslate(
     resume: ResumeOption = False,
     shard: ShardOption = None,
 ) -> None:
-    """Turn text of one language into training pairs for the other direction.
+    """Make training pairs from text in the target language alone.
 
     To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
     the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
@@ -115,9 +115,10 @@ def distill(
     resume: ResumeOption = False,
     shard: ShardOption = None,
 ) -> None:
-    """Translate the sources of training text, for a smaller or faster model to learn from.
+    """Replace the targets of training text by translations.
 
-    With several --model, an ensemble translates. Doubtful translations are left out.
+    A smaller or faster model learns more easily from them. With several --model, an ensemble translates. Doubtful
+    translations are left out.
     """
     from mtformer.jobs.documents import Paragraph
     from mtformer.jobs.generation import Generation, numbered_share, run
@@ -150,9 +151,10 @@ def score(
     resume: ResumeOption = False,
     shard: ShardOption = None,
 ) -> None:
-    """Score the pairs of a text with models, from 0 to 1, for `mtformer data select`.
+    """Score sentence pairs with models, for data select.
 
-    With models of both directions, it is the dual conditional cross-entropy of Junczys-Dowmunt (2018).
+    Scores are from 0 to 1; with models of both directions, they are the dual conditional cross-entropy of
+    Junczys-Dowmunt (2018).
     """
     from mtformer.jobs import crossentropy
     from mtformer.jobs.generation import Generation
@@ -180,7 +182,10 @@ def select(
         float | None, typer.Option(metavar="S", min=0, max=1, help="Keep this share of the pairs, the best.")
     ] = None,
 ) -> None:
-    """Keep the best of scored pairs; without --min-score and --share, print what thresholds would keep."""
+    """Keep the best of scored pairs.
+
+    Without --min-score and --share, prints how many pairs each threshold would keep.
+    """
     import logging
 
     from mtformer.data.selection import curve, describe, select

@@ -46,12 +46,11 @@ def export(
 
     The new folder contains all that translating takes.
     """
-    from mtformer.files import write_folder_atomically
+    from mtformer.files import require_new_folder, write_folder_atomically
     from mtformer.runs import find_model
 
     path = find_model(bundle)
-    if output.exists():
-        raise UserError(f"{output} exists: name a new folder with --output")
+    require_new_folder(output, "--output")
     if importlib.util.find_spec(_PACKAGES[to]) is None:
         raise UserError(
             f"--to {to} needs the package {_PACKAGES[to]}, which is not installed; pip install 'mtformer[{to}]'"

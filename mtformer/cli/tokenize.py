@@ -44,7 +44,10 @@ def tokenize(
     input: InputOption = None,
     output: OutputOption = Path("-"),
 ) -> None:
-    """Split text into the tokens of a model, with spaces between them: one line in, one line out."""
+    """Split text into the tokens of a model.
+
+    One line in, one line out, with spaces between the tokens.
+    """
     from mtformer.jobs import tokenizing
 
     check_text(text, input)

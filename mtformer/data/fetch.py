@@ -120,6 +120,8 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
     pairs = watched(text.examples(drops), f"fetching {source_name(source)}", "pairs")
     with open_output(files.src) as src_file, open_output(files.tgt) as tgt_file:
         written = fingerprint(_written(pairs, src_file, tgt_file))
+    if not written.n_pairs:
+        log.warning("%s contains no sentence pairs", source_name(source))
     if warning := drops.warning(source_name(source), written.n_pairs):
         log.warning("%s", warning)
     note = {

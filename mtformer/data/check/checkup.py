@@ -103,8 +103,8 @@ class Checkup(NamedTuple):
 
     @property
     def n_problems(self) -> int:
-        """The number of pairs with a problem."""
-        return sum(source.problems.total() for source in self.sources)
+        """The number of pairs with a problem; a source without pairs is one, too."""
+        return sum(source.problems.total() or not source.n_pairs for source in self.sources)
 
 
 class _Portion(NamedTuple):

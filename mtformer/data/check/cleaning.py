@@ -10,7 +10,7 @@ from mtformer.config import TextFiles
 from mtformer.data.check.checkup import Checkup, SourceCheck
 from mtformer.data.check.report import as_json, as_text
 from mtformer.errors import UserError
-from mtformer.files import write_folder_atomically
+from mtformer.files import require_new_folder, write_folder_atomically
 from mtformer.text.lines import open_output
 
 REJECTED, REPORT, VALUES = "rejected.tsv", "report.txt", "report.json"
@@ -26,11 +26,11 @@ def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
         the two files of each source.
 
     Raises:
-        UserError: there is something at ``folder``, or a source cannot be read a second time, or it has changed.
+        UserError: there is something at ``folder``, or it cannot be made; or a source cannot be read a second time, or
+            it has changed.
         MtformerError: it cannot be written.
     """
-    if folder.exists():
-        raise UserError(f"{folder} exists: name a new folder for the clean text")
+    require_new_folder(folder, "--fix")
     sources = [source for source in checkup.sources if source.use == "train"]
     names = _file_names(sources)
     write_folder_atomically(folder, partial(_write, checkup, sources, names))

@@ -22,6 +22,8 @@ def as_text(checkup: Checkup) -> str:
 
 
 def _describe(source: SourceCheck) -> str:
+    if not source.n_pairs:
+        return f"{source.name}, {source.languages}, {_USES[source.use]}: no sentence pairs"
     n_bad = source.problems.total()
     share = f" ({n_bad / source.n_pairs:.1%})" if n_bad else ""
     pairs = f"{source.n_pairs:,} pairs, {n_bad:,} with a problem{share}"
@@ -36,7 +38,7 @@ def _describe(source: SourceCheck) -> str:
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
     if leaked := source.problems[HELD_OUT]:
         lines.append(
-            f"  {source.n_exact:,} of the {leaked:,} pairs have a sentence exactly as in the validation or test set"
+            f"  {HELD_OUT}: {source.n_exact:,} of {leaked:,} have a sentence of the validation or test set unchanged"
         )
     return "\n".join(lines)
 
