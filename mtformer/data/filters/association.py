@@ -11,7 +11,7 @@ from mtformer.text.ibm_model_1 import Cells, EncodedPairs, ibm_model_1_both_ways
 _LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
 _MOST_CELLS = 2**20  # that are looked up at once: about 40 megabytes
 _UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations
-_EXPLAINED = 0.1  # mean probability, from which on a word has a translation on the other side
+_EXPLAINED = 0.1  # summed probability from which on a word has a translation on the other side
 
 
 class Association:

@@ -15,7 +15,7 @@ class HashTable:
     """
 
     def __init__(self, keys: NDArray[np.int64]) -> None:
-        """Take different keys from 0."""
+        """Take distinct keys that are not negative."""
         self._keys = keys if len(keys) else np.array([-1])
         self._n_bits = int(np.ceil(np.log2(_SLOTS * len(self._keys))))
         self._slots = np.zeros(2**self._n_bits, dtype=np.int32)

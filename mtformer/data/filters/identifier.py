@@ -57,7 +57,7 @@ class Identifier:
     def _features(
         self, data: bytes, lengths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """Return the features of texts: the text, the feature and its weight, in order of text and feature."""
+        """Return the distinct features of each text, in order: the number of the text, the feature and its weight."""
         features = self._outputs[self._states(np.frombuffer(data, np.uint8), lengths)]
         is_feature = features >= 0
         keys = (np.repeat(np.arange(len(lengths)), lengths)[is_feature] << _FEATURE_BITS) | features[is_feature]

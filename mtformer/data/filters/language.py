@@ -64,7 +64,7 @@ class LanguageTest:
         return lead / np.sqrt(n_bytes) > math.log(_ODDS)
 
     def _is_open(self, text: str) -> bool:
-        """Tell whether the letters of a text leave its language open: no other language has those of some."""
+        """Tell whether a text may be in another language by its letters; some languages have letters of their own."""
         if not self._own_letters or (self._language == "zh" and _KANA.search(text)):
             return True
         return 2 * len(self._own_letters.findall(text)) < _n_letters(text)

@@ -29,7 +29,7 @@ def exact_key(text: str) -> str:
 
 
 class _Kept(dict[int, int | None]):
-    """A table for ``str.translate`` that keeps some characters, and the marks on them, and removes all others."""
+    """A table for ``str.translate`` that keeps some characters and all marks, and removes the others."""
 
     def __init__(self, is_kept: Callable[[str], bool]) -> None:
         super().__init__()

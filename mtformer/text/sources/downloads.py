@@ -17,7 +17,7 @@ _SHA1, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
 
 
 class VerifiedDownloads(DownloadManager):  # type: ignore[misc]
-    """Downloads the files that a data set is built from, once, and verifies those that come from the hub.
+    """Downloads the files that a data set is built from, and verifies those that come from the hub.
 
     In the cache of ``huggingface_hub``, a file of a commit is a link to a file that is named by its checksum: the
     SHA-256 of a large one, and git's of any other.
