@@ -349,7 +349,7 @@ def test_targets_that_are_cut_off_are_found(phrases: list[SentencePair]) -> None
     targets = [half if is_cut else pair.tgt for pair, half, is_cut in zip(phrases, halves, cut, strict=True)]
     pairs = [SentencePair(pair.src, tgt) for pair, tgt in zip(phrases, targets, strict=True)]
     found = np.array([reason is not None for reason in Filters(["truncated"], EN_DE, sample=pairs).reasons(pairs)])
-    assert found[cut].mean() >= 0.9
+    assert found[cut].mean() >= 0.98  # 0.965 by the association of words alone, without their last words
     assert found[~cut].mean() <= 0.02
 
 
