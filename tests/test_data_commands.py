@@ -193,6 +193,16 @@ def test_training_reports_the_problems_of_all_its_sources_before_it_begins(proje
     assert not list((project.folder / "runs").rglob("*.yaml"))
 
 
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
+def test_training_warns_of_languages_that_are_swapped(project: Project, languages: tuple[str, str]) -> None:
+    settings = ["training.max_steps=1", *map("data.{}_lang={}".format, ("src", "tgt"), languages)]
+    result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
+    assert result.status == 0, result.stderr
+    assert ("train.en: most of the first 200 texts do not seem to be in de and en;" in result.stderr) == (
+        languages == ("de", "en")
+    )
+
+
 def test_a_run_on_the_phrasebook_needs_no_file(project: Project) -> None:
     config = yaml.safe_load(project.config.read_text())
     config["data"] = {

@@ -19,6 +19,7 @@ from mtformer.data.filters import Filters, filters_of
 from mtformer.data.filters.association import Association
 from mtformer.data.filters.hash_table import HashTable
 from mtformer.data.filters.identifier import identifier
+from mtformer.data.filters.language import language_warning
 from mtformer.data.filters.seen import HashSet, HeldOut, hashes
 from mtformer.data.filters.words import Words
 from mtformer.data.store import stored_text
@@ -140,6 +141,19 @@ def test_a_language_that_the_identifier_does_not_know_is_never_refused_and_warne
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == 2
     assert all("does not know" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("en", "zh"), ("de", "en"), ("de", "zh"), ("zh", "de")])
+def test_sides_that_are_swapped_are_warned_of(languages: tuple[str, str]) -> None:
+    source = parse_source("builtin:phrasebook,size:100", *languages)
+    sides = list(zip(*ParallelText([source], *languages), strict=True))
+    assert language_warning("text", dict(zip(languages, sides, strict=True))) is None
+    assert language_warning("text", dict(zip(languages, reversed(sides), strict=True))) == (
+        f"text: most of the first 100 texts do not seem to be in {' and '.join(languages)}; "
+        "check which language is the source and which the target"
+    )
+    assert language_warning("text", {languages[0]: sides[1][:19]}) is None  # too few to say
+    assert language_warning("text", {"tlh": sides[0]}) is None  # a language that the identifier does not know
 
 
 def test_whether_a_text_is_in_another_language_does_not_depend_on_the_texts_before() -> None:

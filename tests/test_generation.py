@@ -304,6 +304,18 @@ def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], tol
     assert {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()} == before
 
 
+def test_text_in_another_language_is_warned_of(trained: Project, tmp_path: Path) -> None:
+    (tmp_path / "de").write_text("".join(f"{tgt}\n" for _, tgt in sentence_pairs(30)))
+    commands: list[list[object]] = [
+        ["backtranslate", "--input", tmp_path / "de", "--output", tmp_path / "bt.jsonl"],
+        ["score", f"src:{tmp_path}/de,tgt:{tmp_path}/de", "--pair", "en-de", "--output", tmp_path / "scored.jsonl"],
+    ]
+    for command in commands:
+        result = trained.mtformer("data", *command, "--model", trained.folder / MODEL)
+        assert result.status == 0, result.stderr
+        assert "most of the first 30 texts do not seem to be in en;" in result.stderr
+
+
 def test_a_model_of_another_direction_is_refused(trained: Project, tmp_path: Path) -> None:
     result = trained.mtformer(
         "data", "distill", f"moses:{trained.folder}/train", "--pair", "de-en", "--model", trained.folder / MODEL,

@@ -96,6 +96,11 @@ class StoredText(Sequence[SentencePair]):
         numbers = np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False)
         return [self[number] for number in np.sort(numbers).tolist()]
 
+    def first_of(self, source: int, n: int) -> list[SentencePair]:
+        """Return the first ``n`` pairs of a source, or all if there are no more."""
+        start, end = np.searchsorted(self.sources, [source, source + 1]).tolist()
+        return self[start : min(start + n, end)]
+
     def chunks(self) -> Iterator["Chunk"]:
         """Yield all pairs in chunks of up to 10,000, each from one source."""
         ends = np.cumsum(np.bincount(self.sources, minlength=1)).tolist()

@@ -1,6 +1,6 @@
 """The training pairs of a run, as tokens, for each epoch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from pydantic import JsonValue
@@ -9,6 +9,7 @@ from mtformer.config import Config
 from mtformer.data.augment import Augmenter
 from mtformer.data.corpus import Corpus
 from mtformer.data.encoding import Encoder, Variation
+from mtformer.data.filters.language import N_TEXTS, language_warning
 from mtformer.data.mixing import Prefixed, epoch_order, mixing_weights
 from mtformer.data.store import StoredText
 from mtformer.data.terms import TermSampler
@@ -97,10 +98,17 @@ class TrainingData:
         return [f"{self._text.names[corpus.sources[i]]}:{corpus.lines[i]}" for i in sorted(indices)]
 
     def warnings(self) -> list[str]:
-        """Return what to warn of: sources of which many pairs are not used."""
+        """Return what to warn of: sources of which many pairs are not used, or that are in other languages."""
         n_kept = np.bincount(self.corpus.sources, minlength=len(self._text.names)).tolist()
-        found = map(Drops.warning, self.corpus.drops, self._text.names, n_kept)
-        return [warning for warning in found if warning]
+        dropped = map(Drops.warning, self.corpus.drops, self._text.names, n_kept)
+        return [warning for warning in (*dropped, *self._language_warnings()) if warning]
+
+    def _language_warnings(self) -> Iterator[str | None]:
+        data = self._config.data
+        for number, (source, name) in enumerate(zip(data.train, self._text.names, strict=True)):
+            pairs = self._text.first_of(number, N_TEXTS)
+            languages = source.languages or data.language_pairs[0]
+            yield language_warning(name, dict(zip(languages, zip(*pairs, strict=True), strict=False)))
 
     def _tagged(self, corpus: Corpus) -> Corpus:
         """Put the tags of each source in front of the source side."""

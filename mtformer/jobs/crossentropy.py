@@ -5,12 +5,14 @@ Corpora", equations 1 and 2): a pair is good where both models find it likely, a
 """
 
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
+from mtformer.data.filters.language import N_TEXTS, language_warning
 from mtformer.errors import UserError
 from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.generation import Generation, numbered_share, report
@@ -23,6 +25,8 @@ from mtformer.text.sources import ParallelText
 
 if TYPE_CHECKING:
     from mtformer.translator import Translator
+
+log = logging.getLogger(__name__)
 
 
 def run(
@@ -44,6 +48,8 @@ def run(
             cannot be continued.
         MtformerError: the output cannot be written, or a model predicts NaN.
     """
+    units = _units(text, shard)
+    first = list(islice(units, N_TEXTS))
 
     def start() -> Callable[[Sequence[Paragraph], Counter[str]], str]:
         forward, backward = load()
@@ -53,10 +59,13 @@ def run(
                 f"--reverse translates from {backward.src_lang} to {backward.tgt_lang}: to score together with a model "
                 f"from {languages[0]} to {languages[1]}, it must be one from {languages[1]} to {languages[0]}"
             )
+        sides = zip(*(unit.text.split("\n") for unit in first), strict=True)
+        if warning := language_warning("the text", dict(zip(languages, sides, strict=False))):
+            log.warning("%s", warning)
         return lambda window, left_out: _scored(forward, backward, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, _units(text, shard), start, resume=job.resume, doing="scoring", unit="pairs"), "pairs")
+    report(fill(file, chain(first, units), start, resume=job.resume, doing="scoring", unit="pairs"), "pairs")
 
 
 def dual_score(forward: float, backward: float | None) -> float:

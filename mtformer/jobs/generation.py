@@ -10,10 +10,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtformer.data.filters.language import N_TEXTS, language_warning
 from mtformer.errors import UserError
 from mtformer.files import require_distinct
 from mtformer.guard import REPAIRED_NUMBERS
@@ -63,6 +64,8 @@ class Generation:
 def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Translator"]) -> None:
     """Translate ``texts`` and write each with its translations; the blank ones are skipped.
 
+    A warning says so if the text does not seem to be in the language that the model reads.
+
     Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose numbers it has
     put right are not.
 
@@ -71,15 +74,18 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
             be continued.
         MtformerError: the output cannot be written, or the model predicts NaN.
     """
+    first = list(islice(texts, N_TEXTS))
 
     def start() -> Callable[[Sequence[Paragraph], Counter[str]], str]:
         translator = load()
         if UNDETERMINED in (translator.src_lang, translator.tgt_lang):
             raise UserError("the pairs are named by their languages: give the one to translate from (--from)")
+        if warning := language_warning("the input", {translator.src_lang: [unit.text for unit in first]}):
+            log.warning("%s", warning)
         return lambda window, left_out: _pairs(translator, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, texts, start, resume=job.resume, doing="translating", unit="lines"), "translations")
+    report(fill(file, chain(first, texts), start, resume=job.resume, doing="translating", unit="lines"), "translations")
 
 
 def report(left_out: Counter[str], things: str) -> None:

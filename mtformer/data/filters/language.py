@@ -7,7 +7,7 @@ language is far more probable than the expected one.
 import logging
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 
 import numpy as np
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 _ODDS = 10.0  # how many times more probable than the expected language another one must be
 _FEWEST_LETTERS = 10  # in a text that is refused
+_FEWEST_TEXTS = 20  # most of which must be in another language for a warning
+N_TEXTS = 200  # at the beginning of a text, which :func:`language_warning` looks at
 _KANA = re.compile("[\u3040-\u30ff]")
 _SAME = (
     {"no", "nn", "da"},
@@ -32,6 +34,27 @@ _SAME = (
 _LABELS = {"nb": "no", "fil": "tl", "iw": "he", "in": "id"}  # codes for which the identifier has another
 
 
+def language_warning(name: str, sides: Mapping[str, Sequence[str]]) -> str | None:
+    """Return a warning if most texts of a side are surely in another language, as when the sides are swapped.
+
+    Args:
+        name: what the message calls the text.
+        sides: the first :data:`N_TEXTS` of it in each language, by the code of the language.
+    """
+    wrong = [code for code, texts in sides.items() if _most_are_wrong(texts, code)]
+    if not wrong:
+        return None
+    return (
+        f"{name}: most of the first {len(sides[wrong[0]])} texts do not seem to be in {' and '.join(wrong)}; "
+        "check which language is the source and which the target"
+    )
+
+
+def _most_are_wrong(texts: Sequence[str], code: str) -> bool:
+    test = LanguageTest(code)
+    return len(texts) >= _FEWEST_TEXTS and test.is_possible and 2 * sum(test.wrong(texts)) > len(texts)
+
+
 class LanguageTest:
     """Finds texts that are in another language than the expected one."""
 
@@ -39,6 +62,11 @@ class LanguageTest:
         """Expect the language ``code``."""
         self._language = _LABELS.get(base_language(code), base_language(code))
         self._own_letters = None if is_written_with_spaces(code) else re.compile(f"[{letters_of(code) or ''}]")
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the identifier knows the language; else, all texts pass."""
+        return self._language in identifier().labels
 
     @cached_property
     def _is_known(self) -> bool:
