@@ -117,6 +117,8 @@ def test_all_that_would_make_the_result_inexplicable_is_refused_at_once(
         "model.d_model=64": "model.d_model was 32, is now 64",
         "data.max_length=100": "data.max_length was 256, is now 100",
         "tokenizer.sampling=0.1": "tokenizer.sampling was 0.0, is now 0.1",
+        "data.filters=[copy]": 'data.filters was [], is now ["copy"]',
+        "data.augment={upper: 0.5}": 'data.augment was null, is now {"typos": ',
     }
     now = config_of(project_of_module, *overrides, fingerprints={"train": "A", "valid": "b"})
     with pytest.raises(UserError) as caught:
@@ -131,7 +133,7 @@ def test_a_run_cannot_be_given_another_model_to_start_from(project_of_module: Pr
     other = config_of(project_of_module, fingerprints=PROVENANCE.fingerprints | {"init_from": "d"})
     with pytest.raises(UserError, match=r"the model of training\.init_from has changed"):
         require_same_run(FOLDER, saved._replace(config=from_model), other)
-    with pytest.raises(UserError, match=r"training\.init_from was None"):
+    with pytest.raises(UserError, match=r"training\.init_from was null"):
         require_same_run(FOLDER, saved, other)
 
 

@@ -1,5 +1,6 @@
 """What a run was trained with so far: whether it can be resumed with these settings, and what changes if it is."""
 
+import json
 import logging
 from typing import NamedTuple
 
@@ -95,11 +96,10 @@ def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:
         if key in _CONTENTS and old and new:
             problems.append(f"{_CONTENTS[key]} has changed")
         elif key == "fingerprints.init_from":
-            problems.append(
-                f"training.init_from was {saved.config.training.init_from}, is now {now.training.init_from}"
-            )
+            before, after = (config.training.init_from or "null" for config in (saved.config, now))
+            problems.append(f"training.init_from was {before}, is now {after}")
         elif key in _FIXED or key.startswith(_FIXED_SECTIONS):
-            problems.append(f"{key} was {old}, is now {new}")
+            problems.append(f"{key} was {_shown(old)}, is now {_shown(new)}")
     if problems:
         raise UserError(
             f"{folder.path} contains a run started with different settings: {'; '.join(problems)}. "
@@ -135,7 +135,7 @@ def warn_of_changes(changes: list[Change], step: int) -> None:
     """Log the changes made at ``step``, a line for each."""
     for change in changes:
         if change.step == step:
-            log.warning("%s was %s, is %s from step %d on", change.key, change.old, change.new, step)
+            log.warning("%s was %s, is %s from step %d on", change.key, _shown(change.old), _shown(change.new), step)
 
 
 def warn_of_foreign_provenance(given: Provenance, found: Provenance) -> None:
@@ -143,6 +143,11 @@ def warn_of_foreign_provenance(given: Provenance, found: Provenance) -> None:
     for key, (old, new) in _differences(_circumstances(given), _circumstances(found)).items():
         if old is not None:
             log.warning("provenance.%s of the config is not that of this run: %s, here %s", key, old, new)
+
+
+def _shown(value: JsonValue) -> str:
+    """Return a value as a config may have it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _differences(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, tuple[JsonValue, JsonValue]]:
