@@ -9,7 +9,6 @@ Models go to runs/reproduce. One that is complete is not trained again, and one 
 """
 
 import argparse
-import hashlib
 import json
 import shlex
 import statistics
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mtformer.files import write_atomically
+from mtformer.header import peek
 from mtformer.tables import as_markdown, as_text
 
 ROOT = Path(__file__).parent.parent
@@ -101,7 +101,8 @@ class Result:
         precision: of its matrix products.
         parameters: their number.
         n_bytes: the size of the bundle.
-        sha256: the digest of the bundle.
+        sha256: the digest of the bundle, which is the same for the same weights, settings and versions; that of its
+            file is not, as safetensors writes the metadata in any order.
         version: of mtformer.
     """
 
@@ -156,6 +157,8 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
     start = json.loads(first_line(bundle.parent / "starts.jsonl"))
     last = json.loads((bundle.parent / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     machine = start["machine"]
+    peeked = peek(bundle)
+    assert peeked
     return Result(
         recipe=name,
         seed=seed,
@@ -166,7 +169,7 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
         precision=machine["precision"],
         parameters=start["model"]["parameters"],
         n_bytes=bundle.stat().st_size,
-        sha256=hashlib.sha256(bundle.read_bytes()).hexdigest(),
+        sha256=peeked.digest,
         version=start["versions"]["mtformer"],
     )
 
@@ -265,6 +268,8 @@ def comparison(result: Result, recorded: Sequence[Result]) -> str:
     ]
     minutes = [one.minutes for one in recorded]
     rows.append(["minutes", f"{result.minutes:.1f}", f"{statistics.fmean(minutes):.1f}" if minutes else ""])
+    same_seed = next((one.sha256 for one in recorded if one.seed == result.seed), "")
+    rows.append(["digest", result.sha256[:12], same_seed[:12]])
     return as_text((result.recipe, f"seed {result.seed}", f"recorded ({len(recorded)})"), rows)
 
 
@@ -278,7 +283,8 @@ same time.
 
     scripts/reproduce multi30k_en_de --seed 2
 
-trains and scores a model, and prints its scores beside these; `scripts/reproduce --list` shows the recipes.
+trains and scores a model, and prints its scores beside these; `scripts/reproduce --list` shows the recipes. The same
+seed, versions, processor, threads and precision give the same [digest](bundle.md), unless the clock ends the training.
 `scripts/get_multi30k` fetches the text of Multi30k; the comments in `configs/` say where other text comes from. The
 phrasebook comes with mtformer.
 
@@ -306,7 +312,7 @@ def page(recorded: Sequence[Result]) -> str:
         "BLEU of each test set",
         "minutes",
         "processor, threads × precision",
-        "SHA-256 of the bundle",
+        "digest of the bundle",
     )
     blocks += ["\n## Runs\n", as_markdown(header, runs), "\n## Signatures\n"]
     signatures = sorted({name for one in recorded for scores in one.scores.values() for name in scores})

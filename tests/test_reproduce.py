@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from conftest import Project
 
+from mtformer.bundle import load_bundle
 from mtformer.config import load_config
 from mtformer.errors import UserError
 
@@ -70,13 +71,15 @@ def test_several_seeds_have_a_mean_and_a_standard_deviation() -> None:
 
 
 def test_a_result_stands_beside_the_recorded_ones() -> None:
-    shown = REPRODUCE["comparison"](RESULT, [replace(RESULT, seed=2, minutes=20.0)]).splitlines()
-    assert shown[0].split() == ["multi30k_en_de", "seed", "1", "recorded", "(1)"]
+    recorded = [replace(RESULT, seed=2, minutes=20.0), replace(RESULT, sha256="0123456789abcdef", minutes=20.0)]
+    shown = REPRODUCE["comparison"](RESULT, recorded).splitlines()
+    assert shown[0].split() == ["multi30k_en_de", "seed", "1", "recorded", "(2)"]
     assert [line.split() for line in shown[1:]] == [
-        ["test", "BLEU", "40.0", "40.0"],
-        ["test", "chrF2", "60.0", "60.0"],
-        ["protocol", "BLEU", "41.0", "41.0"],
+        ["test", "BLEU", "40.0", "40.0", "±", "0.0"],
+        ["test", "chrF2", "60.0", "60.0", "±", "0.0"],
+        ["protocol", "BLEU", "41.0", "41.0", "±", "0.0"],
         ["minutes", "30.0", "20.0"],
+        ["digest", "abc", "0123456789ab"],
     ]
 
 
@@ -114,7 +117,7 @@ def test_results_that_other_processes_record_meanwhile_are_kept(
     monkeypatch.setattr("sys.argv", ["reproduce.py", "multi30k_en_de", "--record"])
     REPRODUCE["main"]()
     assert [one.seed for one in REPRODUCE["read_results"]()] == [1, 2]
-    assert capsys.readouterr().out.splitlines()[-1].split() == ["minutes", "30.0", "20.0"]
+    assert capsys.readouterr().out.splitlines()[-2].split() == ["minutes", "30.0", "20.0"]
 
 
 def test_a_recipe_is_trained_scored_and_recorded(
@@ -125,6 +128,7 @@ def test_a_recipe_is_trained_scored_and_recorded(
     result = REPRODUCE["reproduce"]("multi30k_en_de", REPRODUCE["Recipe"]("", (command,)), seed=3)
     bundle = project.folder / "runs/reproduce/multi30k_en_de.3/model/model.safetensors"
     assert result.n_bytes == bundle.stat().st_size
+    assert result.sha256 == load_bundle(bundle).digest
     assert "seed: 3\n" in (bundle.parent / "config.yaml").read_text("utf-8")
     [(test_set, scores)] = result.scores.items()
     assert test_set == "test"
