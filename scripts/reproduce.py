@@ -10,11 +10,12 @@ Models go to runs/reproduce. One that is complete is not trained again, and one 
 
 import argparse
 import json
+import re
 import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ class Recipe:
     Attributes:
         title: what it is.
         steps: the commands that make it, in order; ``{seed}`` is that of the run and ``{run}`` the folder of its files.
-            The last one is the training of the model.
+            One with an ``--output`` is left out where this file exists. The last one is the training of the model.
         protocols: published protocols to score it by, besides the test sets of its config.
     """
 
@@ -60,11 +61,35 @@ def between(src_lang: str, tgt_lang: str) -> tuple[str, str]:
     return f"data.src_lang={src_lang}", f"data.tgt_lang={tgt_lang}"
 
 
-RECIPES = {
+MULTI30K = {
     "multi30k_en_de": Recipe(
         "Multi30k, English to German", (training("multi30k_en_de"),), protocols=("multi30k-2016-lc-tok",)
     ),
     "multi30k_de_en": Recipe("Multi30k, German to English", (training("multi30k_en_de", *between("de", "en")),)),
+}
+
+
+def diversification() -> Iterator[str]:
+    """Yield the commands that translate the training text by three models of each direction (Nguyen et al. 2020)."""
+    text = Path("data/multi30k")
+    for seed in (1, 2, 3):
+        for name, generate in (
+            ("multi30k_en_de", "distill configs/multi30k_en_de.yaml"),
+            ("multi30k_de_en", f"backtranslate --input {text / 'train.de.gz'}"),
+        ):
+            run = RUNS / f"{name}.{seed}"
+            yield from MULTI30K[name].commands(seed, run)
+            pairs = text / "diversified" / f"{name.removeprefix('multi30k_')}.{seed}.jsonl"
+            yield f"mtformer data {generate} --raw --model {run / 'model'} --output {pairs}"
+
+
+RECIPES = {
+    **MULTI30K,
+    "multi30k_en_de_diversified": Recipe(
+        "Multi30k, English to German, after data diversification",
+        (*diversification(), training("multi30k_en_de_diversified")),
+        protocols=("multi30k-2016-lc-tok",),
+    ),
     "tvsub_zh_en": Recipe("TV subtitles, Chinese to English", (training("tvsub_zh_en"),)),
     "tvsub_en_zh": Recipe("TV subtitles, English to Chinese", (training("tvsub_zh_en", *between("en", "zh")),)),
     "phrasebook_en_de": Recipe("The phrasebook, English to German", (training("phrasebook_en_de"),)),
@@ -146,10 +171,7 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
     Raises:
         SystemExit: a command failed; it has said why.
     """
-    run = RUNS / f"{name}.{seed}"
-    for command in recipe.commands(seed, run):
-        print(f"$ {command}", file=sys.stderr)
-        bundle = Path(mtformer(command).strip().splitlines()[-1])
+    bundle = made(recipe.commands(seed, RUNS / f"{name}.{seed}"))
     scores = scores_of(json.loads(mtformer(f"mtformer eval --json --model {bundle}")))
     for protocol in recipe.protocols:
         found = json.loads(mtformer(f"mtformer eval --json --model {bundle} --protocol {protocol}"))
@@ -172,6 +194,16 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
         sha256=peeked.digest,
         version=start["versions"]["mtformer"],
     )
+
+
+def made(commands: Iterable[str]) -> Path:
+    """Run the commands of a recipe, except those whose output exists, and return the bundle that the last one makes."""
+    for command in commands:
+        output = re.search(r"--output (\S+)", command)
+        if output is None or not Path(output[1]).exists():
+            print(f"$ {command}", file=sys.stderr)
+            printed = mtformer(command)
+    return Path(printed.strip().splitlines()[-1])
 
 
 def mtformer(command: str) -> str:

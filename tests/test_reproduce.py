@@ -138,3 +138,19 @@ def test_a_recipe_is_trained_scored_and_recorded(
     for one in (replace(result, minutes=1.0), RESULT, result):
         REPRODUCE["record"](one)
     assert REPRODUCE["read_results"]() == [RESULT, result]
+
+
+def test_text_is_generated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran = []
+
+    def fake(command: str) -> str:
+        ran.append(command)
+        if "--output" in command:
+            (tmp_path / "pairs").touch()
+        return "run/model.safetensors\n"
+
+    made = REPRODUCE["made"]
+    monkeypatch.setitem(made.__globals__, "mtformer", fake)
+    commands = ["train teacher", f"distill --output {tmp_path / 'pairs'}", "train student"]
+    assert made(commands) == made(commands) == Path("run/model.safetensors")
+    assert ran == [*commands, commands[0], commands[2]]
