@@ -71,15 +71,14 @@ MULTI30K = {
 
 def diversification() -> Iterator[str]:
     """Yield the commands that translate the training text by three models of each direction (Nguyen et al. 2020)."""
-    text = Path("data/multi30k")
     for seed in (1, 2, 3):
         for name, generate in (
             ("multi30k_en_de", "distill configs/multi30k_en_de.yaml"),
-            ("multi30k_de_en", f"backtranslate --input {text / 'train.de.gz'}"),
+            ("multi30k_de_en", "backtranslate --input data/multi30k/train.de.gz"),
         ):
             run = RUNS / f"{name}.{seed}"
             yield from MULTI30K[name].commands(seed, run)
-            pairs = text / "diversified" / f"{name.removeprefix('multi30k_')}.{seed}.jsonl"
+            pairs = f"data/multi30k-diversified/{name.removeprefix('multi30k_')}.{seed}.jsonl"
             yield f"mtformer data {generate} --raw --model {run / 'model'} --output {pairs}"
 
 
