@@ -186,7 +186,7 @@ def test_a_run_is_not_resumed_with_other_weights_or_tags(tmp_path: Path) -> None
         train(mixed(tmp_path, weight=3))
     config = mixed(tmp_path)
     config.config.write_text(config.config.read_text().replace("tag: bt", "tag: web"))
-    with pytest.raises(UserError, match=r"data.train.tag was \[None, 'bt'\], is now \[None, 'web'\]"):
+    with pytest.raises(UserError, match=r'data.train.tag was \[null, "bt"\], is now \[null, "web"\]'):
         train(config)
 
 
