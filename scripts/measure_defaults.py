@@ -1,11 +1,12 @@
 """Train models of several sizes on corpora of several sizes, and print which is best: the measurement of the defaults.
 
-usage: python scripts/measure_defaults.py WORK --multi30k DIR --tatoeba DIR [--only NAME …] [--threads N] [--seed N]
+usage: python scripts/measure_defaults.py WORK --multi30k DIR --tatoeba DIR [--only NAME …] [--set KEY=VALUE …]
+       [--threads N] [--seed N]
 
 DIR has the text as train.en.gz, train.de.gz and so on; scripts/get_multi30k fetches Multi30k. Each model is trained
 with all defaults but those that its name says: `8,000 narrow` has tokenizer.vocab_size = 8000 and the shape `narrow`.
-`base` is the paper's, and a star marks what the defaults give. A run under WORK that is complete is not trained again,
-so that more names and more seeds can follow.
+`base` is the paper's, and a star marks what the defaults give; `--set` changes further settings of all models. A run
+under WORK that is complete is not trained again, so that more names and more seeds can follow.
 
 Columns: parameters; epochs; the validation BLEU of greedy search, by which to choose; the BLEU of beam search on the
 test set, for the report; minutes of training, validations included.
@@ -108,7 +109,9 @@ def training_source(corpus: Corpus, folder: Path, work: Path) -> dict[str, str]:
     return {"tsv": str(drawn)}
 
 
-def trained(name: str, corpus: Corpus, folder: Path, work: Path, settings: dict[str, Any], seed: int) -> RunFolder:
+def trained(
+    name: str, corpus: Corpus, folder: Path, work: Path, settings: dict[str, Any], overrides: list[str]
+) -> RunFolder:
     """Train a model, unless it is trained already."""
     config = {
         "data": {
@@ -118,12 +121,11 @@ def trained(name: str, corpus: Corpus, folder: Path, work: Path, settings: dict[
             "valid": [files_of(folder, corpus.valid)],
             "test": [files_of(folder, corpus.test)],
         },
-        "training": {"seed": seed},
-        "run": {"dir": str(work / "runs"), "name": re.sub("[ ,*]+", "-", f"{name} {seed}")},
+        "run": {"dir": str(work / "runs"), "name": re.sub("[^a-z0-9]+", "-", " ".join([name, *overrides]))},
     }
     path = work / "config.yaml"
     path.write_text(yaml.safe_dump(config | settings, sort_keys=False), encoding="utf-8")
-    loaded = load_config(path, [])
+    loaded = load_config(path, overrides)
     train(loaded)
     return RunFolder.of(loaded)
 
@@ -150,6 +152,7 @@ def main() -> None:
     parser.add_argument("--multi30k", type=Path, metavar="DIR")
     parser.add_argument("--tatoeba", type=Path, metavar="DIR")
     parser.add_argument("--only", nargs="+", metavar="NAME", default=[], help="rows whose names contain any of these")
+    parser.add_argument("--set", nargs="+", metavar="KEY=VALUE", default=[], help="settings of all models")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     arguments = parser.parse_args()
@@ -164,7 +167,8 @@ def main() -> None:
         for model, settings in corpus.models.items():
             name = f"{title} {model}"
             if not arguments.only or any(part in name for part in arguments.only):
-                run = trained(name, corpus, folder.absolute(), arguments.work.absolute(), settings, arguments.seed)
+                overrides = [f"training.seed={arguments.seed}", *arguments.set]
+                run = trained(name, corpus, folder.absolute(), arguments.work.absolute(), settings, overrides)
                 print(row(name, run, corpus, folder.absolute()), flush=True)
 
 
