@@ -145,6 +145,7 @@ def training_settings(**given: object) -> ResolvedTraining:
         "max_tokens": 64,
         "learning_rate": 0.001,
         "warmup_steps": 0,
+        "optimizer": "adamw",
         "precision": "fp32",
         "early_stopping_patience": None,
     }
@@ -189,7 +190,14 @@ def make_project(folder: Path, n_pairs: int = 400, **training: object) -> Projec
             "n_decoder_layers": 1,
             "dropout": 0.0,
         },
-        "training": {"max_steps": 20, "max_tokens": 512, "warmup_steps": 10, "precision": "fp32", **training},
+        "training": {
+            "max_steps": 20,
+            "max_tokens": 512,
+            "warmup_steps": 10,
+            "optimizer": "adamw",
+            "precision": "fp32",
+            **training,
+        },
     }
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")

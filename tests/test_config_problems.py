@@ -21,7 +21,7 @@ from mtformer.errors import UserError
         ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),
         ("training.learning_rate", "0", "given `0`, allowed: more than 0.0"),
         ("training.learning_rate", ".inf", "given `.inf`, allowed: a finite number"),
-        ("training.optimizer", "sgd", "given `sgd`, allowed: adamw, adam or muon"),
+        ("training.optimizer", "sgd", "given `sgd`, allowed: auto, muon, adamw or adam"),
         ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
         ("tokenizer.vocab_size", "300000", "given `300000`, allowed: 256000 or less"),

@@ -48,13 +48,13 @@ def test_keys_beside_a_preset_change_single_values_of_it(folder: Path, preset: s
 
 @pytest.mark.parametrize(
     ("n_pairs", "size", "vocab_size", "training", "learning_rate"),
-    [  # the paper's peak, d_model^-½ · 4000^-½, times 1.5 for pre-norm
-        (1, TINY, 2_000, (1_024, 30, 200), 1.5 * 0.0013975),
-        (10_000, TINY, 2_000, (1_024, 30, 200), 1.5 * 0.0013975),
-        (10_001, SMALL, 8_000, (2_048, 12, 400), 1.5 * 0.00098821),
-        (200_000, SMALL, 8_000, (2_048, 12, 400), 1.5 * 0.00098821),
-        (200_001, SMALL, 16_000, (4_096, 5, 2_000), 1.5 * 0.00098821),
-        (2_000_000, SMALL, 16_000, (4_096, 5, 2_000), 1.5 * 0.00098821),
+    [  # the paper's peak, d_model^-½ · 4000^-½, times 3 for pre-norm, with Muon
+        (1, TINY, 4_000, (1_024, 30, 200), 3 * 0.0013975),
+        (10_000, TINY, 4_000, (1_024, 30, 200), 3 * 0.0013975),
+        (10_001, SMALL, 8_000, (2_048, 12, 400), 3 * 0.00098821),
+        (200_000, SMALL, 8_000, (2_048, 12, 400), 3 * 0.00098821),
+        (200_001, SMALL, 16_000, (4_096, 5, 2_000), 3 * 0.00098821),
+        (2_000_000, SMALL, 16_000, (4_096, 5, 2_000), 3 * 0.00098821),
         (2_000_001, BASE, 32_000, (8_192, 4, 4_000), 0.00069877),
     ],
 )
@@ -73,6 +73,25 @@ def test_what_is_left_open_goes_by_the_size_of_the_data(
     assert chosen.learning_rate == pytest.approx(learning_rate, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("norm", "given", "optimizer", "factor"),
+    [
+        ("pre", "auto", "muon", 3.0),
+        ("pre", "adamw", "adamw", 1.5),
+        ("pre", "adam", "adam", 1.5),
+        ("post", "auto", "adamw", 1.0),
+        ("post", "muon", "muon", 1.0),
+    ],
+)
+def test_optimizer_and_learning_rate_go_by_the_place_of_the_normalization(
+    folder: Path, norm: str, given: str, optimizer: str, factor: float
+) -> None:
+    config = load(folder, MINIMAL, f"model.norm={norm}", f"training.optimizer={given}")
+    chosen = resolve(config, Facts(10_000)).training
+    assert chosen.optimizer == optimizer
+    assert chosen.learning_rate == pytest.approx(factor * (4_000 * 128) ** -0.5, rel=1e-4)
+
+
 @pytest.mark.parametrize("n_pairs", [100, 100_000, 10_000_000])
 def test_sizing_leaves_given_values_alone(folder: Path, n_pairs: int) -> None:
     text = f"""{MINIMAL}\
@@ -81,7 +100,11 @@ model: {{d_model: 96, n_heads: 3, d_ff: 100, n_encoder_layers: 9, n_decoder_laye
 training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5}}
 """
     given, resolved = load(folder, text), resolve(load(folder, text), Facts(n_pairs))
-    auto = {"tokenizer": {"joint"}, "model": {"preset"}, "training": {"precision", "early_stopping_patience"}}
+    auto = {
+        "tokenizer": {"joint"},
+        "model": {"preset"},
+        "training": {"optimizer", "precision", "early_stopping_patience"},
+    }
     assert resolved.model_dump(exclude=auto) == given.model_dump(exclude=auto)
     for limit in ("max_steps", "max_minutes"):
         limited = resolve(load(folder, MINIMAL, f"training.{limit}=5"), Facts(n_pairs))

@@ -5,7 +5,7 @@ the vocabulary size to aim at, then the sizes of the model. With all the facts, 
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -31,6 +31,7 @@ class ResolvedTraining(TrainingConfig):
     """The settings of training, with at least one limit."""
 
     max_tokens: PositiveInt
+    optimizer: Literal["muon", "adamw", "adam"]
     learning_rate: PositiveFloat
     warmup_steps: int
     precision: Precision
@@ -113,25 +114,29 @@ def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
 
 def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
     """Return the training settings with a value for each that was open."""
+    by_norm = "adamw" if model.norm == "post" else "muon"
+    optimizer = by_norm if training.optimizer == "auto" else training.optimizer
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
         "warmup_steps": size.warmup_steps,
-        "learning_rate": _peak_learning_rate(model),
+        "learning_rate": _peak_learning_rate(model, optimizer),
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs
-    measured: dict[str, object] = {
+    automatic: dict[str, object] = {
         "max_tokens": facts.max_tokens,
+        "optimizer": optimizer,
         "precision": facts.precision,
         "early_stopping_patience": _PATIENCE if training.schedule in _SCHEDULES_WITHOUT_END else None,
     }
     given = training.model_dump()
     open_keys = {key: value for key, value in chosen.items() if given[key] is None}
-    auto_keys = {key: value for key, value in measured.items() if given[key] == "auto"}
+    auto_keys = {key: value for key, value in automatic.items() if given[key] == "auto"}
     return given | open_keys | auto_keys
 
 
-def _peak_learning_rate(model: ModelConfig) -> float:
+def _peak_learning_rate(model: ModelConfig, optimizer: str) -> float:
     """Return the peak of the paper's schedule (equation 3, 4,000 warm-up steps); pre-norm learns faster with more."""
     paper = (4_000 * model.d_model) ** -0.5
-    return round(paper if model.norm == "post" else 1.5 * paper, 7)
+    factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
+    return round(factor * paper, 7)

@@ -241,10 +241,12 @@ class TrainingConfig(Section):
     `auto`: the largest that fits into the memory that is free when the run starts."""
     grad_accum_steps: PositiveInt = 1
     """Batches per optimizer update."""
-    optimizer: Literal["adamw", "adam", "muon"] = "adamw"
-    """AdamW, the paper's Adam (no weight decay), or Muon for the matrices of the layers and AdamW for the rest."""
+    optimizer: Literal["auto", "muon", "adamw", "adam"] = "auto"
+    """Muon for the matrices of the layers and AdamW for the rest, AdamW, or the paper's Adam (no weight decay). `auto`
+    is `muon` for pre-norm and `adamw` for post-norm."""
     learning_rate: PositiveFloat | None = None
-    """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; 1.5 times that for pre-norm."""
+    """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
+    1.5 times that without."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
     the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""

@@ -30,7 +30,7 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
         {"params": vectors, "weight_decay": 0.0},
     ]
     adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
-    if config.optimizer == "adamw" or not hidden:
+    if config.optimizer != "muon" or not hidden:
         return [adamw]
     muon = torch.optim.Muon(hidden, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
     return [adamw, muon]
