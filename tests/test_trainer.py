@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 import os
@@ -218,6 +219,20 @@ def test_the_learning_rate_follows_the_schedule_to_the_first_limit(tmp_path: Pat
     assert [line["lr"] for line in trainer.metrics() if "lr" in line] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("n_before", [1, 4])
+def test_the_schedule_follows_the_epochs_when_a_resumed_run_has_other_batches_in_an_update(
+    n_before: int, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"max_steps": None, "warmup_steps": 0, "learning_rate": 0.02}
+    make_trainer(tmp_path, max_epochs=2, grad_accum_steps=n_before, **settings).fit()
+    again = make_trainer(tmp_path, max_epochs=6, grad_accum_steps=5 - n_before, **settings)
+    assert again.resume()
+    n_left = 4 * again.steps_per_epoch
+    assert again.total_steps() == again.state.step + n_left
+    again.fit()
+    assert again.rates == pytest.approx([0.02 * (4 - 4 * i / n_left) / 6 for i in range(n_left)])
+
+
 def test_the_schedule_of_a_run_limited_by_epochs_ends_with_them(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=None, max_epochs=2, warmup_steps=0, schedule="cosine")
     trainer.fit()
@@ -427,6 +442,33 @@ def test_a_second_interrupt_does_not_wait_for_the_step_to_end(tmp_path: Path) ->
         trainer.fit()
     assert trainer.state.step == 2
     assert list_checkpoints(trainer.folder.checkpoints) == []
+
+
+def test_a_run_resumed_with_a_limit_that_it_has_passed_gets_its_model(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=8, validate_every=100)
+    interrupt_in_step(trainer, 5, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    assert not trainer.folder.bundle.exists()
+    again = make_trainer(tmp_path, max_steps=3)
+    assert again.resume()
+    assert again.fit() == "training.max_steps = 3"
+    assert load_bundle(again.folder.bundle).header.step == 5
+
+
+def test_the_time_of_a_validation_that_an_interrupt_has_put_off_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(tmp_path, max_steps=4)
+    interrupt_in_step(trainer, 4, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    again = make_trainer(tmp_path, max_steps=4)
+    assert again.resume()
+    clock = itertools.count(1_000.0, 1.0)
+    monkeypatch.setattr("mtformer.training.trainer.time.monotonic", lambda: next(clock))
+    again.fit()
+    assert again.state.seconds >= trainer.state.seconds + 1
 
 
 def test_a_run_that_is_complete_goes_on_when_its_limit_is_raised(tmp_path: Path) -> None:

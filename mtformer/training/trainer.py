@@ -142,19 +142,19 @@ class Trainer:
             MtformerError: a non-finite loss or gradient, before it reaches the weights; or a full disk.
             KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
         """
-        if self.state.validation_due:
-            self._validate(RunningLoss())
-            self._save()
-        reason = self._limit_reached()
-        if reason:
-            return reason
         started, seconds_before = time.monotonic(), self.state.seconds
+        # A run that is resumed with a limit that it has passed may not have been validated at all.
+        if self.state.validation_due or (self._limit_reached() and not self.state.best):
+            self._validate(RunningLoss())
+            self.state.seconds = self.ranks.by_first(lambda: seconds_before + time.monotonic() - started)
+            self._save()
+        if reason := self._limit_reached():
+            return reason
         running, since_validation = RunningLoss(), RunningLoss()
         self.pace = Pace()
         progress = Progress("training", self.total_steps(), self.state.step, "steps", with_rate=False)
         with Interrupt() as interrupt, progress:
-            for batches in self._steps():
-                rate = self._learning_rate()
+            for batches, rate in self._steps():
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
                 if not update.fault:
@@ -195,8 +195,8 @@ class Trainer:
         n_requests, self.state.seconds = self.ranks.sum(interrupt.requested, seconds if self.ranks.is_first else 0.0)
         return n_requests > 0
 
-    def _steps(self) -> Iterator[list[Batch]]:
-        """Yield the batches of each update, from the current state on and over all epochs to come."""
+    def _steps(self) -> Iterator[tuple[list[Batch], float]]:
+        """Yield the batches and the learning rate of each update, from the current state on, epoch after epoch."""
         settings = self.settings
         while True:
             self.data.begin(self.state.epoch)
@@ -207,10 +207,11 @@ class Trainer:
             rest = iter(plan[self.state.batch :])
             while group := list(islice(rest, settings.grad_accum_steps)):
                 batches = [batch for planned in group if (batch := self._share_of(planned)) is not None]
+                rate = self._learning_rate()
                 self.state.batch += len(group)
                 if self.state.batch >= len(plan):
                     self.state.epoch, self.state.batch = self.state.epoch + 1, 0
-                yield batches
+                yield batches, rate
 
     def _share_of(self, planned: PlannedBatch) -> Batch | None:
         """Return this rank's rows of a batch; if there are few, some get none, or one without targets if sharded."""
@@ -285,12 +286,23 @@ class Trainer:
     def _progress(self) -> float:
         """How much of the run is over, from 0 to 1, by the limit that will be reached first."""
         settings, state = self.settings, self.state
-        epochs = state.step / self.steps_per_epoch
         return max(
             state.step / settings.max_steps if settings.max_steps else 0.0,
-            epochs / settings.max_epochs if settings.max_epochs else 0.0,
+            self._epochs() / settings.max_epochs if settings.max_epochs else 0.0,
             state.seconds / 60 / settings.max_minutes if settings.max_minutes else 0.0,
         )
+
+    def _epochs(self) -> float:
+        """Return the passes over the data, as a fraction."""
+        return self._n_steps_of_epochs() / self.steps_per_epoch
+
+    def _n_steps_of_epochs(self) -> int:
+        """Return the steps from the start of the run to the present place in the data, if all epochs were like this one.
+
+        There were others if updates were skipped, or had fewer batches before the run was resumed.
+        """
+        n_of_epoch = math.ceil(self.state.batch / self.settings.grad_accum_steps)
+        return self.state.epoch * self.steps_per_epoch + n_of_epoch
 
     def _limit_reached(self) -> str:
         state = self.state
@@ -302,7 +314,7 @@ class Trainer:
         settings = self.settings
         steps = [settings.max_steps] if settings.max_steps else []
         if settings.max_epochs:
-            steps.append(settings.max_epochs * self.steps_per_epoch)
+            steps.append(self.state.step + settings.max_epochs * self.steps_per_epoch - self._n_steps_of_epochs())
         return min(steps, default=None)
 
     def _validate(self, training: RunningLoss) -> None:
@@ -340,7 +352,7 @@ class Trainer:
             self.samples.write({"step": state.step, "samples": [sample.to_dict() for sample in result.samples]})
         self.table.add(
             step=state.step,
-            epoch=state.step / self.steps_per_epoch,
+            epoch=self._epochs(),
             minutes=state.seconds / 60,
             training=training,
             result=result,
