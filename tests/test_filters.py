@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from conftest import Project
+from conftest import Project, sentence_pairs
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
@@ -471,3 +471,17 @@ def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:
     overrides = [f"data.train=[{{tsv: {pipe}}}]", "data.filters=[misaligned]"]
     with pytest.raises(UserError, match=r"pipe\.tsv can be read only once.*save it to a file"):
         filters_of(load_config(project.config, overrides).data)
+    overrides = [f"data.valid=[{{tsv: {pipe}}}]", "data.filters=[held_out]"]
+    with pytest.raises(UserError, match=r"pipe\.tsv can be read only once, but the rule held_out .*save it to a file"):
+        filters_of(load_config(project.config, overrides).data)
+    for given in (["data.valid=[{tsv: '-'}]"], ["data.test=[{tsv: '-'}]"]):
+        result = project.mtformer("data", "check", project.config, "--set", *given, stdin="a dog\tein Hund\n")
+        assert (result.status, "standard input can be read only once" in result.stderr) == (2, True), result.stderr
+
+
+def test_rules_without_held_out_sentences_leave_the_other_sets_unread(project: Project) -> None:
+    overrides = ["data.valid=[{tsv: '-'}]", "data.filters=[copy, duplicates]", "training.max_steps=2"]
+    sets = [part for override in overrides for part in ("--set", override)]
+    valid = "".join(f"{src}\t{tgt}\n" for src, tgt in sentence_pairs(20, seed=2))
+    result = project.mtformer("train", project.config, *sets, stdin=valid)
+    assert result.status == 0, result.stderr

@@ -70,6 +70,24 @@ def test_starting_from_scratch_keeps_the_lock(project: Project) -> None:
     assert lock.stat().st_ino == before
 
 
+def test_starting_from_scratch_removes_the_page_of_the_earlier_run(project: Project) -> None:
+    train = ("train", project.config, "--set", "training.max_steps=1")
+    assert project.mtformer(*train, "--set", "training.report=true").status == 0
+    page = project.folder / "runs" / "config" / "report.html"
+    assert page.exists()
+    assert project.mtformer(*train, "--fresh").status == 0
+    assert not page.exists()
+
+
+def test_a_text_without_a_pair_that_filters_keep_is_an_error_with_the_reasons(project: Project) -> None:
+    text = project.folder / "copies.tsv"
+    text.write_text("the red house sees my dog.\tthe red house sees my dog.\n" * 3, encoding="utf-8")
+    overrides = (f"data.train=[{{tsv: {text}}}]", "data.filters=[copy]")
+    result = project.mtformer("train", project.config, *(part for one in overrides for part in ("--set", one)))
+    assert result.status == 2
+    assert "all 3 training pairs were dropped: the target copies the source (data.filters: copy)" in result.stderr
+
+
 def test_a_run_does_not_replace_the_model_that_it_starts_from(project: Project) -> None:
     bundle = project.folder / "runs" / "config" / "model.safetensors"
     bundle.parent.mkdir(parents=True)

@@ -235,17 +235,18 @@ def test_a_pipe_is_read_once_and_its_tokens_are_known_again(
     assert piped().key != first.key
 
 
+@pytest.mark.parametrize("name", ["train.en", "valid.en"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_several_processes_do_not_wait_for_a_pipe(
-    rank: int, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rank: int, name: str, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "joined_ranks", lambda device: nullcontext(Ranks(rank, 2)))
     monkeypatch.setattr(run, "named_commits", lambda config: config)
     monkeypatch.setattr(run, "local_device", lambda device, ranks: device)
     config = load_config(project.config)
     monkeypatch.setattr(Ranks, "by_first", lambda ranks, work: config)
-    (project.folder / "train.en").unlink()
-    os.mkfifo(project.folder / "train.en")
+    (project.folder / name).unlink()
+    os.mkfifo(project.folder / name)
     with pytest.raises(UserError, match="several processes cannot read a pipe"):
         run.train(config, fresh=True)
 

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -125,7 +126,7 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     text, valid, test = (
         ParallelText(found, data.src_lang, data.tgt_lang) for found in (data.train, data.valid, data.test)
     )
-    if ranks.size > 1 and has_pipe(text):
+    if ranks.size > 1 and (has_pipe(text) or has_pipe(valid)):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
     ranks.by_first(lambda: require_readable((text, valid, test)))
     given = ranks.by_first(lambda: _given_tokenizer(config))
@@ -256,6 +257,7 @@ def _facts_of_text(
     for sources, n_pairs in ((config.data.train, sum(train_text.n_pairs)), (config.data.valid, valid_text.n_pairs)):
         if not n_pairs:
             raise UserError(f"there are no sentence pairs in {', '.join(dict.fromkeys(map(source_name, sources)))}")
+    _require_some(len(train_text), sum((drops.counts for drops in train_text.drops), Counter()))
     fingerprints = {"train": train_text.digest, "valid": valid_text.digest}
     if config.data.terms:
         fingerprints["terms"] = fingerprint(
@@ -355,10 +357,14 @@ def _report(data: TrainingData) -> None:
         log.info("    %s: %s", f"{count:,}", reason)
     for warning in data.warnings():
         log.warning("%s", warning)
-    if not len(data.corpus):
-        raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
+    _require_some(len(data.corpus), dropped)
     for line in data.mixture():
         log.info("    %s", line)
+
+
+def _require_some(n_kept: int, dropped: Counter[str]) -> None:
+    if not n_kept:
+        raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
 
 
 def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer) -> None:
@@ -390,7 +396,7 @@ def _clear(folder: RunFolder) -> None:
             if path.exists():
                 shutil.rmtree(path)
         files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
-        for path in (*files, folder.evaluations, *tokenizers):
+        for path in (*files, folder.evaluations, folder.report, *tokenizers):
             path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(

@@ -15,7 +15,7 @@ from mtformer.data.filters.seen import Duplicates, HeldOut, ManyTargets
 from mtformer.data.reservoir import Reservoir
 from mtformer.errors import UserError
 from mtformer.progress import watched
-from mtformer.text.lines import is_regular_input
+from mtformer.text.lines import input_name, is_regular_input
 from mtformer.text.sources import ParallelText, SentencePair
 
 VERSION = 5  # of the rules: what they drop depends on it
@@ -139,12 +139,17 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     if not data.filters:
         return {}
     held_out = HeldOut()
-    for part in ParallelText([*data.valid, *data.test], data.src_lang, data.tgt_lang).parts():
-        held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
+    if not {"all", "held_out"}.isdisjoint(data.filters):
+        sources = [*data.valid, *data.test]
+        _require_files(sources, "the rule held_out of data.filters reads it before the training text")
+        for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
+            held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
     is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
     train = ParallelText(data.train, data.src_lang, data.tgt_lang)
     if is_learning:
-        _require_files(data.train)
+        _require_files(
+            data.train, f"the rules {', '.join(CORRUPTIONS)} of data.filters learn from the text before they filter it"
+        )
     return {
         languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())
         for languages in data.language_pairs
@@ -157,14 +162,13 @@ def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[Sente
             yield from part
 
 
-def _require_files(sources: Sequence[Source]) -> None:
-    """Refuse pipes, from which a sample cannot be read before the text."""
+def _require_files(sources: Sequence[Source], why: str) -> None:
+    """Refuse pipes, which cannot be read a second time."""
     for source in sources:
         for _, value in source:
-            if isinstance(value, Path) and not is_regular_input(value):
+            if isinstance(value, Path) and (str(value) == "-" or not is_regular_input(value)):
                 raise UserError(
-                    f"{value} can be read only once, but the rules {', '.join(CORRUPTIONS)} of data.filters learn "
-                    "from the text before they filter it: save it to a file, or leave these rules out"
+                    f"{input_name(value)} can be read only once, but {why}: save it to a file, or choose other rules"
                 )
 
 
