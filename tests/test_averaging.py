@@ -117,6 +117,7 @@ def test_with_a_moving_average_it_is_that_which_is_averaged(tmp_path: Path) -> N
     [
         (["runs/config", "--last", "9"], "has 5 checkpoints, not 9; training.keep_last"),
         (["runs/config", "--best", "3"], "has 2 checkpoints of its best validations, not 3; training.keep_best"),
+        (["runs"], "runs has no checkpoints: name the folder of a run"),
         (["runs/config", "--best", "1", "--last", "1"], "not both"),
         (["runs/config", "runs/config"], "one run's folder"),
         (["runs/config/model.safetensors", "--best", "1"], "give its folder"),

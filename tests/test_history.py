@@ -133,8 +133,13 @@ def test_a_run_cannot_be_given_another_model_to_start_from(project_of_module: Pr
     other = config_of(project_of_module, fingerprints=PROVENANCE.fingerprints | {"init_from": "d"})
     with pytest.raises(UserError, match=r"the model of training\.init_from has changed"):
         require_same_run(FOLDER, saved._replace(config=from_model), other)
-    with pytest.raises(UserError, match=r"training\.init_from was null"):
+    with pytest.raises(UserError, match=r"the model of training\.init_from was added"):
         require_same_run(FOLDER, saved, other)
+    with pytest.raises(UserError, match=r"the model of training\.init_from was removed"):
+        require_same_run(FOLDER, saved._replace(config=other), config_of(project_of_module))
+    with_terms = config_of(project_of_module, fingerprints=PROVENANCE.fingerprints | {"terms": "e"})
+    with pytest.raises(UserError, match=r"settings: the glossary of data\.terms was added\. Choose"):
+        require_same_run(FOLDER, saved, with_terms)
 
 
 def test_the_size_of_batches_changes_between_epochs_only(project_of_module: Project, saved: SavedRun) -> None:

@@ -16,6 +16,7 @@ from browser import needs_browser, opened
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer import Translator
+from mtformer.report.writing import write_report
 from mtformer.runs import RunFolder
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> & 'quoted'"
@@ -119,10 +120,20 @@ def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) 
         "1 encoder, 1 decoder",
         "d_model 32, d_ff 64, 2 heads of 16",
         f"{start['model']['parameters']:,}",
-        f"OMP_NUM_THREADS={start['machine']['threads']} mtformer train {run / 'config.yaml'} --set run.name=demo-again",
-        f"mtformer eval --model {run}",
+        f"OMP_NUM_THREADS={start['machine']['threads']} mtformer train {run / 'config.yaml'} "
+        f"--set run.dir={run.parent} --set run.name=demo-again",
+        f"mtformer eval --model {run}-again",
     ):
         assert shown in text
+
+
+def test_a_page_of_the_current_folder_names_the_folder_in_its_commands(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run)
+    assert write_report([Path()], with_test=False) == Path("report.html")
+    text = Path("report.html").read_text(encoding="utf-8")
+    assert f"mtformer train {run / 'config.yaml'} --set run.dir={run.parent} --set run.name=demo-again" in text
 
 
 def test_resumes_and_the_best_step_are_marked(project: Project) -> None:

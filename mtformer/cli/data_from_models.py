@@ -203,7 +203,7 @@ def select(
 
 def _compared(context: typer.Context, others: list[Path]) -> dict[str, object]:
     """Return the options that what a job writes depends on, and the other models."""
-    options = {name: value for name, value in context.params.items() if name not in _NOT_COMPARED}
+    options = {name.rstrip("_"): value for name, value in context.params.items() if name not in _NOT_COMPARED}
     return options | {"model": others}
 
 

@@ -7,6 +7,8 @@ def allowed(details: ErrorDetails) -> str:
     """Describe the values that are allowed, by the type of the error."""
     context = details.get("ctx", {})
     match details["type"]:
+        case "int_parsing" | "int_type" | "int_from_float" if "[number]" in details["loc"]:
+            return "a whole number or auto"
         case "int_parsing" | "int_type" | "int_from_float":
             return "a whole number"
         case "float_parsing" | "float_type" | "finite_number":

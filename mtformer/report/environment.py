@@ -58,7 +58,9 @@ def _start(start: Mapping[str, Any]) -> str:
 def commands(run: Contents) -> list[str]:
     """Return the commands that train such a model again, score it and write this page."""
     again = f"{run.name}-again"
-    folder = str(run.folder.path.with_name(again))
+    path = run.folder.path
+    home = path.parent if path.name == run.name else path.resolve().parent  # a run may be named `.`
+    folder = str(home / again)
     machine = run.machine
     versions = run.config.provenance.versions
     packages = [
@@ -69,7 +71,8 @@ def commands(run: Contents) -> list[str]:
     threads = f"OMP_NUM_THREADS={machine['threads']} " if machine.get("threads") else ""
     n_processes = int(machine.get("processes", 1))
     processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
-    train = ["mtformer", "train", str(run.folder.config), "--set", f"run.name={again}", *processes]
+    train = ["mtformer", "train", str(home / run.name / run.folder.config.name)]
+    train += ["--set", f"run.dir={home}", "--set", f"run.name={again}", *processes]
     own = ", ".join(f"{name} {versions[name]}" for name in ("mtformer", "python") if name in versions)
     return [
         *([f"# with {own}"] if own else []),

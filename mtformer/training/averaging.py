@@ -31,7 +31,9 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
     folder = RunFolder(run).checkpoints
     found = list_checkpoints(folder) if best is None else best_checkpoints(folder)
     wanted = best or last or len(found)
-    if not found or len(found) < wanted:
+    if not found and best is None:
+        raise UserError(f"{run} has no checkpoints: name the folder of a run")
+    if len(found) < wanted:
         key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
         raise UserError(
             f"{run} has {len(found)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"

@@ -93,11 +93,8 @@ def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:
     changed = _differences(_conditions(saved.config), _conditions(now))
     problems = []
     for key, (old, new) in changed.items():
-        if key in _CONTENTS and old and new:
-            problems.append(f"{_CONTENTS[key]} has changed")
-        elif key == "fingerprints.init_from":
-            before, after = (config.training.init_from or "null" for config in (saved.config, now))
-            problems.append(f"training.init_from was {before}, is now {after}")
+        if key in _CONTENTS:
+            problems.append(f"{_CONTENTS[key]} {'has changed' if old and new else 'was added' if new else 'was removed'}")
         elif key in _FIXED or key.startswith(_FIXED_SECTIONS):
             problems.append(f"{key} was {_shown(old)}, is now {_shown(new)}")
     if problems:
