@@ -24,6 +24,9 @@ class Progress:
     """Shows the progress of long work on stderr.
 
     Use it as a context manager and call :meth:`advance`.
+
+    Attributes:
+        done: the number of items that are done.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class Progress:
             dynamic_ncols=True,
             bar_format=None if with_rate else f"{done} {{unit}}{{postfix}} {{bar}}",
         )
-        self._done, self._total, self._initial = initial, total, initial
+        self.done, self._total, self._initial = initial, total, initial
         self._started = self._last_line = time.monotonic()
         self._log_above_bar = _logging_above_bar() if self._on_terminal else nullcontext()
 
@@ -67,7 +70,7 @@ class Progress:
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count ``n`` more items as done, and show a short ``note`` beside the progress."""
-        self._done += n
+        self.done += n
         if note:
             self._bar.set_postfix_str(note, refresh=False)
         self._bar.update(n)
@@ -81,13 +84,13 @@ class Progress:
 
     def _line(self, note: str) -> str:
         if not self._with_rate:
-            done = f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"
+            done = f"{self.done:,}" if self._total is None else f"{self.done:,} of {self._total:,}"
             return f"{done} {self._unit}, {note}"
-        rate = (self._done - self._initial) / (time.monotonic() - self._started)
+        rate = (self.done - self._initial) / (time.monotonic() - self._started)
         if self._total is None:
-            return f"{self._done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
-        left = (self._total - self._done) / rate if rate else float("inf")
-        return f"{self._done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
+            return f"{self.done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
+        left = (self._total - self.done) / rate if rate else float("inf")
+        return f"{self.done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
 
 
 def _logging_above_bar() -> AbstractContextManager[None]:

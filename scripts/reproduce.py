@@ -198,7 +198,8 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
 def made(commands: Iterable[str]) -> Path:
     """Run the commands of a recipe, except those whose output exists, and return the bundle that the last one makes."""
     for command in commands:
-        output = re.search(r"--output (\S+)", command)
+        if output := re.search(r"--output (\S+)", command):
+            command += " --resume"  # as a training does by itself
         if output is None or not Path(output[1]).exists():
             print(f"$ {command}", file=sys.stderr)
             printed = mtformer(command)

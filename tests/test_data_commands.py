@@ -119,6 +119,9 @@ def test_fetch_writes_parallel_files_and_prints_how_to_name_them(project: Projec
         result = project.mtformer(*command)
         assert result.status == 0, result.stderr
         assert result.stdout == f"src:{tmp_path}/out/{name}.en,tgt:{tmp_path}/out/{name}.de\n"
+        counts = ("2 pairs", "; lines dropped: blank (1)") if name == "pairs" else ("5 pairs", "")
+        told = f"{counts[0]} written to {tmp_path}/out/{name}.en and {tmp_path}/out/{name}.de{counts[1]}\n"
+        assert result.stderr.endswith(told)
         assert sampled(project, result.stdout.strip(), "--pair", "en-de") == sampled(project, source, "--pair", "en-de")
         again = project.mtformer(*command)
         assert again.status == (2 if name == "pairs" else 0)  # a file may have changed, the phrasebook has not

@@ -93,7 +93,8 @@ def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
         {"de": 'tab\tand "quotes"', "en": '"setouq" dna\tbat'},
         {"de": "number", "en": "rebmun"},  # put right by the guard
     ]
-    assert "translations left out: a loop (2), empty (1)" in caplog.text
+    told = f"3 pairs written to {tmp_path / 'out.jsonl'}; translations left out: a loop (2), empty (1)"
+    assert [record.getMessage() for record in caplog.records] == [told]
 
 
 @pytest.mark.usefixtures("small_windows")
@@ -118,7 +119,10 @@ def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
     caplog.clear()
     run(replace(job, resume=True), texts(*lines), load())
     assert job.output.read_bytes() == whole
-    assert "translations left out: a loop (2), empty (1)" in caplog.text
+    assert (
+        f"6 pairs written to {job.output}, 1 of them before it was resumed; "
+        "translations left out: a loop (2), empty (1)"
+    ) in caplog.text
 
 
 def test_an_interrupted_job_says_that_nothing_was_finished(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,7 +150,7 @@ def test_scores_are_means_of_tokens_and_pairs_with_an_empty_side_are_left_out(
         {"de": "-1", "en": "-2,-4", "score": pytest.approx(math.exp(-4), rel=1e-4), "forward": 3.0, "backward": 1.0},
         {"de": "-3,-3", "en": "-3", "score": pytest.approx(math.exp(-3), rel=1e-4), "forward": 3.0, "backward": 3.0},
     ]
-    assert "pairs left out: a side is empty (1)" in caplog.text
+    assert f"2 pairs written to {tmp_path / 'out.jsonl'}; pairs left out: a side is empty (1)" in caplog.text
     with pytest.raises(UserError, match="--reverse translates from de to en"):
         crossentropy.run(job_in(tmp_path, "2"), text, None, lambda: (models[0], models[0]))
 
@@ -206,6 +210,7 @@ def test_backtranslation_distillation_and_scores_on_the_command_line(trained: Pr
     scored = tmp_path / "scored.jsonl"
     made = trained.mtformer("data", "score", trained.config, *model, "--shard", "1/40", "--output", scored)
     assert made.status == 0, made.stderr
+    assert made.stderr.endswith(f"10 pairs written to {scored}\n")
     given = trained.mtformer(
         "score",
         *model,

@@ -153,4 +153,4 @@ def test_text_is_generated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setitem(made.__globals__, "mtformer", fake)
     commands = ["train teacher", f"distill --output {tmp_path / 'pairs'}", "train student"]
     assert made(commands) == made(commands) == Path("run/model.safetensors")
-    assert ran == [*commands, commands[0], commands[2]]
+    assert ran == [commands[0], f"{commands[1]} --resume", commands[2], commands[0], commands[2]]

@@ -123,6 +123,12 @@ def test_the_command_prints_what_the_api_gives(trained: Project, translator: Tra
     assert [found["line"] for found in objects] == [1, 2, 3, 4, 5]
     assert [found["translations"][0]["tokens"] for found in objects] == [list(t.tokens) for t in expected]
     kept = trained.mtformer(*command, "--normalize", "--min-score", "-1", stdin=columns).stdout
+    output = tmp_path / "kept.tsv"
+    filtered = ("--normalize", "--min-score", "-1", "--output", output)
+    assert trained.mtformer(*command, *filtered, stdin=columns).stderr.endswith(
+        f"5 pairs scored, 4 lines written to {output}\n"
+    )
+    assert output.read_text(encoding="utf-8") == kept
     assert kept == "".join(f"{src}\t{tgt}\n" for src, tgt in pairs[:4])
 
 

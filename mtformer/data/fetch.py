@@ -133,6 +133,9 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
         "mtformer": __version__,
     }
     write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
+    reasons = ", ".join(f"{reason} ({n:,})" for reason, n in drops.counts.most_common())
+    dropped = f"; lines dropped: {reasons}" * bool(reasons)
+    log.info("%s pairs written to %s and %s%s", f"{written.n_pairs:,}", files.src, files.tgt, dropped)
 
 
 def _written(examples: Iterable[Example], src_file: IO[str], tgt_file: IO[str]) -> Iterator[SentencePair]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mtformer.data.filters.language import N_TEXTS, language_warning
 from mtformer.errors import UserError
 from mtformer.jobs.documents import Paragraph
-from mtformer.jobs.generation import Generation, numbered_share, report
+from mtformer.jobs.generation import Generation, numbered_share
 from mtformer.jobs.partial import PartialFile
 from mtformer.jobs.resuming import fill
 from mtformer.jobs.settings import described
@@ -65,7 +65,7 @@ def run(
         return lambda window, left_out: _scored(forward, backward, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, chain(first, units), start, resume=job.resume, doing="scoring", unit="pairs"), "pairs")
+    fill(file, chain(first, units), start, resume=job.resume, doing="scoring", unit="pairs", left_out_of="pairs")
 
 
 def dual_score(forward: float, backward: float | None) -> float:

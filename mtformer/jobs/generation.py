@@ -85,14 +85,15 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
         return lambda window, left_out: _pairs(translator, window, left_out)
 
     file = PartialFile(job.output, described(job.options, job.model))
-    report(fill(file, chain(first, texts), start, resume=job.resume, doing="translating", unit="lines"), "translations")
-
-
-def report(left_out: Counter[str], things: str) -> None:
-    """Warn of the ``things`` that were left out, if any were."""
-    if left_out.total():
-        reasons = ", ".join(f"{reason} ({n:,})" for reason, n in left_out.most_common())
-        log.warning("%s left out: %s", things, reasons)
+    fill(
+        file,
+        chain(first, texts),
+        start,
+        resume=job.resume,
+        doing="translating",
+        unit="lines",
+        left_out_of="translations",
+    )
 
 
 def numbered_share(text: ParallelText, shard: Shard | None) -> Iterator[tuple[int, SentencePair]]:

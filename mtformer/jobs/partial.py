@@ -28,6 +28,7 @@ class Done:
         settings: what the translations depend on, besides the input.
         n_units: the lines or paragraphs that have been translated.
         n_bytes: the length of their translations in the file.
+        n_lines: the lines of them.
         digest: a hash of the lines or paragraphs.
         flags: the doubtful ones among them, as the attributes of a :class:`mtformer.guard.FlagCounter`.
     """
@@ -35,6 +36,7 @@ class Done:
     settings: Mapping[str, str]
     n_units: int = 0
     n_bytes: int = 0
+    n_lines: int = 0
     digest: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
 
@@ -46,6 +48,7 @@ class PartialFile:
     leaves after the last one that counts is cut off. In a ``.gz`` file each window is a gzip member.
 
     Attributes:
+        path: the file, as it was named.
         part: the file while it is being written.
         done: how far it is.
     """
@@ -55,7 +58,7 @@ class PartialFile:
         target = path.resolve()
         self.part = target.with_name(f"{target.name}.part")
         self.done = Done(settings)
-        self._path, self._target = path, target
+        self.path, self._target = path, target
         self._journal = target.with_name(f"{target.name}.part.json")
         self._file: BinaryIO
 
@@ -77,7 +80,7 @@ class PartialFile:
                 self._start(resume)
             except OSError as error:
                 reason = "it is a folder, not a file" if isinstance(error, IsADirectoryError) else error.strerror
-                raise UserError(f"cannot write {self._path}: {reason}") from error
+                raise UserError(f"cannot write {self.path}: {reason}") from error
             n_before = self.done.n_units
             try:
                 yield
@@ -104,19 +107,20 @@ class PartialFile:
         Raises:
             MtformerError: they cannot be written.
         """
-        n_bytes = self.done.n_bytes + self._add(text)
-        self.done = Done(self.done.settings, self.done.n_units + n_units, n_bytes, digest, flags)
+        done = self.done
+        n_bytes, n_lines = done.n_bytes + self._add(text), done.n_lines + text.count("\n")
+        self.done = Done(done.settings, done.n_units + n_units, n_bytes, n_lines, digest, flags)
         self._write_journal()
 
     def _add(self, text: str) -> int:
         """Write text, and return how many bytes it takes."""
-        raw = gzip.compress(text.encode(), mtime=0) if self._path.suffix == ".gz" else text.encode()
+        raw = gzip.compress(text.encode(), mtime=0) if self.path.suffix == ".gz" else text.encode()
         try:
             self._file.write(raw)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise MtformerError(f"cannot write {self._path}: {error.strerror}") from error
+            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
         return len(raw)
 
     def finish(self) -> None:
@@ -133,7 +137,7 @@ class PartialFile:
             sync(self._target.parent)
             self._journal.unlink(missing_ok=True)
         except OSError as error:
-            raise MtformerError(f"cannot write {self._path}: {error.strerror}") from error
+            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 
     def discard(self) -> None:
         """Remove the unfinished file."""
@@ -159,7 +163,7 @@ class PartialFile:
         except OSError:
             is_ours = True  # this file system has no locks
         if not is_ours:
-            raise UserError(f"another process is writing {self._path}")
+            raise UserError(f"another process is writing {self.path}")
 
     def _start(self, resume: bool) -> None:
         """Continue where the journal says, or from scratch."""

@@ -1,6 +1,7 @@
 """Jobs that resume: the input is read again from its start, and what the unfinished output contains is skipped."""
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,13 +11,22 @@ from mtformer.jobs.partial import Done, PartialFile
 from mtformer.jobs.windows import windows
 from mtformer.progress import Progress
 
+log = logging.getLogger(__name__)
+
 Work = Callable[[Sequence[Paragraph], Counter[str]], str]
 
 
 def fill(
-    output: PartialFile, units: Iterator[Paragraph], load: Callable[[], Work], *, resume: bool, doing: str, unit: str
-) -> Counter[str]:
-    """Write what becomes of ``units``, a window at a time.
+    output: PartialFile,
+    units: Iterator[Paragraph],
+    load: Callable[[], Work],
+    *,
+    resume: bool,
+    doing: str,
+    unit: str,
+    left_out_of: str,
+) -> None:
+    """Write pairs made of ``units``, one on each line, a window at a time, and log how many there are.
 
     Args:
         output: the file to write.
@@ -26,9 +36,7 @@ def fill(
         resume: whether to continue an unfinished output.
         doing: what the progress bar calls the work.
         unit: what it counts.
-
-    Returns:
-        What was left out, by reason.
+        left_out_of: what the function leaves some out of, as in "translations".
 
     Raises:
         UserError: the input cannot be read, or the unfinished output cannot be continued.
@@ -37,7 +45,7 @@ def fill(
     with output.opened(resume=resume):
         source = windows(units)
         digest = skip_done(output.done, source)
-        left_out = Counter(output.done.flags)
+        left_out, n_before = Counter(output.done.flags), output.done.n_lines
         work = load()
         with Progress(doing, initial=output.done.n_units, unit=unit) as progress:
             for window in source:
@@ -45,7 +53,14 @@ def fill(
                 output.write(work(window, left_out), len(window), digest.hexdigest(), dict(left_out))
                 progress.advance(len(window))
     output.finish()
-    return left_out
+    before = f", {n_before:,} of them before it was resumed" * bool(n_before)
+    reasons = ", ".join(f"{reason} ({n:,})" for reason, n in left_out.most_common() if n)
+    left = f"; {left_out_of} left out: {reasons}" * bool(reasons)
+    log.log(
+        logging.WARNING if reasons else logging.INFO,
+        "%s pairs written to %s%s%s",
+        *(f"{output.done.n_lines:,}", output.path, before, left),
+    )
 
 
 def skip_done(

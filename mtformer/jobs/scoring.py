@@ -1,5 +1,6 @@
 """Score translations that are given; filter and rerank by the scores."""
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
@@ -14,11 +15,12 @@ from mtformer.jobs.options import Format
 from mtformer.jobs.windows import available, windows
 from mtformer.pipeline.translation import Translation
 from mtformer.progress import Progress
-from mtformer.text.lines import is_regular_input, open_output, read_lines
+from mtformer.text.lines import is_regular_input, is_regular_output, open_output, read_lines
 
 if TYPE_CHECKING:
     from mtformer.translator import Translator
 
+log = logging.getLogger(__name__)
 
 _RERANKED_COLUMNS = (4, 5)  # line, rank, score, text; alignment
 
@@ -148,11 +150,14 @@ def run(job: Scoring, model: Path, load: Callable[[], "Translator"]) -> None:
     """
     job.check(model)
     with open_output(job.output) as file, Progress("scoring", unit="pairs") as progress:
-        scored = _scored(job, load(), progress)
+        n_lines, scored = 0, _scored(job, load(), progress)
         for text in _reranked(job, scored) if job.rerank else _printed(job, scored):
             file.write(text)
+            n_lines += text.count("\n")
             if not job.is_stored():
                 file.flush()
+    if is_regular_output(job.output):
+        log.info("%s pairs scored, %s lines written to %s", f"{progress.done:,}", f"{n_lines:,}", job.output)
 
 
 def _scored(job: Scoring, translator: "Translator", progress: Progress) -> Iterator[tuple[Candidate, Translation]]:

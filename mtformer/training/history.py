@@ -94,7 +94,9 @@ def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:
     problems = []
     for key, (old, new) in changed.items():
         if key in _CONTENTS:
-            problems.append(f"{_CONTENTS[key]} {'has changed' if old and new else 'was added' if new else 'was removed'}")
+            problems.append(
+                f"{_CONTENTS[key]} {'has changed' if old and new else 'was added' if new else 'was removed'}"
+            )
         elif key in _FIXED or key.startswith(_FIXED_SECTIONS):
             problems.append(f"{key} was {_shown(old)}, is now {_shown(new)}")
     if problems:

@@ -297,9 +297,9 @@ class Trainer:
         return self._n_steps_of_epochs() / self.steps_per_epoch
 
     def _n_steps_of_epochs(self) -> int:
-        """Return the steps from the start of the run to the present place in the data, if all epochs were like this one.
+        """Return the steps up to here if all epochs were like this one.
 
-        There were others if updates were skipped, or had fewer batches before the run was resumed.
+        The steps done are others where updates were skipped, or had other batches before the run was resumed.
         """
         n_of_epoch = math.ceil(self.state.batch / self.settings.grad_accum_steps)
         return self.state.epoch * self.steps_per_epoch + n_of_epoch
