@@ -19,9 +19,12 @@ _ABBREVIATIONS = {
 }
 _CLOSING = "\"'”’»“)\\]」』）】"
 _OPENING = "(\"'“‘„«["
+_MARKS = ".!?…؟۔।॥"
+_FULL_WIDTH_MARKS = "。！？｡"
+# Marks and what closes after them are taken whole (possessive "+"): no sentence starts with the second of two marks.
 _END = re.compile(
-    rf"(?P<mark>[.!?…؟۔।॥]+)[{_CLOSING}]*\s+(?=\S)"  # a space follows
-    r"|[。！？｡]+[”’」』）】]*\s*(?=\S)"  # none is needed
+    rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)[{_CLOSING}]*+\s+(?=\S)"  # a space follows
+    rf"|(?<![{_FULL_WIDTH_MARKS}])[{_FULL_WIDTH_MARKS}]++(?![》〉])[”’」』）】]*+\s*(?=\S)"  # none is needed
 )
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # the A of "A. Smith", the U.S of "U.S. team"
 
@@ -31,8 +34,8 @@ def split_sentences(text: str, language: str) -> list[str]:
 
     A sentence ends at a full stop, question or exclamation mark, with the quotes and brackets that close after it,
     before a space and anything but a small letter; in Chinese and Japanese no space is needed. The full stop of an
-    abbreviation, of an initial, or of an ordinal number where the language writes it so, ends none, and nothing ends
-    one between straight quotes.
+    abbreviation, of an initial, or of an ordinal number where the language writes it so, ends none, nor does the mark of
+    a title, as in 《加油！》, and nothing ends one between straight quotes.
     """
     starts = [0, *_ends(text, base_language(language)), len(text)]
     return [part for start, end in pairwise(starts) if (part := text[start:end].strip())]
@@ -40,20 +43,28 @@ def split_sentences(text: str, language: str) -> list[str]:
 
 def _ends(text: str, language: str) -> Iterator[int]:
     """Yield where sentences other than the first start."""
-    abbreviations = _ABBREVIATIONS.get(language, "").split()
     has_quotes = text.count('"') % 2 == 0 and '"' in text
+    n_quotes = counted = 0  # straight quotes in the text up to there
     for found in _END.finditer(text):
-        word = text[text.rfind(" ", 0, found.start()) + 1 : found.start()].lstrip(_OPENING)
+        n_quotes, counted = n_quotes + text.count('"', counted, found.end()), found.end()
         follows = text[found.end()]
-        if follows.islower() or follows in ",;:)" or (has_quotes and text.count('"', 0, found.end()) % 2):
+        if follows.islower() or follows in ",;:)" or (has_quotes and n_quotes % 2):
             continue
-        if found["mark"] == "." and (
-            word.lower() in abbreviations
-            or (_INITIALS.fullmatch(word) and word != "I")
-            or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
-        ):
-            continue
-        yield found.end()
+        if found["mark"] != "." or not _has_own_stop(_word_before(text, found.start()), language):
+            yield found.end()
+
+
+def _word_before(text: str, end: int) -> str:
+    return text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
+
+
+def _has_own_stop(word: str, language: str) -> bool:
+    """Tell whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number."""
+    return (
+        word.lower() in _ABBREVIATIONS.get(language, "").split()
+        or (_INITIALS.fullmatch(word) is not None and word != "I")
+        or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
+    )
 
 
 class SplitSentences:
