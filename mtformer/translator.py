@@ -15,7 +15,7 @@ from mtformer.pipeline import Preparation, Translation, make_plan
 from mtformer.pipeline.leaves import Leaves, OnDone, on_wholes
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import known_characters, standard_preparations
-from mtformer.pipeline.terms import Terms
+from mtformer.pipeline.terms import Numbers, Terms
 from mtformer.pipeline.translation import FLAG
 from mtformer.runs import find_model
 from mtformer.search import Engine, Hypothesis, SearchOptions
@@ -396,7 +396,7 @@ class Translator:
 
     def _keeping_numbers(self, texts: Sequence[str]) -> list[list[Translation]]:
         """Translate texts so that their numbers are in the translations."""
-        terms = Terms.of_numbers(texts, self.tokenizer, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
+        terms = Numbers(texts, self.tokenizer, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
         found = replace(self._leaves(), terms=terms).translate(texts, self.options)
         return [[replace(one, terms=()) for one in ones] for ones in found]
 

@@ -12,7 +12,7 @@ from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerC
 from mtformer.guard import FlagCounter, Guard, guarded, stricter
 from mtformer.model.transformer import Transformer
 from mtformer.pipeline import Translation
-from mtformer.pipeline.terms import Terms
+from mtformer.pipeline.terms import Numbers
 from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import lost_numbers, with_right_numbers
@@ -206,8 +206,17 @@ def test_numbers_that_the_target_language_writes_otherwise_are_not_forced_into_a
         (("und", "de"), ["10:45", "1987"]),
     ):
         src_lang, tgt_lang = languages
-        terms = Terms.of_numbers(texts, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
+        terms = Numbers(texts, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
         assert [match.term.tgt for match in terms.find(texts[0])] == numbers
+
+
+def test_the_numbers_of_a_text_do_not_depend_on_the_texts_beside_it(tokenizer: Tokenizer) -> None:
+    text = "He pays 1,500 on 2026-07-30 at 10:45."
+    alone, beside = (
+        Numbers(texts, tokenizer, src_lang="en", tgt_lang="de") for texts in ([text], [text, "500 45 2026 30 1"])
+    )
+    assert [match.term.tgt for match in alone.find(text)] == ["2026", "30", "10:45"]
+    assert beside.find(text) == alone.find(text)
 
 
 def test_numbers_that_a_model_loses_are_in_its_translations(

@@ -7,7 +7,7 @@ from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Voca
 from mtformer.text.annotation import Annotator
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces, share_separators
-from mtformer.text.numbers import SEPARATORS, numbers_to_keep
+from mtformer.text.numbers import SEPARATORS, find_numbers, numbers_to_keep
 from mtformer.text.spans import Span
 from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer, normalize
 from mtformer.text.words import find_words, word_rule
@@ -58,19 +58,6 @@ class Terms:
                     f"the model's tokenizer has no tokens for {term.tgt!r}, the translation of {term.src!r}"
                 )
             self._phrases[term.tgt] = Phrase(term.tgt, spellings, self._tgt_words, with_spaces=with_spaces)
-
-    @classmethod
-    def of_numbers(cls, texts: Iterable[str], tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> "Terms":
-        """Return the numbers of ``texts`` as terms that are their own translations.
-
-        Left out are those that may be spelled out, those that the target language may write with other separators, and
-        those that the tokenizer has no tokens for.
-        """
-        numbers = dict.fromkeys(number for text in texts for number in numbers_to_keep(text))
-        if not share_separators(src_lang, tgt_lang):
-            numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
-        glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
-        return cls(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
 
     @property
     def is_hard(self) -> bool:
@@ -132,6 +119,28 @@ class Terms:
 
     def _count(self, text: str, tgt: str) -> int:
         return len(find_words(text, tgt, self._tgt_words))
+
+
+class Numbers(Terms):
+    """The numbers of texts as terms that are their own translations."""
+
+    def __init__(self, texts: Iterable[str], tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> None:
+        """Take the numbers of all texts.
+
+        Left out are those that may be spelled out, those that the target language may write with other separators, and
+        those that the tokenizer has no tokens for.
+        """
+        numbers = dict.fromkeys(number for text in texts for number in numbers_to_keep(text))
+        if not share_separators(src_lang, tgt_lang):
+            numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
+        glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
+        super().__init__(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
+        self._terms = {term.src: term for term in self._glossary.terms}
+
+    def find(self, text: str) -> list[Match]:
+        """Return the numbers in the normalized form of a source text; 500 is none of "1,500"."""
+        numbers = find_numbers(normalize(text))
+        return [Match(number.start, self._terms[number.text]) for number in numbers if number.text in self._terms]
 
 
 def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:
