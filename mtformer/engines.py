@@ -38,6 +38,7 @@ class LoadedModel:
         max_length: the most tokens, EOS included, that it takes at once.
         engine_name: ``torch`` or ``ctranslate2``.
         precision: the type of its products, as the engine calls it: ``bf16``, or CTranslate2's ``int8_float32``.
+        tag: that of the training text that it translates like; None for no tag.
     """
 
     engine: Engine
@@ -48,6 +49,7 @@ class LoadedModel:
     max_length: int
     engine_name: str
     precision: str
+    tag: str | None = None
 
     def toward(self, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None) -> "LoadedModel":
         """Return the model for one of its directions; see :meth:`Header.toward`.
@@ -56,7 +58,7 @@ class LoadedModel:
             UserError: the model has no such direction or tag.
         """
         header, tokenizer = self.header.toward(self.tokenizer, src_lang, tgt_lang, tag)
-        return replace(self, header=header, tokenizer=tokenizer)
+        return replace(self, header=header, tokenizer=tokenizer, tag=tag)
 
 
 def load_model(

@@ -1,6 +1,7 @@
 """Models of several directions: their config, training, use, evaluation and export."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mtformer.bundle import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
 from mtformer.data.encoding import encode_corpus
 from mtformer.errors import UserError
+from mtformer.runs import RunFolder
 from mtformer.text.sources import ParallelText, SentencePair
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -245,6 +247,18 @@ def test_eval_scores_each_direction_on_its_own_test_set(model: Project) -> None:
     assert len(chrf) == 3 and found["means"]["chrF2"] == pytest.approx(sum(chrf) / 3, abs=0.01)
     table = model.mtformer("eval", "--from", "en").stdout.split("\n\n")[-1].splitlines()
     assert [line.split()[0] for line in table] == ["direction", "en-de", "en-nl", "mean"]
+
+
+def test_eval_leaves_out_directions_that_have_no_test_set(model: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_of(model), run)
+    config = RunFolder(run).config
+    settings = yaml.safe_load(config.read_text())
+    settings["data"]["test"] = [one for one in settings["data"]["test"] if one["directions"] != ["de-en"]]
+    config.write_text(yaml.safe_dump(settings))
+    result = model.mtformer("eval", "--json", "--beam-size", "1", "--model", run)
+    assert list(json.loads(result.stdout)["directions"]) == ["en-de", "en-nl"]
+    assert "not scored, since the run has no test set for it: de-en" in result.stderr
 
 
 def test_the_translations_of_several_directions_do_not_fit_into_one_file(model: Project) -> None:

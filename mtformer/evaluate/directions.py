@@ -1,5 +1,6 @@
 """Score a model in each of its directions."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,12 @@ from mtformer.engines import load_model
 from mtformer.errors import UserError
 from mtformer.evaluate.evaluation import EvaluationOptions, evaluate_loaded
 from mtformer.evaluate.results import Evaluation
-from mtformer.evaluate.testsets import TextOptions
+from mtformer.evaluate.testsets import TextOptions, has_test_set
 from mtformer.header import ANY, Toward
 from mtformer.tables import as_text
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def evaluate_model(
     engine: str | None = None,
     **options: Unpack[EvaluationOptions],
 ) -> Evaluation | Evaluations:
-    """Score a model on given test sets, or on those of its run: each of its directions on the test sets that it has.
+    """Score a model on given test sets, or on those of its run: each of its directions that has a test set there.
 
     Args:
         paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
@@ -77,5 +81,8 @@ def evaluate_model(
         if options.get(name) is not None:
             names = ", ".join(map(str, wanted))
             raise UserError(f"--{name} takes the translations of one direction, of {names}: add --from and --to")
-    results = {str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), **options) for pair in wanted}
+    tested = [pair for pair in wanted if has_test_set(paths[0], pair)] or wanted
+    if untested := [str(pair) for pair in wanted if pair not in tested]:
+        log.warning("not scored, since the run has no test set for it: %s", ", ".join(untested))
+    results = {str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), **options) for pair in tested}
     return Evaluations(results)

@@ -28,6 +28,7 @@ class _Record(BaseModel):
         engine: what computed it; records of earlier versions do not say so, and are torch's.
         options: the search options.
         raw: whether the model translated alone; records without it are of versions in which every model did.
+        tag: that of the training text that it translated like; None for no tag.
         fingerprint: of the text.
         scores: by the name of the metric.
         hypotheses: the translations, one for each source.
@@ -40,14 +41,15 @@ class _Record(BaseModel):
     engine: str = "torch"
     options: SearchOptions
     raw: bool = True
+    tag: str | None = None
     fingerprint: str
     scores: dict[str, float]
     hypotheses: list[str]
 
     @property
-    def evaluated(self) -> tuple[str, str, SearchOptions, bool]:
+    def evaluated(self) -> tuple[object, ...]:
         """What the translations depend on besides the text; the options include the precision."""
-        return self.digest, self.engine, self.options, self.raw
+        return self.digest, self.engine, self.options, self.raw, self.tag
 
 
 def compare_and_record(
@@ -55,8 +57,8 @@ def compare_and_record(
 ) -> EarlierEvaluation | None:
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
-    An evaluation of the same model with the same engine and search, with ``--raw`` or without, is the same evaluation:
-    it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may have taken
+    An evaluation of the same model with the same engine and search, with ``--raw`` or without, and with the same tag is
+    the same evaluation: it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may have taken
     hours.
 
     Returns:
@@ -69,6 +71,7 @@ def compare_and_record(
         engine=model.engine,
         options=model.options,
         raw=model.raw,
+        tag=model.tag,
         fingerprint=total.fingerprint,
         scores={score.name: round(score.value, 2) for score in total.scores},
         hypotheses=evaluation.hypotheses,
@@ -90,7 +93,7 @@ def compare_and_record(
     except (MtformerError, MemoryError) as error:
         log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
         return None
-    return EarlierEvaluation(best.step, best.options.beam_size, best.raw, best.scores["BLEU"], verdict)
+    return EarlierEvaluation(best.step, best.options.beam_size, best.raw, best.tag, best.scores["BLEU"], verdict)
 
 
 def _parsed(row: dict[str, Any]) -> _Record | None:

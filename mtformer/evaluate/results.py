@@ -85,6 +85,7 @@ class ScoredModel:
         engine: what computed it: ``torch`` or ``ctranslate2``.
         precision: the type of its products, as the engine calls it.
         raw: whether the model translated alone, without changes to texts before and checks of translations after.
+        tag: that of the training text that it translated like; None for no tag.
     """
 
     paths: tuple[Path, ...]
@@ -94,12 +95,20 @@ class ScoredModel:
     engine: str
     precision: str
     raw: bool
+    tag: str | None
 
     @classmethod
     def of(cls, paths: Sequence[Path], model: LoadedModel, *, raw: bool) -> "ScoredModel":
         """Describe the model from ``paths``."""
         return cls(
-            tuple(paths), model.digest, model.header.step, model.options, model.engine_name, model.precision, raw
+            paths=tuple(paths),
+            digest=model.digest,
+            step=model.header.step,
+            options=model.options,
+            engine=model.engine_name,
+            precision=model.precision,
+            raw=raw,
+            tag=model.tag,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,6 +124,7 @@ class ScoredModel:
             "length_penalty": self.options.length_penalty,
             "search": self.options.model_dump(),
             "raw": self.raw,
+            "tag": self.tag,
             "versions": versions(),
         }
 
@@ -127,6 +137,7 @@ class EarlierEvaluation:
         step: of the training that the model was from.
         beam_size: of its search.
         raw: whether the model translated alone.
+        tag: that of its search; None for no tag.
         bleu: its BLEU.
         verdict: a sentence on the difference in BLEU.
     """
@@ -134,17 +145,19 @@ class EarlierEvaluation:
     step: int
     beam_size: int
     raw: bool
+    tag: str | None
     bleu: float
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``--json`` shows."""
-        how = {"step": self.step, "beam_size": self.beam_size, "raw": self.raw}
+        how = {"step": self.step, "beam_size": self.beam_size, "raw": self.raw, "tag": self.tag}
         return how | {"bleu": round(self.bleu, 2), "verdict": self.verdict}
 
     def to_text(self) -> str:
         """Return the verdict, and which evaluation it is about."""
         how = f"step {self.step:,}, beam size {self.beam_size}" + ", with --raw" * self.raw
+        how += "" if self.tag is None else f", with --tag {self.tag}"
         return textwrap.fill(f"{self.verdict} (the earlier one: {how}, {self.bleu:.2f} BLEU)", width=100)
 
 

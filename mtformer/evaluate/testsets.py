@@ -8,7 +8,7 @@ from typing import TypedDict
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
 from mtformer.errors import UserError
 from mtformer.header import Header
-from mtformer.runs import run_of
+from mtformer.runs import RunFolder, run_of
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_files, source_name
@@ -135,22 +135,40 @@ def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
     return EvalSet(source_name(source), sources, [references], files, named)
 
 
+def has_test_set(bundle: Path, languages: LanguagePair) -> bool:
+    """Tell whether the config of the bundle's run names a test set for a direction.
+
+    Raises:
+        UserError: there is no such config.
+    """
+    return bool(_sources_of(_folder_of(bundle), languages))
+
+
 def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
     """Read the test sets that the config of the bundle's run names."""
-    folder = run_of(bundle)
-    if folder is None:
-        raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {_HOW_TO_NAME_ONE}")
-    try:
-        config = folder.read_config(Config)
-    except UserError as error:
-        raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
-    sources = [source for source in config.data.test if source.languages in (None, (src_lang, tgt_lang))]
+    folder = _folder_of(bundle)
+    sources = _sources_of(folder, LanguagePair(src_lang, tgt_lang))
     if not sources:
         raise UserError(f"{folder.config} names no test set (data.test): {_HOW_TO_NAME_ONE}")
     try:
         return [_from_source(source, src_lang, tgt_lang) for source in sources]
     except UserError as error:
         raise UserError(f"the test set of this run: {error}; or {_HOW_TO_NAME_ONE}") from None
+
+
+def _folder_of(bundle: Path) -> RunFolder:
+    folder = run_of(bundle)
+    if folder is None:
+        raise UserError(f"{bundle} is not in the folder of a run, which would name a test set: {_HOW_TO_NAME_ONE}")
+    return folder
+
+
+def _sources_of(folder: RunFolder, languages: LanguagePair) -> list[Source]:
+    try:
+        config = folder.read_config(Config)
+    except UserError as error:
+        raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
+    return [source for source in config.data.test if source.languages in (None, languages)]
 
 
 def _from_sacrebleu(name: str, src_lang: str, tgt_lang: str) -> EvalSet:
