@@ -118,6 +118,11 @@ def test_the_help_of_translate_groups_its_options(trained: Project) -> None:
     assert groups[:3] == ["Arguments", "Input and output", "Search"]
 
 
+def test_the_help_of_eval_groups_its_options(trained: Project) -> None:
+    groups = re.findall(r"^([A-Z].*):$", trained.mtformer("eval", "--help").stdout, re.MULTILINE)
+    assert groups == ["Input and output", "Test set", "Scores", "Search", "Safety", "Control", "Other"]
+
+
 def test_n_best_formats_agree(trained: Project) -> None:
     command = ["translate", "--n-best", "3", "--beam-size", "5"]
     text, tsv, jsonl = (

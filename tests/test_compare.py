@@ -245,7 +245,7 @@ def test_only_a_terminal_has_colours_and_only_without_no_color(
         (["a.txt", "b.txt", "--ref", "ref.txt", "--data", "tsv:test.tsv"], "give --ref, or --data, or --testset"),
         (["a.txt", "b.txt", "--data", "tsv:test.tsv"], "the files do not tell their languages: give --pair"),
         (["a.txt", "b.txt", "--src", "src.txt"], "give both --src and --ref"),
-        (["a.txt", "b.txt", "--ref", "ref.txt", "--pair", "de"], "--pair de: give two languages as in en-de"),
+        (["a.txt", "b.txt", "--ref", "ref.txt", "--pair", "de"], "--pair de: give the languages as in en-de"),
         (["a.txt", "runs/one", "--pair", "en-de"], "--pair is for files of translations alone"),
         (["runs", "runs/one"], "runs is not the folder of a run with a model: there is no runs/model.safetensors"),
         (["runs/one", "runs/reverse"], "one translates en to de, reverse de to en: they cannot be compared"),

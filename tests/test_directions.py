@@ -211,6 +211,8 @@ def test_score_and_explain_take_a_direction(model: Project) -> None:
     assert float(result.stdout) == pytest.approx(expected[0], abs=1e-3)
     trace = model.mtformer("explain", "the dog", "--to", "nl", "--format", "json").stdout
     assert '"<2nl>"' in trace
+    empty = model.mtformer("explain", " ", "--to", "nl")
+    assert empty.status == 2 and "the text is empty" in empty.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from mtformer.bundle import Bundle, load_bundle
 from mtformer.config import SearchOptions, TokenizerConfig
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import to_spec
-from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, write_huggingface
+from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
 from mtformer.export.vocabulary_map import make_vocabulary_map
 from mtformer.search import Request
 from mtformer.search.torch_engine import TorchEngine
@@ -104,6 +104,11 @@ def test_transformers_give_the_logits_of_the_model(tmp_path: Path, norm: str, ac
         ours = bundle.model.project(bundle.model(src, mask, tgt_in))
         logits = theirs(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in).logits
     torch.testing.assert_close(logits, ours, atol=1e-4, rtol=1e-4)
+
+
+def test_transformers_have_a_position_for_each_token_of_the_longest_translation() -> None:
+    config = to_transformers(untrained(norm="pre", max_length=2_100)).config
+    assert config.max_position_embeddings == 2 * 2_100 + 20
 
 
 @pytest.mark.parametrize(

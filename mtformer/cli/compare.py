@@ -14,9 +14,9 @@ from mtformer.cli.options import (
     RawOption,
     TableFormat,
     TestSetOption,
+    parse_pair,
 )
 from mtformer.cli.output import has_colours
-from mtformer.errors import UserError
 
 
 def compare(
@@ -68,16 +68,11 @@ def compare(
 
     The first system is the baseline, with which the others are compared on one test set.
     """
-    from mtformer.config import LanguagePair
     from mtformer.evaluate.comparison_formats import format_comparison
     from mtformer.evaluate.systems import compare_paths
     from mtformer.text.lines import open_output
 
-    languages = None
-    if pair is not None:
-        languages = LanguagePair(*pair.partition("-")[::2])
-        if not all(languages) or languages.src_lang == languages.tgt_lang:
-            raise UserError(f"--pair {pair}: give two languages as in en-de")
+    languages = None if pair is None else parse_pair(pair)
     with open_output(output) as file:  # opened first: a wrong path must not cost the work
         result = compare_paths(
             systems,

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.cli.options import (
+    IN_OUT,
+    SCORES,
+    TEST_SET,
     DataOption,
     Device,
     DeviceOption,
@@ -37,34 +40,54 @@ def evaluate(
     to: ToOption = None,
     tag: TagOption = None,
     src: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Source text; without it, the test set of the model's run.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Source text; without any of these, the test set of the model's run.",
+            rich_help_panel=TEST_SET,
+        ),
     ] = None,
     ref: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Its reference translation; may be repeated.")
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Its reference translation; may be repeated.", rich_help_panel=TEST_SET),
     ] = None,
     data: DataOption = None,
     testset: TestSetOption = None,
     protocol: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a."
+            metavar="NAME",
+            help="Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.",
+            rich_help_panel=SCORES,
         ),
     ] = None,
     stress: Annotated[
-        bool, typer.Option("--stress", help="Score perturbed text: all caps, typos, an emoji appended and others.")
+        bool,
+        typer.Option(
+            "--stress",
+            help="Score perturbed text: all caps, typos, an emoji appended and others.",
+            rich_help_panel=SCORES,
+        ),
     ] = False,
     comet: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score."),
+        typer.Option(
+            metavar="MODEL",
+            help="Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.",
+            rich_help_panel=SCORES,
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=IN_OUT)] = False,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the translations, one a line.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the translations, one a line.", rich_help_panel=IN_OUT),
     ] = None,
     save: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Where to write each sentence, its translation and scores as JSON, one a line."
+            metavar="FILE",
+            help="Where to write each sentence, its translation and scores as JSON, one a line.",
+            rich_help_panel=IN_OUT,
         ),
     ] = None,
     device: DeviceOption = Device.auto,

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The groups in the help of `translate`.
+# The groups in the help of commands with many options.
 IN_OUT = "Input and output"
+TEST_SET = "Test set"
+SCORES = "Scores"
 SEARCH = "Search"
 CONTROL = "Control"
 SAFETY = "Safety"
@@ -134,12 +136,18 @@ OptionalEngineOption = Annotated[
 DataOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="SOURCE", help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated."
+        metavar="SOURCE",
+        help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.",
+        rich_help_panel=TEST_SET,
     ),
 ]
 TestSetOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="A test set that sacreBLEU downloads, such as wmt14; may be repeated."),
+    typer.Option(
+        metavar="NAME",
+        help="A test set that sacreBLEU downloads, such as wmt14; may be repeated.",
+        rich_help_panel=TEST_SET,
+    ),
 ]
 
 

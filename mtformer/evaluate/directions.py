@@ -15,7 +15,6 @@ from mtformer.evaluate.testsets import TextOptions, has_test_set
 from mtformer.header import ANY, Toward
 from mtformer.tables import as_text
 
-
 log = logging.getLogger(__name__)
 
 

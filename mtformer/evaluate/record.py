@@ -57,9 +57,9 @@ def compare_and_record(
 ) -> EarlierEvaluation | None:
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
-    An evaluation of the same model with the same engine and search, with ``--raw`` or without, and with the same tag is
-    the same evaluation: it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may have taken
-    hours.
+    An evaluation of the same model with the same engine, search and tag, with ``--raw`` or without, is the same
+    evaluation: it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may
+    have taken hours.
 
     Returns:
         The best earlier one, or None if there is none.

@@ -34,7 +34,7 @@ from mtformer.text.model_proto import Kind, Settings, read_settings, read_tokens
 from mtformer.text.tokenizer import BOS_ID, CONTROL_CHARACTERS, EOS_ID, PAD_ID, UNK_ID, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
-_N_POSITIONS = 4_096
+_LEAST_POSITIONS = 4_096
 _NAMES = (  # of our modules and theirs
     ("self_attention", "self_attn"),
     ("cross_attention", "encoder_attn"),
@@ -126,9 +126,10 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     architecture = bundle.header.architecture
     require_exportable(architecture)
     search = bundle.header.search
+    max_new_tokens = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
     settings: dict[str, Any] = {
         "vocab_size": architecture.src_vocab_size,
-        "max_position_embeddings": _N_POSITIONS,
+        "max_position_embeddings": max(_LEAST_POSITIONS, architecture.max_length, max_new_tokens),
         "d_model": architecture.d_model,
         "encoder_layers": architecture.n_encoder_layers,
         "decoder_layers": architecture.n_decoder_layers,
@@ -156,7 +157,7 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     model.generation_config = GenerationConfig(
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
-        max_new_tokens=int(search.max_length_factor * architecture.max_length) + search.max_length_offset,
+        max_new_tokens=max_new_tokens,
         suppress_tokens=[PAD_ID, UNK_ID, BOS_ID],
         pad_token_id=PAD_ID,
         bos_token_id=BOS_ID,

@@ -34,8 +34,8 @@ def split_sentences(text: str, language: str) -> list[str]:
 
     A sentence ends at a full stop, question or exclamation mark, with the quotes and brackets that close after it,
     before a space and anything but a small letter; in Chinese and Japanese no space is needed. The full stop of an
-    abbreviation, of an initial, or of an ordinal number where the language writes it so, ends none, nor does the mark of
-    a title, as in 《加油！》, and nothing ends one between straight quotes.
+    abbreviation, of an initial, or of an ordinal number where the language writes it so, ends none, nor does the last
+    mark of a title, as in 《加油！》, and nothing ends one between straight quotes.
     """
     starts = [0, *_ends(text, base_language(language)), len(text)]
     return [part for start, end in pairwise(starts) if (part := text[start:end].strip())]
