@@ -247,6 +247,7 @@ def test_sentences_are_saved_with_their_scores(copied: Project) -> None:
         (["--data", "tsv:a.tsv", "--testset", "wmt14"], "not several of them"),
         (["--output", "out", "--save", "out"], "name two files"),
         (["--save", "-"], "standard output has the scores"),
+        (["--output", "/dev/stdout"], "--output /dev/stdout: standard output has the scores"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(copied: Project, options: list[str], message: str) -> None:

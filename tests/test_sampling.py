@@ -89,8 +89,9 @@ def test_a_shorter_limit_only_cuts_samples() -> None:
     assert max(len(one.ids) for one in long) > 3
 
 
-def test_a_temperature_near_0_draws_the_likeliest_tokens() -> None:
-    probabilities = token_probabilities(torch.tensor([[-3.0, -0.1, -2.4]]), sampling(temperature=1e-39))
+@pytest.mark.parametrize("temperature", [1e-39, 1e-300])  # the latter is 0 in single precision
+def test_a_temperature_near_0_draws_the_likeliest_tokens(temperature: float) -> None:
+    probabilities = token_probabilities(torch.tensor([[-3.0, -0.1, -2.4]]), sampling(temperature=temperature))
     assert probabilities.tolist() == [[0.0, 1.0, 0.0]]
 
 

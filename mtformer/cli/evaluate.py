@@ -106,10 +106,11 @@ def evaluate(
     from mtformer.evaluate.stress import stress_model
     from mtformer.header import Toward
     from mtformer.runs import find_models
+    from mtformer.text.lines import is_standard_output
 
     for option, path in (("--output", output), ("--save", save)):
-        if str(path) == "-":
-            raise UserError(f"{option} -: standard output has the scores; name a file")
+        if path is not None and is_standard_output(path):
+            raise UserError(f"{option} {path}: standard output has the scores; name a file")
     others = {"--testset": testset, "--comet": comet, "--save": save, "--stress": stress or None}
     if protocol is not None:
         _refuse("--protocol", others | {f"--{name.replace('_', '-')}": value for name, value in search.items()})

@@ -80,10 +80,11 @@ def explain(
     from mtformer.explain.focus import Focus
     from mtformer.explain.terminal import View, render
     from mtformer.runs import find_model
+    from mtformer.text.lines import is_standard_output
     from mtformer.training.snapshots import explain_model
 
-    if str(output) == "-" and format is not None:
-        raise UserError("--output - and --format both print to standard output: name a file for the page")
+    if output is not None and is_standard_output(output) and format is not None:
+        raise UserError(f"--output {output} and --format both print to standard output: name a file for the page")
     focus = Focus(kind, layer, head)
     found = explain_model(
         find_model(model),

@@ -80,7 +80,8 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     likely as the last one that stays do, too.
     """
     likeliest = log_probs.max(dim=-1, keepdim=True).values  # is 0 below, lest a low temperature overflow
-    logits = log_probs if options.temperature == 1 else (log_probs - likeliest) / options.temperature
+    temperature = max(options.temperature, torch.finfo(log_probs.dtype).tiny)  # a smaller one would be 0 there
+    logits = log_probs if temperature == 1 else (log_probs - likeliest) / temperature
     probabilities = logits.softmax(dim=-1)
     if 0 < options.top_k < probabilities.size(-1):
         last = probabilities.topk(options.top_k).values[..., -1:]

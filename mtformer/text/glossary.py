@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtformer.errors import UserError
-from mtformer.text.lines import read_lines
+from mtformer.text.lines import input_name, read_lines
 from mtformer.text.tokenizer import normalize
 from mtformer.text.words import WordRule, stands_alone
 
@@ -64,7 +64,7 @@ class Glossary:
                 translation other than that of an earlier line. The message names the file and the lines.
         """
         path = Path(path)
-        name = "standard input" if str(path) == "-" else str(path)
+        name = input_name(path)
         glossary = cls(())
         lines: dict[str, int] = {}  # the line of each term
         problems: list[str] = []

@@ -96,9 +96,14 @@ def is_regular_input(path: Path) -> bool:
         return True  # reading it says what is wrong
 
 
+def is_standard_output(path: Path) -> bool:
+    """Tell whether :func:`open_output` writes to standard output, which has several names."""
+    return str(path) in _STANDARD_OUTPUT
+
+
 def is_regular_output(path: Path) -> bool:
     """Tell whether :func:`open_output` writes to a file, not to standard output, a pipe or a device."""
-    return str(path) not in _STANDARD_OUTPUT and (path.is_file() or not path.exists())
+    return not is_standard_output(path) and (path.is_file() or not path.exists())
 
 
 def is_utf8(argument: str) -> bool:
@@ -131,7 +136,7 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
         MtformerError: it cannot be written.
         OutputClosed: the reader of standard output has gone.
     """
-    is_stdout = path is None or str(path) in _STANDARD_OUTPUT
+    is_stdout = path is None or is_standard_output(path)
     name = "standard output" if is_stdout else str(path)
     is_open = False
     failure: BaseException | None = None  # of the block; an error on closing must not hide it
