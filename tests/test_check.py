@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from conftest import Project
+from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import Config, load_config, parse_source
-from mtformer.data.check import check
+from mtformer.data.check import check, write_clean
 from mtformer.data.check.checkup import _with_offsets
 from mtformer.data.check.slips import Slip, find_slips
+from mtformer.errors import UserError
 from mtformer.text.sources import ParallelText, SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
@@ -148,6 +149,23 @@ def test_lengths_are_those_of_a_sample_of_all_sources(project: Project, monkeypa
     check(config)
     assert len(measured) == 100
     assert 30 <= measured.count(SentencePair("other", "anderes")) <= 70
+
+
+def test_lengths_are_those_of_the_tokenizer_of_the_model_to_fine_tune(trained: Project) -> None:
+    settings = ("training.init_from=runs/config/model.safetensors", "tokenizer.vocab_size=300")
+    sets = [part for setting in settings for part in ("--set", setting)]
+    result = trained.mtformer("data", "check", trained.config, "--json", *sets)
+    assert result.status == 0, result.stderr
+    assert json.loads(result.stdout)["lengths"]["vocab_size"] == 320
+
+
+@pytest.mark.parametrize("n_after", [39, 41])
+def test_a_source_that_has_changed_since_it_was_checked_is_an_error(n_after: int, project: Project) -> None:
+    checkup = check(load_config(project.config))
+    write_pairs(project.folder, "train", sentence_pairs(400, seed=1)[:1] * n_after * 10)
+    with pytest.raises(UserError, match=r"train\.en has changed while it was checked"):
+        write_clean(checkup, project.folder / "clean")
+    assert not (project.folder / "clean").exists()
 
 
 def test_an_existing_folder_is_never_overwritten(slipped: Path, tmp_path: Path) -> None:

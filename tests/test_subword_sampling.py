@@ -97,6 +97,18 @@ def test_symbols_stay_whole_and_texts_as_they_are(type: str, request: pytest.Fix
             assert tokenizer.tgt_tokens(ids).count("{x}") == text.count("{x}")
 
 
+@pytest.mark.parametrize("type", ["unigram", "bpe"])
+def test_words_so_long_that_sampling_would_take_for_ever_are_split_in_the_usual_way(
+    type: str, request: pytest.FixtureRequest
+) -> None:
+    tokenizer: Tokenizer = request.getfixturevalue(type)
+    texts = ["thehouse" * 30, "a " + "redhaus" * 3_000]
+    for seed in range(5):
+        drawn, usual = tokenizer.encode_tgt(texts, Sampling(0.5, seed)), tokenizer.encode_tgt(texts)
+        assert [ids[-200:] for ids in drawn] == [ids[-200:] for ids in usual]
+        assert tokenizer.encode_tgt_inside(texts[0], Sampling(0.5, seed)) == tokenizer.encode_tgt_inside(texts[0])
+
+
 DRAWN = """
 import sys
 from mtformer.text.sampling import Sampling

@@ -91,10 +91,13 @@ def check(
 
     from mtformer.config import load_config
     from mtformer.data import check as doctor
+    from mtformer.jobs.tokenizing import load_tokenizer
 
     if fix is not None:
         require_new_folder(fix, "--fix")
-    checkup = doctor.check(load_config(config, overrides or []))
+    loaded = load_config(config, overrides or [])
+    base = loaded.training.init_from
+    checkup = doctor.check(loaded, load_tokenizer(base) if base is not None else None)
     print_result(json.dumps(doctor.as_json(checkup), ensure_ascii=False) if as_json else doctor.as_text(checkup))
     if fix is not None:
         for src, tgt in doctor.write_clean(checkup, fix):

@@ -98,7 +98,7 @@ class StoredText(Sequence[SentencePair]):
 
     def first_of(self, source: int, n: int) -> list[SentencePair]:
         """Return the first ``n`` pairs of a source, or all if there are no more."""
-        start, end = np.searchsorted(self.sources, [source, source + 1]).tolist()
+        start, end = np.searchsorted(self.sources, np.array([source, source + 1], self.sources.dtype)).tolist()
         return self[start : min(start + n, end)]
 
     def chunks(self) -> Iterator["Chunk"]:

@@ -113,6 +113,8 @@ class Sampler:
 
         Provilkov et al. 2020, algorithm 1.
         """
+        if len(word) > _LONGEST:  # the time grows with the square of the length
+            return self._processors[follows_space].encode(word)
         parts = ["▁", *word] if follows_space else list(word)
         while True:
             possible = [

@@ -20,6 +20,7 @@ from mtformer.data.workers import in_order
 from mtformer.progress import Progress
 from mtformer.text.drops import Drops
 from mtformer.text.sources import Example, ParallelText, SentencePair, source_name
+from mtformer.text.tokenizer import Tokenizer
 
 _CHUNK = 10_000
 _EXAMPLES = 3  # of each problem and source
@@ -117,8 +118,12 @@ class _Judged(NamedTuple):
     log_odds: NDArray[np.float64] | None
 
 
-def check(config: Config) -> Checkup:
+def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
     """Apply all rules of ``data.filters`` to the text of a config, find slips, and measure lengths in tokens.
+
+    Args:
+        config: the config.
+        tokenizer: that of the model of ``training.init_from``, to measure with; None if there is none.
 
     Raises:
         UserError: the text cannot be read.
@@ -136,7 +141,8 @@ def check(config: Config) -> Checkup:
                 # Nothing is held out from these, and duplicates are counted within each.
                 own = Filters(_RULES_OF_EVALUATION, LanguagePair(part.src_lang, part.tgt_lang))
                 checked.append(_check_source(part, use, own, progress, sample))
-    lengths = measure_lengths(config, sample.items, sum(one.n_pairs for one in checked if one.use == "train"))
+    n_pairs = sum(one.n_pairs for one in checked if one.use == "train")
+    lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
     return Checkup(checked, lengths)
 
 

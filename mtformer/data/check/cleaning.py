@@ -50,8 +50,8 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
 
 def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> None:
     """Write each pair of a source to one place or the other."""
-    n_read = 0
-    for example, number in zip(source.part.examples(), source.dropped.tolist(), strict=False):
+    examples, n_read = source.part.examples(), 0
+    for number, example in zip(source.dropped.tolist(), examples, strict=False):
         n_read += 1
         if number < 0:
             for file, text in zip(sides, (example.src, example.tgt), strict=True):
@@ -59,7 +59,7 @@ def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> Non
         else:
             texts = (text.replace("\t", " ") for text in (example.src, example.tgt))
             print(source.name, example.line, source.names[number], *texts, sep="\t", file=rejected)
-    if n_read != source.n_pairs:
+    if n_read != source.n_pairs or next(examples, None) is not None:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
 
 

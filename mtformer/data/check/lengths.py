@@ -9,7 +9,7 @@ from mtformer.config import Config, Facts, resolve
 from mtformer.text.given_tokenizer import read_tokenizer
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import byte_of
+from mtformer.text.tokenizer import Tokenizer, byte_of
 from mtformer.text.tokenizer_training import train_tokenizer
 
 PERCENTILES = (50, 90, 99, 99.9, 100)
@@ -49,21 +49,24 @@ class Lengths(NamedTuple):
     cut: float
 
 
-def measure_lengths(config: Config, pairs: Sequence[SentencePair], n_pairs: int) -> Lengths | None:
+def measure_lengths(
+    config: Config, pairs: Sequence[SentencePair], n_pairs: int, tokenizer: Tokenizer | None = None
+) -> Lengths | None:
     """Train the tokenizer of a config on some of its text, or take the given one, and measure that text.
 
     Args:
         config: the config.
         pairs: a random sample of the training text.
         n_pairs: how many pairs all of it has, by which the size of the vocabulary is chosen.
+        tokenizer: that of the model to fine-tune; None if there is none.
     """
     pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
     if not pairs:
         return None
     languages = list(zip(*config.data.language_pairs, strict=True))
-    if config.tokenizer.paths:
+    if tokenizer is None and config.tokenizer.paths:
         tokenizer = read_tokenizer(config.tokenizer, ()).tokenizer
-    else:
+    elif tokenizer is None:
         settings = resolve(config, Facts(n_pairs=n_pairs, joint=suit_joint_vocabulary(*languages))).tokenizer
         tokenizer = train_tokenizer(pairs, settings, *languages, adjust=True)
     src_rows = tokenizer.encode_src([pair.src for pair in pairs])
