@@ -206,6 +206,15 @@ def test_training_warns_of_languages_that_are_swapped(project: Project, language
     )
 
 
+def test_training_warns_of_a_source_without_pairs(project: Project) -> None:
+    (project.folder / "empty.tsv").touch()
+    settings = ["training.max_steps=1", "data.train=[{src: train.en, tgt: train.de}, {tsv: empty.tsv}]"]
+    result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
+    assert result.status == 0, result.stderr
+    assert result.stderr.count("contains no sentence pairs") == 1
+    assert f"{project.folder}/empty.tsv contains no sentence pairs\n" in result.stderr
+
+
 def test_a_run_on_the_phrasebook_needs_no_file(project: Project) -> None:
     config = yaml.safe_load(project.config.read_text())
     config["data"] = {

@@ -134,6 +134,14 @@ def run_of(project: Project) -> Path:
     return project.folder / "runs" / "config"
 
 
+def test_a_direction_whose_validation_text_is_empty_is_an_error(model: Project) -> None:
+    (model.folder / "empty.tsv").touch()
+    valid = "data.valid=[{src: valid.en, tgt: valid.de, directions: [en-de]}, {tsv: empty.tsv, directions: [de-en]}]"
+    result = model.mtformer("train", model.config, "--dry-run", "--fresh", "--set", valid)
+    assert result.status == 2
+    assert "Error: there are no validation pairs from de to en\n" in result.stderr
+
+
 def test_validation_scores_each_direction_and_chooses_by_the_mean(model: Project) -> None:
     lines = [json.loads(line) for line in (run_of(model) / "metrics.jsonl").read_text().splitlines()]
     scored = [line for line in lines if "valid_loss" in line]

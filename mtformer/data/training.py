@@ -98,10 +98,15 @@ class TrainingData:
         return [f"{self._text.names[corpus.sources[i]]}:{corpus.lines[i]}" for i in sorted(indices)]
 
     def warnings(self) -> list[str]:
-        """Return what to warn of: sources of which many pairs are not used, or that are in other languages."""
+        """Return what to warn of: sources without pairs, of which many are not used, or that are in other languages."""
+        empty = [
+            f"{name} contains no sentence pairs"
+            for name, n in zip(self._text.names, self.n_pairs, strict=True)
+            if not n
+        ]
         n_kept = np.bincount(self.corpus.sources, minlength=len(self._text.names)).tolist()
         dropped = map(Drops.warning, self.corpus.drops, self._text.names, n_kept)
-        return [warning for warning in (*dropped, *self._language_warnings()) if warning]
+        return [warning for warning in (*empty, *dropped, *self._language_warnings()) if warning]
 
     def _language_warnings(self) -> Iterator[str | None]:
         data = self._config.data

@@ -121,7 +121,7 @@ class Validator:
         """Encode the pairs of each direction; those with an empty or overlong side count for BLEU only.
 
         Raises:
-            UserError: all pairs are like that.
+            UserError: all pairs are like that, or there are none.
         """
         self._config = config
         self._search = config.search.updated(beam_size=1)
@@ -129,6 +129,8 @@ class Validator:
 
     def _encoded(self, tokenizer: Tokenizer, languages: LanguagePair, pairs: Sequence[SentencePair]) -> _Set:
         data = self._config.data
+        if not pairs:
+            raise UserError(f"there are no validation pairs from {languages.src_lang} to {languages.tgt_lang}")
         view = tokenizer.toward(tags_toward(data.language_pairs, languages.tgt_lang))
         n_tags = len(view.src_prefix)
         corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf)
