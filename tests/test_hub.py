@@ -207,6 +207,16 @@ def test_a_folder_in_the_form_of_a_data_set_is_read(hub: HubServer, offline: Cli
     assert offline.call("commit", {"hf": folder, "split": "train"}) is None
 
 
+def test_files_of_a_folder_may_have_changed_since_they_were_fetched(
+    hub: HubServer, offline: Client, tmp_path: Path
+) -> None:
+    commit = hub.add("local/changing", train_jsonl='{"en": "a", "de": "b"}\n')
+    folder = str(hub.folder / "local" / "changing" / commit)
+    request = {"source": f"hf:{folder},split:train", "to": str(tmp_path)}
+    offline.call("fetch", request)
+    assert "exists already: remove it" in offline._ask("fetch", request)[1]
+
+
 def shards(n_rows: int, n_shards: int) -> dict[str, bytes]:
     """The files of a split in parquet, incompressible, with a column that no text is in."""
     random = np.random.default_rng(1)

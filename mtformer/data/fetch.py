@@ -23,7 +23,6 @@ from mtformer.text.sources.hub import license_of, pinned, split_names
 log = logging.getLogger(__name__)
 
 _ENDINGS = (".gz", ".xz", ".bz2", ".zst", ".tsv", ".csv", ".jsonl", ".tmx", ".txt")
-_UNCHANGING = (HubDataset, SacrebleuSet, BuiltinText)
 
 
 class Fetched(NamedTuple):
@@ -106,13 +105,16 @@ def _is_complete(source: Source, files: Fetched) -> bool:
         return False
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         note = json.loads(files.note.read_text(encoding="utf-8"))
-        if (
-            isinstance(source, _UNCHANGING)
-            and note["source"] == _origin(source)
-            and note["sha256"] == _checksums(files)
-        ):
+        if _is_constant(source) and note["source"] == _origin(source) and note["sha256"] == _checksums(files):
             return True
     raise UserError(f"{existing[0]} exists already: remove it, or choose another folder with --output")
+
+
+def _is_constant(source: Source) -> bool:
+    """Tell whether a source has the same pairs whenever it is read: on the hub a commit has, a local folder may not."""
+    if isinstance(source, HubDataset):
+        return source.revision is not None
+    return isinstance(source, SacrebleuSet | BuiltinText)
 
 
 def _write(text: ParallelText, source: Source, files: Fetched) -> None:
