@@ -2,7 +2,7 @@
 
 usage: python scripts/time_to_bleu.py CONFIG [--set KEY=VALUE …]
 
-Minutes count training and validations, from the first step.
+Minutes count training and validations, from the first step. The run goes to runs/time_to_bleu, from scratch.
 """
 
 import json
@@ -14,8 +14,8 @@ MARKS = (25.0, 30.0, 33.0, 35.0, 37.0)
 
 
 def train(arguments: list[str]) -> Path:
-    """Run ``mtformer train`` from scratch and return the run's folder."""
-    command = [sys.executable, "-m", "mtformer", "train", "--fresh", *arguments]
+    """Run ``mtformer train`` from scratch, beside what was trained with the config before; return the run's folder."""
+    command = [sys.executable, "-m", "mtformer", "train", "--fresh", "--set", "run.dir=runs/time_to_bleu", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(done.returncode)

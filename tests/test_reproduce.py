@@ -140,6 +140,19 @@ def test_a_recipe_is_trained_scored_and_recorded(
     assert REPRODUCE["read_results"]() == [RESULT, result]
 
 
+def test_the_time_to_a_bleu_is_measured_beside_the_run_of_the_config(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project.folder)
+    (project.folder / "runs/config").mkdir(parents=True)
+    (project.folder / "runs/config/model.safetensors").write_text("the user's")
+    script = runpy.run_path(str(ROOT / "scripts/time_to_bleu.py"))
+    run = script["train"]([str(project.config), "--set", "training.max_steps=2"])
+    assert run == Path("runs/time_to_bleu/config")
+    assert script["report"](run).splitlines()[-1].startswith("best: ")
+    assert (project.folder / "runs/config/model.safetensors").read_text() == "the user's"
+
+
 def test_text_is_generated_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ran = []
 
