@@ -6,9 +6,10 @@ could not be resumed in the middle of an epoch. Tokens end where words do, hence
 
 import math
 import re
+from array import array
 from bisect import bisect
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from random import Random
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from mtformer.text.model_proto import BPE, Kind, Token
 
 _N_BEST = 64  # segmentations of a word to choose among; there may be millions
 _LONGEST = 200  # characters: a longer word is segmented in the likeliest way
-_MAX_CACHED = 100_000  # words
+_MAX_CACHED = 100_000  # words: 200 megabytes
 
 
 class Sampling(NamedTuple):
@@ -32,6 +33,26 @@ class Sampling(NamedTuple):
 
     alpha: float
     seed: int
+
+
+class _Choices(NamedTuple):
+    """The segmentations of a word, in arrays, which take a fraction of the memory of lists.
+
+    Attributes:
+        ids: of all segmentations, one after the other.
+        starts: where each segmentation starts in ``ids``, and where the last one ends.
+        ends: of the intervals that their probabilities take.
+    """
+
+    ids: "array[int]"
+    starts: "array[int]"
+    ends: "array[float]"
+
+    @classmethod
+    def of(cls, segmentations: Sequence[Sequence[int]], weights: Iterable[float]) -> "_Choices":
+        """Take segmentations, whose probabilities are proportional to ``weights``."""
+        starts = accumulate(map(len, segmentations), initial=0)
+        return cls(array("I", chain.from_iterable(segmentations)), array("I", starts), array("d", accumulate(weights)))
 
 
 class Sampler:
@@ -60,7 +81,7 @@ class Sampler:
         self._symbol = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
         self._sample = self._merge if algorithm == BPE else self._choose
         self._processors = (of_part, of_word)
-        self._choices: dict[tuple[str, bool, float], tuple[list[list[int]], list[float]]] = {}
+        self._choices: dict[tuple[str, bool, float], _Choices] = {}
 
     def encode(self, texts: Sequence[str], sampling: Sampling, *, inside: bool = False) -> list[list[int]]:
         """Turn normalized texts into ids, without EOS.
@@ -89,26 +110,27 @@ class Sampler:
                 yield from self._sample(part, follows_space, alpha, random)
             follows_space = False
 
-    def _choose(self, word: str, follows_space: bool, alpha: float, random: Random) -> list[int]:
+    def _choose(self, word: str, follows_space: bool, alpha: float, random: Random) -> Sequence[int]:
         """Choose one of the likeliest segmentations of a word, with probabilities to the power of ``alpha``."""
         key = word, follows_space, alpha
         if key not in self._choices:
             if len(self._choices) >= _MAX_CACHED:
                 self._choices.clear()
             self._choices[key] = self._segmentations(*key)
-        segmentations, ends = self._choices[key]
-        return segmentations[min(bisect(ends, random.random() * ends[-1]), len(ends) - 1)]
+        ids, starts, ends = self._choices[key]
+        place = min(bisect(ends, random.random() * ends[-1]), len(ends) - 1)
+        return ids[starts[place] : starts[place + 1]]
 
-    def _segmentations(self, word: str, follows_space: bool, alpha: float) -> tuple[list[list[int]], list[float]]:
-        """Return the likeliest segmentations, and the ends of the intervals that their probabilities take."""
+    def _segmentations(self, word: str, follows_space: bool, alpha: float) -> _Choices:
+        """Return the likeliest segmentations."""
         if not word:
-            return [[self._ids["▁"]]], [1.0]
+            return _Choices.of([[self._ids["▁"]]], [1.0])
         n_best = _N_BEST if len(word) <= _LONGEST else 1
         found = self._processors[follows_space].nbest_encode(word, nbest_size=n_best)
         scores = [sum(self._scores[i] for i in ids) for ids in found]  # bytes, with score 0, are in all or none
-        return found, list(accumulate(math.exp(alpha * (score - scores[0])) for score in scores))
+        return _Choices.of(found, (math.exp(alpha * (score - scores[0])) for score in scores))
 
-    def _merge(self, word: str, follows_space: bool, alpha: float, random: Random) -> list[int]:
+    def _merge(self, word: str, follows_space: bool, alpha: float, random: Random) -> Sequence[int]:
         """Merge the characters of a word as BPE does, but skip merges with probability ``alpha``.
 
         Provilkov et al. 2020, algorithm 1.
