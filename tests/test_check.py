@@ -139,7 +139,7 @@ def test_lengths_are_those_of_a_sample_of_all_sources(project: Project, monkeypa
     monkeypatch.setattr("mtformer.data.check.checkup._FOR_LENGTHS", 100)
     measured: list[SentencePair] = []
 
-    def keep(_: Config, pairs: list[SentencePair], n_pairs: int) -> None:
+    def keep(_: Config, pairs: list[SentencePair], n_pairs: int, tokenizer: None) -> None:
         assert n_pairs == 800
         measured.extend(pairs)
 
