@@ -60,6 +60,8 @@ def restored(text: str, *preparations: Preparation) -> Translation:
         ("en", 'It is 6" long.| So it is.'),
         ("de", "Am 3. Mai kommt Dr. Meier, d.h. z.B. am Montag.| Er bringt ca. 10 Hunde mit.| Gut!"),
         ("fr", "M. Dupont arrive.| Il est content."),
+        ("fr", "« Halte ! »| Il part.| « Oui ! »"),
+        ("de", "Er geht.| »Halt!«| Sie ruft.| „Komm!“| »Ja!«"),
         ("zh", "我们去年买了钢琴。|她喜欢吗？|“喜欢！”|他说。"),
         ("zh", "真的吗？？|他说：“你好！”|（他走了。）|你看过《加油！》吗？|好。。。"),
         ("zh", "他说：“你好！”"),

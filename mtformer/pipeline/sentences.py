@@ -17,13 +17,13 @@ _ABBREVIATIONS = {
     "fr": "m mm mme mlle dr st ste p.ex cf env no fig vol",
     "es": "sr sra srta dr dra d ud uds p.ej núm pág",
 }
-_CLOSING = "\"'”’»“)\\]」』）】"
+_CLOSING = "\"'”’»«“)\\]」』）】"
 _OPENING = "(\"'“‘„«["
 _MARKS = ".!?…؟۔।॥"
 _FULL_WIDTH_MARKS = "。！？｡"
 # Marks and what closes after them are taken whole (possessive "+"): no sentence starts with the second of two marks.
 _END = re.compile(
-    rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)[{_CLOSING}]*+\s+(?=\S)"  # a space follows
+    rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)[{_CLOSING}]*+(?:\s»(?!\S))?+\s+(?=\S)"  # a space follows; « Ah ! »
     rf"|(?<![{_FULL_WIDTH_MARKS}])[{_FULL_WIDTH_MARKS}]++(?![》〉])[”’」』）】]*+\s*(?=\S)"  # none is needed
 )
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # the A of "A. Smith", the U.S of "U.S. team"
