@@ -24,7 +24,7 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="SYSTEM",
-            help="Bundles, folders of runs, or files with a translation on each line; the first is the baseline.",
+            help="Bundles, runs' folders, or files with a translation on each line; the first is the baseline.",
         ),
     ],
     src: Annotated[
