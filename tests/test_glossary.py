@@ -110,6 +110,14 @@ def bundle_terms(trained: Project) -> Terms:
     return Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
 
 
+def test_a_term_stands_where_it_was_found_and_not_where_its_letters_are_in_another_case(trained: Project) -> None:
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary([("US", "Haus"), ("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de")
+    text = "İt told us that the US likes a DOG"
+    found = [match.term for match in terms.find(text)]
+    assert [text[start:end] for start, end in terms.spans(text, found)] == ["US", "DOG"]
+
+
 @pytest.mark.parametrize(
     ("text", "translation", "missing"),
     [

@@ -69,12 +69,12 @@ class Terms:
         return self._glossary.find(normalize(text), self._src_words)
 
     def spans(self, text: str, terms: Sequence[Term]) -> list[Span]:
-        """Return where each of the terms that :meth:`find` has found stands in a normalized text."""
-        spans, end = [], 0
+        """Return where each of some terms, in order, stands in a normalized text; an empty span if it does not."""
+        spans, end = list[Span](), 0
+        matches = self.find(text)
         for term in terms:
-            starts = find_words(text.lower(), term.src.lower(), self._src_words)
-            start = next((start for start in starts if start >= end), end)
-            end = start + len(term.src)
+            places = ((match.start, match.end) for match in matches if match.term == term and match.start >= end)
+            start, end = next(places, (end, end))
             spans.append((start, end))
         return spans
 
