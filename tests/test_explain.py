@@ -554,6 +554,7 @@ def by_name(trace: Trace, name: str) -> Block:
         (["a\nb"], "explain takes one sentence, and this text has 2 lines"),
         (["dog " * 5_000], "more than the 256 that explain takes; it does not split texts"),
         ([b"caf\xe9".decode("utf-8", "surrogateescape")], "the text is not UTF-8"),
+        ([b"A CAF\xe9 IS RED".decode("utf-8", "surrogateescape")], "the text is not UTF-8"),
         (["a dog", "--prefix", " "], "the prefix is empty"),
         (["a dog", "--why-not", ""], "the word is empty"),
         (["a dog", "--prefix", "Hund " * 800], "tokens, more than the 26 that the translation may have"),

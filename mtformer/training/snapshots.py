@@ -68,8 +68,6 @@ def explain_model(
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
     translator = Translator.from_bundle(loaded, device, raw=False, **options)
-    if (texts := translator.texts_read(text)) != [text]:
-        log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     found = explain(
         translator.explainer(),
         text,
@@ -79,6 +77,8 @@ def explain_model(
         compare_with=compare_with,
         checkpoints=earlier,
     )
+    if (texts := translator.texts_read(text)) != [text]:
+        log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     if output is not None:
         page = render_page(found.to_dict(), focus)
         with open_output(output) as file:
