@@ -56,6 +56,24 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
     assert not any(set("<>{}`") & set(part) for part in marked.texts)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The "<code>x</code>" function (<var>y</var>) is old.',
+        "Press <kbd>Ctrl</kbd>+<kbd>C</kbd>.",
+        "Write to Jane Doe <jane@example.org>.",
+        "A room of 20 m<sup>2</sup>, and CO<sub>2</sub>.",
+        "The <b>answer<sup>1</sup></b> is<a href='#2'><sup>2</sup></a> here.",
+        "It is 5&nbsp;km away.",
+        "{0}{1} and 🙂{2}",
+    ],
+)
+def test_marks_that_are_glued_to_something_stay_so(text: str) -> None:
+    marked = take_out(text)
+    assert marked is not None
+    assert put_back(text, *map(identity, marked.texts)) == text
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int) -> None:
     generator = random.Random(seed)
@@ -87,6 +105,7 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("the end</b> of it", "das Ende davon", "0-0 1-1 2-2 3-2", "das Ende</b> davon"),
         ("A <b></b>dog", "Ein Hund", "0-0 1-1", "Ein <b></b> Hund"),
         ("{a} and {b}", "und", "0-0", "{a} und {b}"),
+        ("20 m<sup>2</sup> large", "Große 20 m", "0-1 1-2 2-0", "Große 20 m<sup>2</sup>"),
     ],
 )  # fmt: skip
 def test_marks_follow_the_words_that_they_belong_to(text: str, translation: str, pairs: str, expected: str) -> None:

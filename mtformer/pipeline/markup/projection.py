@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from mtformer.pipeline.markup.scanner import unescape
 from mtformer.pipeline.markup.segment import Node
 
 
@@ -141,7 +142,7 @@ class Projection:
     def _is_spaced(self, chunks: Sequence[_Chunk], text: str, otherwise: bool) -> bool:
         """Return whether a space goes before ``text`` of the translation, which had one or not where no mark was."""
         if chunks and chunks[-1].is_mark:
-            return not text.startswith(_NO_SPACE_BEFORE)
+            return not (text.startswith(_NO_SPACE_BEFORE) or unescape(chunks[-1].text).isspace())
         return otherwise
 
     def _places(self, nodes: Sequence[Node], first: int, last: int) -> list[_Place]:

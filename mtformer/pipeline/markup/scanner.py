@@ -74,7 +74,9 @@ _EMOJI = (
 # In order: of two that match at one place, the first wins.
 _PATTERNS = {
     # Whole elements whose contents are no prose, comments and declarations.
-    "element": rf"<(?P<code>script|style|code|pre|kbd|samp|var|svg|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
+    "element": rf"<(?P<hidden>script|style|svg){_ATTRIBUTES}>.*?</(?P=hidden)\s*>"
+    r"|<(?P<script>sup|sub)>(?:(?![^\W\d_])[^<>\s])+</(?P=script)>(?!\w)",  # as in m², or for a footnote
+    "code": rf"<(?P<code>code|pre|kbd|samp|var|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
     "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
     "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:{_ATTRIBUTES}|/)>",
     "escaped_tag": r"&lt;(?P<escaped_slash>/?)(?P<escaped_name>[A-Za-z][\w:.-]*)(?:\s(?:(?!&[lg]t;)[^<>])*|/)?&gt;",

@@ -10,7 +10,19 @@ from mtformer.text.spans import word_spans
 from mtformer.text.tokenizer import on_one_line
 
 _CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
-_BRACKETS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "（": "）"}
+_BRACKETS = {
+    "(": ")",
+    "[": "]",
+    "{": "}",
+    "<": ">",
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "‘": "’",
+    "„": "“",
+    "«": "»",
+    "（": "）",
+}
 _DEEPEST = 50  # pairs inside each other; no text has more
 _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
 
@@ -24,7 +36,7 @@ class Node:
         closing: the second mark; empty if the pair ends after the segment, None of a single mark.
         start: where the text inside starts, in characters of the segment's text.
         end: where it ends.
-        spaced: whether it is not glued to a word that spaces separate from others.
+        spaced: whether it is not glued to a word that spaces separate from others, nor to another single mark.
         children: what is inside.
     """
 
@@ -54,7 +66,7 @@ class Segment:
 def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
     """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
     builder = _Builder(escaped=has_entities(text))
-    position = 0
+    position, is_after_single = 0, False
     for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
         start, end = _with_glue(text, mark, position, limit)
         builder.add_text(text[position:start])
@@ -64,8 +76,8 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
             case Role.CLOSE:
                 builder.close(text[start:end], mark.name)
             case _:
-                builder.add_single(text[start:end])
-        position = end
+                builder.add_single(text[start:end], glued=is_after_single and start == position)
+        position, is_after_single = end, mark.role not in (Role.OPEN, Role.CLOSE)
     builder.add_text(text[position:])
     return builder.segment()
 
@@ -117,9 +129,11 @@ class _Builder:
         self._text += text
         self._after_single = False
 
-    def add_single(self, written: str) -> None:
+    def add_single(self, written: str, *, glued: bool = False) -> None:
+        """Add a single mark, which may be ``glued`` to the one before."""
         last = self._text[-1:]
-        spaced = last in ("", " ") or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
+        is_apart = last in ("", " ") or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
+        spaced = is_apart and not glued
         self._open[-1].node.children.append(Node(written, None, len(self._text), len(self._text), spaced))
         self._after_single = True
 
