@@ -139,6 +139,7 @@ def test_letters_without_a_known_form_stay_with_a_note() -> None:
         ("TWO DOGS PLAY IN THE SNOW.", "Two dogs play in the snow."),
         ("A MAN WAITS IN BERLIN, AND I WAIT", "A man waits in Berlin, and I wait"),
         ('"DOGS AND MEN"', '"Dogs and men"'),
+        ("THE DOGS OF THE U.S. PLAY", "The dogs of the U.S. play"),
         ("Two Dogs Play In The Snow.", "Two dogs play in the snow."),
         ("The Dogs And The Men Of Berlin", "The dogs and the men of Berlin"),
     ],

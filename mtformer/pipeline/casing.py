@@ -12,7 +12,7 @@ from mtformer.pipeline.preparation import Prepared
 from mtformer.text.languages import base_language
 from mtformer.text.tokenizer import Tokenizer
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W\d_]+(?:['’][^\W\d_]+)*")  # the U.S. are one
 _FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
 _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
 _FEWEST_TITLE_WORDS = 3
@@ -84,8 +84,8 @@ class Casing:
         return usual if self._n_tokens(usual) < self._n_tokens(word) else word
 
     def _usual(self, word: str) -> str:
-        """Return a word in the casing that takes the fewest tokens."""
-        if word.islower():
+        """Return a word in the casing that takes the fewest tokens; initials stay."""
+        if word.islower() or "." in word:
             return word
         small = word.lower()
         capitalized = small[:1].upper() + small[1:]
