@@ -290,6 +290,15 @@ def rows_of(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
     return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
 
 
+@pytest.mark.parametrize("text", ["abcdefgh", "我每天", "a" + " " * 99, "." * 99 + ",", "1"])
+def test_lines_of_any_length_are_varied(text: str) -> None:
+    """In time that grows with their length: with its square, this would take an hour."""
+    pair = SentencePair(text * (300_000 // len(text)), "a b")
+    for kind in ("typos", "unpunctuated", "numbers", "emoji"):
+        for varied in variations(pair, kind, n=5):
+            assert abs(len(varied.src) - len(pair.src)) < 0.1 * len(pair.src)
+
+
 def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> None:
     longest = max(len(row) for pair in PAIRS for row in tokenizer.encode_src(pair))
     limits = {"max_length": longest + 3, "max_ratio": 2.0}

@@ -17,6 +17,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.filters import Filters, filters_of
 from mtformer.data.filters.association import Association
+from mtformer.data.filters.filters import reason
 from mtformer.data.filters.hash_table import HashTable
 from mtformer.data.filters.identifier import identifier
 from mtformer.data.filters.language import language_warning
@@ -463,6 +464,14 @@ def test_the_report_shows_the_noise_that_the_rules_find_and_their_speed(
     else:
         assert [row[0] for row in rows[:2]] == ["none", "copies"] and rows[-1][0] == "all six"
         assert rows[1][1:] == ["20 %", "100.0", "100.0", "0.00", "copy 100.0"]
+
+
+def test_rules_judge_lines_of_any_length() -> None:
+    """In time that grows with their length: with its square, this would take an hour."""
+    long = ["1" * 300_000, "a.b-" * 75_000, "3,5." * 75_000]
+    pairs = [SentencePair(f"{text} 99 www.a.de", f"{text} 98 www.b.de") for text in long]
+    for rule in ("numbers", "urls"):
+        assert Filters([rule], EN_DE).reasons(pairs) == [reason(rule)] * 3
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:

@@ -31,14 +31,15 @@ _PUNCTUATION = ".,;:!?…\"'“”„‚‘’«»()[]¿¡-–—"
 _SENTENCE_END = re.compile(r"[.!?…。！？]\W*$")
 _LOWER_LATIN_WORD = re.compile(r"(?<![A-Za-z./@])[a-z]{2,}(?![./@]\w)")
 _URL = re.compile(
-    r"https?://[^\s<>\"'，。）]+|www\.[^\s<>\"'，。）]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII | re.IGNORECASE
+    r"https?://[^\s<>\"'，。）]+|www\.[^\s<>\"'，。）]+|(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+",
+    re.ASCII | re.IGNORECASE,
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd\ufffe\uffff\ue000-\uf8ff]|\u951f\u65a4\u62f7")
 _MAYBE_MOJIBAKE = re.compile("[\x80-\u2fff]{2}")  # a character in UTF-8 read as another encoding has two or more
 _MAYBE_MARKUP = re.compile("[<&{]")
 _DIGIT = re.compile(r"\d")
 _RESCALED = re.compile(  # numbers that another language may write with other digits: 1.5 million, 150万; 8:30 p.m.
-    r"\d[\d.,:]*[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
+    r"(?<!\d)(?<!\d[.,:])\d[\d.,:]*+[\s-]?(?:[百千万萬亿億兆천만억]|(?:hundred|thousand|hundert|tausend|(?:m|b|tr)ill?i[oa]|mill[oó]n)\w*"
     r"|(?:mio|mrd|mil|k|bn|тыс|млн|млрд|[ap]\.?m)\b)",
     re.IGNORECASE,
 )
