@@ -142,6 +142,13 @@ def test_a_direction_whose_validation_text_is_empty_is_an_error(model: Project) 
     assert "Error: there are no validation pairs from de to en\n" in result.stderr
 
 
+def test_a_direction_without_validation_text_is_warned_of(model: Project) -> None:
+    valid = "data.valid=[{src: valid.en, tgt: valid.de, directions: [en-de]}]"
+    result = model.mtformer("train", model.config, "--dry-run", "--fresh", "--set", valid)
+    assert result.status == 0, result.stderr
+    assert "no validation text for de-en, en-nl: the best model is chosen without it\n" in result.stderr
+
+
 def test_validation_scores_each_direction_and_chooses_by_the_mean(model: Project) -> None:
     lines = [json.loads(line) for line in (run_of(model) / "metrics.jsonl").read_text().splitlines()]
     scored = [line for line in lines if "valid_loss" in line]

@@ -126,6 +126,8 @@ class Validator:
         self._config = config
         self._search = config.search.updated(beam_size=1)
         self._sets = [self._encoded(tokenizer, *found) for found in pairs.items()]
+        if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
+            log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
 
     def _encoded(self, tokenizer: Tokenizer, languages: LanguagePair, pairs: Sequence[SentencePair]) -> _Set:
         data = self._config.data
