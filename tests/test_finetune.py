@@ -114,6 +114,7 @@ def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them_before(trained:
     project, result = finetune(trained, tmp_path, *sets, max_steps=1, learning_rate=1e-9)
     assert result.status == 0, result.stderr
     before, after = bundle_of(trained), bundle_of(project)
+    assert after.header.provenance["fingerprints"]["init_from"] == before.digest
     n_old = before.tokenizer.src_vocab_size
     assert n_old < after.tokenizer.src_vocab_size == 345
     embedding = after.model.tgt_embedding.weight

@@ -263,9 +263,8 @@ def _facts_of_text(
         fingerprints["terms"] = fingerprint(
             SentencePair(*term) for term in Glossary.read(config.data.terms).terms
         ).digest
-    if config.training.init_from:
-        with config.training.init_from.open("rb") as file:
-            fingerprints["init_from"] = hashlib.file_digest(file, "sha256").hexdigest()
+    if base:
+        fingerprints["init_from"] = base.digest
     if config.tokenizer.paths:
         models = b"".join(path.read_bytes() for path in config.tokenizer.paths)
         fingerprints["tokenizer"] = hashlib.sha256(models).hexdigest()
