@@ -6,6 +6,7 @@ that it never learned. What is inserted is the same on both sides, so the model 
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,7 @@ _DOTTED = ("tr", "az")  # languages whose i becomes İ
 _GEORGIAN = re.compile("[\u10d0-\u10ff]")  # whose capitals nobody writes
 _FIXED = re.compile(r"[A-Za-z\u00c0-\u052f]|\.\s+\w")  # after a number: that of an ordinal (21st, 21.) or of a unit
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_WHOLE_WORD = re.compile(r"\w+")
 _NO_SPACE = re.compile(r"\S+")
 _COPIED = re.compile(r"[@/<>{}_=%$]|\w[.:]\w")  # in addresses and the like, which typos would break
 _BETWEEN_WORDS = re.compile(r"(?<!\s)\s++(?=\w)|[，、；：](?=\w)")
@@ -267,19 +269,12 @@ def _with_placeholder(pair: SentencePair, rng: Random) -> SentencePair | None:
 def _with_tags(pair: SentencePair, rng: Random) -> SentencePair | None:
     """Put tags around a word that both sides share, or around both sides."""
     opening, closing = inserts.tags(rng)
-    shared = [word for word in _WORD.findall(pair.src) if all(len(_places(word, text)) == 1 for text in pair)]
+    counts = [Counter(_WHOLE_WORD.findall(text)) for text in pair]
+    shared = [word for word in _WORD.findall(pair.src) if all(count[word] == 1 for count in counts)]
     if not shared:
         return SentencePair(*(f"{opening}{text}{closing}" for text in pair))
     word = rng.choice(shared)
-    return SentencePair(*(_places_of(word).sub(f"{opening}{word}{closing}", text) for text in pair))
-
-
-def _places(word: str, text: str) -> list[str]:
-    return _places_of(word).findall(text)
-
-
-def _places_of(word: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){word}(?!\w)")
+    return SentencePair(*(re.sub(rf"(?<!\w){word}(?!\w)", f"{opening}{word}{closing}", text) for text in pair))
 
 
 def _with_url(pair: SentencePair, rng: Random) -> SentencePair | None:
