@@ -144,6 +144,12 @@ def test_spaces_separate_a_mark_from_words_in_any_language() -> None:
     assert put_back("你好 <b>世界</b>！", ("Hello world!", links("0-0", "1-0", "2-1", "3-1"))) == "Hello <b>world</b>!"
 
 
+def test_emphasis_goes_with_chinese_words_though_no_space_is_beside_it() -> None:
+    marked = take_out("请点击**确定**按钮，或者*取消*它。")
+    assert marked is not None and marked.texts == ["请点击确定按钮，或者取消它。"]
+    assert put_back("请**点**我。", ("Click me.", links("1-0", "2-1"))) == "**Click** me."
+
+
 def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
     marked = take_out("<ul><li>One <b>dog</b></li><li><code>x = 1</code> is <kbd>Ctrl</kbd></li><li>12</li></ul>")
     assert marked is not None
@@ -164,6 +170,7 @@ def test_blocks_are_translated_separately_and_code_is_not_translated() -> None:
         "a - b",
         "# 8 for Iowa State",
         "He works at AT&T; she runs.",
+        "用C#写的，增长了5%的苹果/香蕉/梨，2*3*4",
         "Yes and/or no, 1/2 of it, on 3/4/2024",
         "Mr. A",
     ],
@@ -213,6 +220,15 @@ def test_words_with_known_letters_and_lines_without_are_left_to_the_model(text: 
         ("look in /usr/local/bin.", "/usr/local/bin"),
         ("edit ~/.config/x.yaml now", "~/.config/x.yaml"),
         ("{n, plural, =0 {no dogs} other {# dogs}} run", "{n, plural, =0 {no dogs} other {# dogs}}"),
+        ("请看https://example.org/a。谢谢", "https://example.org/a"),
+        ("发邮件到a.b@example.org吧", "a.b@example.org"),
+        ("共%d条", "%d"),
+        ("变量$HOME是什么", "$HOME"),
+        ("问@user吧", "@user"),
+        ("有__NAME__吗", "__NAME__"),
+        (r"打开C:\a\b.txt", r"C:\a\b.txt"),
+        ("好:smile:的", ":smile:"),
+        ("二十m<sup>2</sup>的房间", "<sup>2</sup>"),
     ],
 )
 def test_marks_are_found_whole(text: str, mark: str) -> None:

@@ -8,8 +8,8 @@ Span = tuple[int, int]  # start and end, in characters of a text
 
 _SPACE = "▁"  # SentencePiece's mark for a space
 # Han characters and their punctuation, full-width forms, kana and Thai: scripts without spaces between words.
-_CHARACTER_WORDS = "\u0e00-\u0e7f\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
-_WORDS = re.compile(rf"[{_CHARACTER_WORDS}\U00020000-\U0003ffff]|[^\s{_CHARACTER_WORDS}\U00020000-\U0003ffff]+")
+CHARACTER_WORDS = "\u0e00-\u0e7f\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef"
+_WORDS = re.compile(rf"[{CHARACTER_WORDS}\U00020000-\U0003ffff]|[^\s{CHARACTER_WORDS}\U00020000-\U0003ffff]+")
 
 
 def word_spans(text: str) -> list[Span]:

@@ -4,12 +4,13 @@ import html
 import html.entities
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
 from mtformer.text.languages import UNDETERMINED, has_full_stops_in_ordinals
+from mtformer.text.spans import CHARACTER_WORDS
 
 
 class Role(Enum):
@@ -61,6 +62,8 @@ _VOID = frozenset("area base br col embed hr img input link meta source track wb
 
 _ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
+_W = rf"[^\W{CHARACTER_WORDS}]"  # like \w, where spaces separate words: Chinese beside a mark is no part of it
+_SPACED = rf"(?![{CHARACTER_WORDS}])"  # before one of several characters, of which Chinese ones do not count
 _NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
 _PICTOGRAPH = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
@@ -75,7 +78,8 @@ _EMOJI = (
 _PATTERNS = {
     # Whole elements whose contents are no prose, comments and declarations.
     "element": rf"<(?P<hidden>script|style|svg){_ATTRIBUTES}>.*?</(?P=hidden)\s*>"
-    r"|<(?P<script>sup|sub)>(?:(?![^\W\d_])[^<>\s])+</(?P=script)>(?!\w)",  # as in m², or for a footnote
+    r"|<(?P<script>sup|sub)>(?:(?![^\W\d_])[^<>\s])+</(?P=script)>"
+    rf"(?!{_W})",  # as in m², or for a footnote
     "code": rf"<(?P<code>code|pre|kbd|samp|var|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
     "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
     "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:{_ATTRIBUTES}|/)>",
@@ -83,18 +87,21 @@ _PATTERNS = {
     "code_span": r"(?P<ticks>`+)[^`](?:.*?[^`])?(?P=ticks)(?!`)",
     "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
     "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
-    "url": rf"(?:\b(?:https?|ftp)://|\bwww\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
-    "email": r"\b[\w.%+-]+@[\w-]+(?:\.[\w-]+)+\b",
+    "url": rf"(?<!{_W})(?:(?:https?|ftp)://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
+    "email": rf"(?<!{_W})(?<![.%+-])(?:{_SPACED}[\w.%+-])+@(?:{_SPACED}[\w-])+(?:\.(?:{_SPACED}[\w-])+)+(?<!-)",
     "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|\{[^{}]*\})*\}",
     "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
-    "percent": r"(?<![\w%])%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",
-    "variable": r"(?<![\w$])\$[A-Za-z_]\w*|(?<!\w)(?-i:__[A-Z][A-Z0-9_]*__)(?!\w)",
-    "shortcode": r"(?<![\w:]):[a-z][a-z0-9_+-]*:(?![\w:])",
-    "mention": r"(?<![\w@&/#])[@#][A-Za-z_]\w*",
+    "percent": rf"(?<!{_W})(?<!%)"
+    r"%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",
+    "variable": rf"(?<!{_W})(?<!\$)\$[A-Za-z_]{_W}*|(?<!{_W})(?-i:__[A-Z][A-Z0-9_]*__)(?!{_W})",
+    "shortcode": rf"(?<!{_W})(?<!:):[a-z][a-z0-9_+-]*:(?!{_W})(?!:)",
+    "mention": rf"(?<!{_W})(?<![@&/#])[@#][A-Za-z_]{_W}*",
     "entity": rf"{_ENTITY}",
     # Windows: C:\\new, \\\\server\\new; Unix: /usr/local; a word of a regular expression.
-    "path": r"(?<!\w)(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
-    r"|(?<![\w/.<])~?(?:/[\w+.-]*[\w+-]){2,}/?|(?<!\S)[^\s<>]*\\[dwsb](?![A-Za-z])[^\s<>]*",
+    "path": rf"(?<!{_W})"
+    r"(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
+    rf"|(?<![\w/.<])~?(?:/(?:{_SPACED}[\w+.-])*{_SPACED}[\w+-]){{2,}}/?"
+    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z])[^\s<>]*",
     "newline": r"(?:\\[nrt])+",
     "emoji": rf"(?:{_EMOJI})+",
     "emphasis": r"\*{1,3}|_{1,3}|~~",
@@ -133,7 +140,7 @@ def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
                 position = end
                 break
         else:
-            marks += _marks(text, match, closing)
+            marks += _marks(text, match, marks, closing)
             position = match.end()
     marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
     return _without_overlaps(marks)
@@ -178,7 +185,8 @@ def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
             yield Mark(bar.start(), bar.end(), Role.BREAK)
 
 
-def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> Iterator[Mark]:
+def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list[tuple[int, int]]) -> Iterator[Mark]:
+    """Yield the marks of a match that comes after ``marks``; ``closing`` gets the end of a link."""
     start, end = match.span()
     kind = next(group[2:] for group, value in match.groupdict().items() if group.startswith("k_") and value is not None)
     match kind:
@@ -194,7 +202,7 @@ def _marks(text: str, match: re.Match[str], closing: list[tuple[int, int]]) -> I
                 end -= 1  # it closes a bracket that stands around the URL
             yield Mark(start, end, Role.WORD)
         case "emphasis":
-            yield from _emphasis(text, start, end)
+            yield from _emphasis(text, start, end, marks)
         case "newline":
             yield Mark(start, end, Role.BREAK)
         case "entity":
@@ -215,11 +223,18 @@ def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
     return Mark(*match.span(), Role.POINT if match[0].endswith(("/>", "/&gt;")) or name in _VOID else Role.OPEN, name)
 
 
-def _emphasis(text: str, start: int, end: int) -> Iterator[Mark]:
-    """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone."""
+def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone.
+
+    Between Chinese words, which no spaces separate, it ends what one of ``marks`` has begun, or begins something.
+    """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
     closes = not before.isspace() and (_is_word(before) or not _is_word(after))
+    if opens and closes and text[start] != "_" and re.search(f"[{CHARACTER_WORDS}]", before + after):
+        last = next((mark for mark in reversed(marks) if mark.name == text[start:end]), None)
+        closes = last is not None and last.role is Role.OPEN
+        opens = not closes
     if opens != closes:
         yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
 
