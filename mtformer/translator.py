@@ -135,6 +135,8 @@ class Translator:
             MtformerError: the cache cannot be written.
         """
         paths = [find_model(Path(one)) for one in ([path] if isinstance(path, str | Path) else path)]
+        if not paths:
+            raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
         needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
         model = load_model(paths, engine, device, needs_torch=needs_torch, **options).toward(src_lang, tgt_lang, tag)
         translator = cls.of(model, raw=raw)
@@ -335,14 +337,17 @@ class Translator:
             why_not: words of the target language, each of which gets an answer to why it was not chosen.
 
         Raises:
-            UserError: the text is empty, has several lines or is too long; a prefix or word is empty or too long; or
-                the engine is not torch's.
+            UserError: the text is empty, has several lines or is too long; a prefix or word is empty or too long;
+                ``why_not`` is a single string; or the engine is not torch's.
             MtformerError: the model predicts NaN.
         """
         from mtformer.explain.why_not import with_why_not
 
+        if isinstance(why_not, str):
+            raise UserError("explain takes a list of words: write why_not=[word] for a single one")
+        [text] = _checked([text])
         explainer = self.explainer()
-        return with_why_not(explainer, explainer.trace(without_surrogates(text), prefix=prefix), why_not)
+        return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
 
     def texts_read(self, text: str) -> list[str]:
         """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""

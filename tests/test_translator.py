@@ -400,6 +400,13 @@ def test_a_single_string_is_refused(trained: Project) -> None:
     translator = Translator.load(trained.folder / "runs/config/model.safetensors")
     with pytest.raises(UserError, match=r"a list of texts: write translate\(\[text\]\)"):
         translator.translate("the red house")
+    with pytest.raises(UserError, match=r"a list of words: write why_not=\[word\]"):
+        translator.explain("the red house", why_not="Haus")
+
+
+def test_no_model_at_all_is_refused() -> None:
+    with pytest.raises(UserError, match="load takes a bundle, the folder of a run, or several bundles, and got none"):
+        Translator.load([])
 
 
 def test_an_unknown_device_is_refused(trained: Project) -> None:
