@@ -113,6 +113,7 @@ def trained(
     name: str, corpus: Corpus, folder: Path, work: Path, settings: dict[str, Any], overrides: list[str]
 ) -> RunFolder:
     """Train a model, unless it is trained already."""
+    run = re.sub("[^a-z0-9]+", "-", " ".join([name, *overrides]))
     config = {
         "data": {
             "src_lang": "en",
@@ -121,9 +122,9 @@ def trained(
             "valid": [files_of(folder, corpus.valid)],
             "test": [files_of(folder, corpus.test)],
         },
-        "run": {"dir": str(work / "runs"), "name": re.sub("[^a-z0-9]+", "-", " ".join([name, *overrides]))},
+        "run": {"dir": str(work / "runs"), "name": run},
     }
-    path = work / "config.yaml"
+    path = work / f"{run}.yaml"  # another process may train another model meanwhile
     path.write_text(yaml.safe_dump(config | settings, sort_keys=False), encoding="utf-8")
     loaded = load_config(path, overrides)
     train(loaded)
