@@ -1,6 +1,7 @@
 """What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
@@ -22,6 +23,14 @@ BUNDLE_FORMAT = "mtformer-bundle-2"
 TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latter, one serves both languages
 MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
 
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)  # a file with any other JSON
 _SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
 
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
@@ -194,7 +203,8 @@ class Header(_Part):
     @property
     def step(self) -> int | None:
         """The step of training that the model is from; None if the bundle does not say."""
-        return int(self.scores["step"]) if "step" in self.scores else None
+        step = self.scores.get("step", math.nan)
+        return int(step) if math.isfinite(step) else None
 
     @property
     def alignment_group(self) -> tuple[AlignmentHead, ...]:
@@ -368,7 +378,7 @@ def peek(path: Path) -> Peeked | None:
         if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
             return None
         return Peeked(Header.model_validate_json(metadata["header"]), digest)
-    except (OSError, ValueError, KeyError, TypeError):
+    except _UNREADABLE:
         return None
 
 
@@ -386,7 +396,7 @@ def peek_tokenizer(path: Path) -> Tokenizer | None:
                     file.seek(start + begin)
                     models.append(file.read(end - begin))
         return Tokenizer(*models)
-    except (OSError, ValueError, KeyError, TypeError, UserError):
+    except (*_UNREADABLE, UserError):
         return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import make_project, sentence_pairs
+from conftest import Project, make_project, sentence_pairs
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mtformer.bundle import Bundle, digest, load_bundle, save_bundle
 from mtformer.config import Facts, load_config, resolve
 from mtformer.errors import UserError
-from mtformer.header import Header
+from mtformer.header import Header, peek, peek_tokenizer
 from mtformer.model.weights import build_model
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer_training import train_tokenizer
@@ -457,6 +457,23 @@ def test_spoiled_bundles_are_refused_or_work(tmp_path: Path) -> None:
     kinds = Counter(script["try_case"](content, number, tmp_path) for number in range(150))
     assert {kind for kind, outcome in kinds if outcome == "refused"} == {kind for kind, _ in script["KINDS"]}
     assert ("tensors", "loaded") in kinds
+
+
+@pytest.mark.parametrize("header", [b"[1]", b"[" * 200_000, b'{"a": {"data_offsets": [0]}, "__metadata__": {}}', b"7"])
+def test_a_file_whose_header_is_any_other_json_is_refused_in_one_sentence(
+    header: bytes, trained: Project, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    assert peek(path) is peek_tokenizer(path) is None
+    for command in ("translate", "tokenize"):
+        result = trained.mtformer(command, "--model", path, "a")
+        assert (result.status, f"Error: {path}: {NOT_INTACT}" in result.stderr) == (2, True), result.stderr
+
+
+def test_a_step_that_is_no_number_is_not_known(original: Bundle) -> None:
+    assert original.header.model_copy(update={"scores": {"step": math.nan}}).step is None
+    assert original.header.model_copy(update={"scores": {"step": 7.0}}).step == 7
 
 
 class Trap:
