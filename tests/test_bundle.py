@@ -465,7 +465,7 @@ def test_a_file_whose_header_is_any_other_json_is_refused_in_one_sentence(
 ) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
-    assert peek(path) is peek_tokenizer(path) is None
+    assert peek(path) is None and peek_tokenizer(path) is None
     for command in ("translate", "tokenize"):
         result = trained.mtformer(command, "--model", path, "a")
         assert (result.status, f"Error: {path}: {NOT_INTACT}" in result.stderr) == (2, True), result.stderr
