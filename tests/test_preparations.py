@@ -66,6 +66,7 @@ def restored(text: str, *preparations: Preparation) -> Translation:
         ("zh", "真的吗？？|他说：“你好！”|（他走了。）|你看过《加油！》吗？|好。。。"),
         ("zh", "他说：“你好！”"),
         ("ja", "犬が走る。|猫が寝る！|本当？！|「はい！」"),
+        ("ja", "「はい。」と彼は言った。|「そうか。」|彼は行った。"),
         ("hi", "वह आता है।| मैं जाता हूँ।"),
         ("en", "Two dogs play.A man watches example.org and 3.50."),
     ],

@@ -50,6 +50,8 @@ def _ends(text: str, language: str) -> Iterator[int]:
         follows = text[found.end()]
         if follows.islower() or follows in ",;:)" or (has_quotes and n_quotes % 2):
             continue
+        if follows == "と" and text[found.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
+            continue
         if found["mark"] != "." or not _has_own_stop(_word_before(text, found.start()), language):
             yield found.end()
 
