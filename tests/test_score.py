@@ -161,6 +161,7 @@ def ranked(*numbers: int) -> str:
         (("--rerank", "--src", "test.en", "--tgt", "test.de"), "", "--rerank does not work with --tgt"),
         (("--rerank", "--src", "test.en", "--min-score", "1"), "", "--rerank does not work with --min-score"),
         (("--src", "test.en", "--tgt", "test.de", "--input", "x"), "", "or --input, not both"),
+        (("--min-score", "nan"), "a\tb\n", "--min-score nan: a score is a finite number"),
         (("--rerank", "--src", "-"), "", "standard input cannot be read twice"),
         (("--src", "test.en", "--tgt", "test.de", "--output", "test.de"), "", "test.de is both input and output"),
         ((), "a\tb\na\n", "standard input:2: expected a source, a tab and its translation"),

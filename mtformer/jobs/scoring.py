@@ -1,6 +1,7 @@
 """Score translations that are given; filter and rerank by the scores."""
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
@@ -70,6 +71,8 @@ class Scoring:
             raise UserError(f"--rerank does not work with {other}: it reads several translations and keeps the best")
         if not self.rerank and (self.src is None) != (self.tgt is None):
             raise UserError("give --src and --tgt, or neither: then --input has a source, a tab and its translation")
+        if self.min_score is not None and not math.isfinite(self.min_score):
+            raise UserError(f"--min-score {self.min_score}: a score is a finite number")
         if self.tgt is not None and str(self.input) != "-":
             raise UserError("give --src and --tgt, or --input, not both")
         if [str(path) for path in self._inputs()].count("-") > 1:
