@@ -1,6 +1,7 @@
 """Averages of weights, while training and of what training has left."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from conftest import Project, make_project
 from torch import Tensor, nn
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle import load_bundle, save_bundle
 from mtformer.model.weights import weights
 from mtformer.training.checkpoint import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
@@ -129,6 +130,16 @@ def test_what_cannot_be_averaged_is_told(run: Project, arguments: list[str], tol
     assert result.status == 2
     assert told in result.stderr
     assert not (run.folder / "x.safetensors").exists()
+
+
+def test_bundles_of_different_directions_have_no_average(run: Project, tmp_path: Path) -> None:
+    bundle = load_bundle(run.folder / "runs/config/model.safetensors")
+    header = bundle.header.model_copy(update={"src_lang": "de", "tgt_lang": "en"})
+    save_bundle(tmp_path / "reverse.safetensors", replace(bundle, header=header))
+    bundles = (run.folder / "runs/config/model.safetensors", tmp_path / "reverse.safetensors")
+    result = run.mtformer("average", *bundles, "--output", tmp_path / "x.safetensors")
+    assert result.status == 2
+    assert "reverse.safetensors translates de-en, and " in result.stderr
 
 
 def test_bundles_with_other_pieces_have_no_average(run: Project, trained: Project, tmp_path: Path) -> None:

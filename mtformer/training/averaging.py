@@ -48,7 +48,7 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
     """Write a bundle with the mean of the weights of the given ones.
 
     Raises:
-        UserError: their tokenizers or sizes differ.
+        UserError: their languages, tokenizers or sizes differ.
     """
     first = load_bundle(paths[0])
     bundles = map(load_bundle, paths)
@@ -57,6 +57,11 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
         ours, theirs = bundle.tokenizer, first.tokenizer
         if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
             raise UserError(f"{path} and {paths[0]} have different tokenizers: their weights cannot be averaged")
+        if bundle.header.language_pairs != first.header.language_pairs:
+            raise UserError(
+                f"{path} translates {bundle.header.title}, and {paths[0]} {first.header.title}: their weights "
+                "cannot be averaged"
+            )
         if _shape(bundle) != _shape(first):
             raise UserError(f"{path} and {paths[0]} are models of different architecture or size")
         return weights(bundle.model)
