@@ -40,12 +40,6 @@ class ExportedModel:
     quantization: str
     n_positions: int | None
 
-    @property
-    def vocabulary_map(self) -> Path | None:
-        """The file that says which tokens may translate which; None if there is none."""
-        path = self.path / VOCABULARY_MAP
-        return path if path.is_file() else None
-
 
 def describe_tags(header: Header) -> str:
     """Return a paragraph for the README on the tokens that ask for a target language; empty if there are none."""

@@ -19,6 +19,7 @@ import ctranslate2
 from mtformer.config import SearchOptions
 from mtformer.data.filling import fill_batches
 from mtformer.errors import MtformerError, UserError
+from mtformer.export.folder import VOCABULARY_MAP
 from mtformer.search.ctranslate2_support import n_threads, require_supported
 from mtformer.search.engine import EngineError, Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
@@ -95,7 +96,7 @@ class CTranslate2Engine:
             raise EngineError(f"CTranslate2 cannot load {folder}: {error}") from error
         self._models = [model]
         weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
-        self._mapped = _mapped_tokens(folder / "vmap.txt")
+        self._mapped = _mapped_tokens(folder / VOCABULARY_MAP)
         self._forbidden = frozenset(tokenizer.tgt_tokens([PAD_ID, UNK_ID, BOS_ID]))
 
     @property
