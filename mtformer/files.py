@@ -96,7 +96,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
         with contextlib.suppress(OSError):  # fails as well if the disk is read-only
             temporary.unlink(missing_ok=True)
         raise _cannot_write(path, error) from error
@@ -126,7 +126,7 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
         if durable:
             sync(path.parent)
         _clean_up(path)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
         with contextlib.suppress(OSError):
             _clean_up(path)
         raise _cannot_write(path, error) from error
@@ -169,8 +169,8 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _cannot_write(path: Path, error: Exception) -> Exception:
-    """Return the error to raise: a message about the disk, or an error of the program as it is."""
+def _cannot_write(path: Path, error: BaseException) -> BaseException:
+    """Return what to raise: a message about the disk, or an error of the program or an interrupt as it is."""
     # safetensors wraps the operating system's errors.
     is_disk = isinstance(error, OSError) or "SafetensorError" in type(error).__name__
     reason = getattr(error, "strerror", None) or error

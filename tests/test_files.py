@@ -58,7 +58,7 @@ def target_on_small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iter
         subprocess.run(["umount", tmp_path], check=True)
 
 
-def write_half_and_fail(error: Exception) -> Callable[[Path], None]:
+def write_half_and_fail(error: BaseException) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_text(NEW[:5])
         raise error
@@ -104,6 +104,13 @@ def test_a_writer_that_fails_midway_leaves_the_old_and_says_why(target: Target) 
         target.write(write_half_and_fail(full))
     assert str(caught.value) == f"cannot write {target.path}: No space left on device"
     assert not isinstance(caught.value, UserError)
+    assert target.is_untouched()
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_leaves_the_old_and_nothing_beside_it(target: Target, interrupt: type[BaseException]) -> None:
+    with pytest.raises(interrupt):
+        target.write(write_half_and_fail(interrupt()))
     assert target.is_untouched()
 
 
