@@ -118,33 +118,49 @@ def _is_constant(source: Source) -> bool:
 
 
 def _write(text: ParallelText, source: Source, files: Fetched) -> None:
+    # Nothing slow comes between the files and their note: without it, they are not known to be complete.
+    license = license_of(source) if isinstance(source, HubDataset) else None
     drops = Drops()
     pairs = watched(text.examples(drops), f"fetching {source_name(source)}", "pairs")
     with open_output(files.src) as src_file, open_output(files.tgt) as tgt_file:
-        written = fingerprint(_written(pairs, src_file, tgt_file))
+        sides = _Side(src_file), _Side(tgt_file)
+        written = fingerprint(_written(pairs, sides))
+    note = {
+        "source": _origin(source),
+        "license": license,
+        "pairs": written.n_pairs,
+        "fingerprint": written.digest,
+        "sha256": {path.name: side.digest.hexdigest() for path, side in zip(files, sides, strict=False)},
+        "mtformer": __version__,
+    }
+    write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
     if not written.n_pairs:
         log.warning("%s contains no sentence pairs", source_name(source))
     if warning := drops.warning(source_name(source), written.n_pairs):
         log.warning("%s", warning)
-    note = {
-        "source": _origin(source),
-        "license": license_of(source) if isinstance(source, HubDataset) else None,
-        "pairs": written.n_pairs,
-        "fingerprint": written.digest,
-        "sha256": _checksums(files),
-        "mtformer": __version__,
-    }
-    write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
     reasons = ", ".join(f"{reason} ({n:,})" for reason, n in drops.counts.most_common())
     dropped = f"; lines dropped: {reasons}" * bool(reasons)
     log.info("%s pairs written to %s and %s%s", f"{written.n_pairs:,}", files.src, files.tgt, dropped)
 
 
-def _written(examples: Iterable[Example], src_file: IO[str], tgt_file: IO[str]) -> Iterator[SentencePair]:
+class _Side:
+    """A file that is written line by line, and the SHA-256 of its contents."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, text: str) -> None:
+        line = f"{text}\n"
+        self._file.write(line)
+        self.digest.update(line.encode())
+
+
+def _written(examples: Iterable[Example], sides: tuple[_Side, _Side]) -> Iterator[SentencePair]:
     """Write each pair and yield it."""
     for src, tgt, _ in examples:
-        src_file.write(f"{src}\n")
-        tgt_file.write(f"{tgt}\n")
+        sides[0].write(src)
+        sides[1].write(tgt)
         yield SentencePair(src, tgt)
 
 
