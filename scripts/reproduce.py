@@ -70,12 +70,12 @@ MULTI30K = {
 
 
 def diversification() -> Iterator[str]:
-    """Yield the commands that translate the training text by three models of each direction (Nguyen et al. 2020)."""
-    for seed in (1, 2, 3):
-        for name, generate in (
-            ("multi30k_en_de", "distill configs/multi30k_en_de.yaml"),
-            ("multi30k_de_en", "backtranslate --input data/multi30k/train.de.gz"),
-        ):
+    """Yield the commands that translate the training text by several models of each direction (Nguyen et al. 2020)."""
+    for name, generate, seeds in (
+        ("multi30k_en_de", "distill configs/multi30k_en_de.yaml", (1, 2, 3)),
+        ("multi30k_de_en", "backtranslate --input data/multi30k/train.de.gz", (1, 2)),
+    ):
+        for seed in seeds:
             run = RUNS / f"{name}.{seed}"
             yield from MULTI30K[name].commands(seed, run)
             pairs = f"data/multi30k-diversified/{name.removeprefix('multi30k_')}.{seed}.jsonl"
@@ -89,6 +89,8 @@ RECIPES = {
         (*diversification(), training("multi30k_en_de_diversified")),
         protocols=("multi30k-2016-lc-tok",),
     ),
+    "tatoeba_de_en": Recipe("Tatoeba, German to English", (training("tatoeba_de_en"),)),
+    "tatoeba_en_de": Recipe("Tatoeba, English to German", (training("tatoeba_de_en", *between("en", "de")),)),
     "tvsub_zh_en": Recipe("TV subtitles, Chinese to English", (training("tvsub_zh_en"),)),
     "tvsub_en_zh": Recipe("TV subtitles, English to Chinese", (training("tvsub_zh_en", *between("en", "zh")),)),
     "phrasebook_en_de": Recipe("The phrasebook, English to German", (training("phrasebook_en_de"),)),

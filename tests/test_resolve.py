@@ -92,6 +92,12 @@ def test_optimizer_and_learning_rate_go_by_the_place_of_the_normalization(
     assert chosen.learning_rate == pytest.approx(factor * (4_000 * 128) ** -0.5, rel=1e-4)
 
 
+@pytest.mark.parametrize(("n_pairs", "warmup_steps"), [(100, 1_000), (100_000, 1_000), (2_000_000, 2_000)])
+def test_post_norm_warms_up_for_longer(folder: Path, n_pairs: int, warmup_steps: int) -> None:
+    config = resolve(load(folder, MINIMAL, "model.norm=post"), Facts(n_pairs))
+    assert config.training.warmup_steps == warmup_steps
+
+
 @pytest.mark.parametrize("n_pairs", [100, 100_000, 10_000_000])
 def test_sizing_leaves_given_values_alone(folder: Path, n_pairs: int) -> None:
     text = f"""{MINIMAL}\

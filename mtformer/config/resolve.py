@@ -17,6 +17,7 @@ from mtformer.config.tokenizer import TokenizerConfig
 from mtformer.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
+_POST_NORM_WARMUP = 1_000  # steps, at least
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
@@ -118,7 +119,7 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
     optimizer = by_norm if training.optimizer == "auto" else training.optimizer
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
-        "warmup_steps": size.warmup_steps,
+        "warmup_steps": _warmup_steps(model, size),
         "learning_rate": _peak_learning_rate(model, optimizer),
     }
     if training.max_steps is None and training.max_minutes is None:
@@ -133,6 +134,11 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
     open_keys = {key: value for key, value in chosen.items() if given[key] is None}
     auto_keys = {key: value for key, value in automatic.items() if given[key] == "auto"}
     return given | open_keys | auto_keys
+
+
+def _warmup_steps(model: ModelConfig, size: Size) -> int:
+    """Return the warm-up for the data; with post-norm, a deep model does not learn after a short one (Xiong et al. 2020)."""
+    return max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps
 
 
 def _peak_learning_rate(model: ModelConfig, optimizer: str) -> float:
