@@ -40,7 +40,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="SRC-TGT",
-            help="The languages, as in en-de, where no system is a model, or one has several directions.",
+            help="The languages, as in en-de: of files of translations, or the direction of a model that has several.",
         ),
     ] = None,
     beam_size: BeamOption = None,

@@ -153,8 +153,8 @@ def score(
 ) -> None:
     """Score sentence pairs with models, for data select.
 
-    Scores are from 0 to 1; with models of both directions, they are the dual conditional cross-entropy of
-    Junczys-Dowmunt (2018).
+    Scores are between 0 and 1. With models of both directions, they are computed from the dual conditional
+    cross-entropy of Junczys-Dowmunt (2018).
     """
     from mtformer.jobs import crossentropy
     from mtformer.jobs.generation import Generation

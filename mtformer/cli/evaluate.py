@@ -98,8 +98,8 @@ def evaluate(
 ) -> None:
     """Score a model on test sets.
 
-    BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures. A model of several directions is scored on the test
-    sets that its run has for each, or for those that --from and --to leave.
+    BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures. A model of several directions is scored in each
+    for which its run has a test set; --from and --to choose some of them.
     """
     from mtformer.evaluate.directions import evaluate_model
     from mtformer.evaluate.protocols import find_protocol, run_protocol

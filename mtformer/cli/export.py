@@ -25,7 +25,7 @@ _PACKAGES = {Target.ctranslate2: "ctranslate2", Target.huggingface: "transformer
 
 def export(
     bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="A bundle, a run's folder, or a folder of runs, for the newest.")
+        Path, typer.Argument(metavar="BUNDLE", help="A bundle, a run's folder, or a folder of runs (its newest run).")
     ],
     to: Annotated[Target, typer.Option(help="The program that the model is for.")],
     output: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the model.")],
@@ -44,7 +44,7 @@ def export(
 ) -> None:
     """Write a model for another program.
 
-    The new folder contains all that translating takes.
+    The new folder contains everything that translation needs.
     """
     from mtformer.files import require_new_folder, write_folder_atomically
     from mtformer.runs import find_model

@@ -56,8 +56,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="PATH",
-        help="A bundle, an exported model, a run's folder, or a folder of runs, for the newest of them; else "
-        "$MTFORMER_MODEL, else runs/.",
+        help="A bundle, a run's folder, or a folder of runs (its newest run). Default: $MTFORMER_MODEL, or else runs/.",
         rich_help_panel=IN_OUT,
     ),
 ]
@@ -74,8 +73,8 @@ ModelsOption = Annotated[
     typer.Option(
         "--model",
         metavar="PATH",
-        help="A bundle, an exported model, a run's folder, or a folder of runs, for the newest of them; else "
-        "$MTFORMER_MODEL, else runs/. Repeated: an ensemble.",
+        help="A bundle, an exported model, a run's folder, or a folder of runs (its newest run). Default: "
+        "$MTFORMER_MODEL, or else runs/. Repeated: an ensemble.",
         rich_help_panel=IN_OUT,
     ),
 ]
@@ -121,7 +120,7 @@ RawOption = Annotated[
 EngineOption = Annotated[
     EngineChoice,
     typer.Option(
-        help="What computes; auto takes CTranslate2 where it is installed, supports all options and finds no GPU.",
+        help="The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU.",
         rich_help_panel=SEARCH,
     ),
 ]
@@ -129,7 +128,7 @@ OptionalEngineOption = Annotated[
     EngineChoice | None,
     typer.Option(
         "--engine",
-        help="What computes; by default torch for a bundle, so that results do not depend on what is installed.",
+        help="The engine. A bundle runs on torch by default, so that results do not depend on what is installed.",
         rich_help_panel=SEARCH,
     ),
 ]

@@ -11,7 +11,7 @@ from mtformer.errors import UserError
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="The folder of a run, or of several.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="The folders of one or more runs.")],
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page to write; default: report.html in the run's folder.")
     ] = None,
@@ -20,7 +20,7 @@ def report(
 ) -> None:
     """Write a page about a run.
 
-    It shows data, curves, samples, scores and settings; several runs are laid side by side.
+    It shows data, curves, samples, scores and settings; several runs are shown side by side.
     """
     from mtformer.report.writing import write_report
 

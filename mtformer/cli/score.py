@@ -27,7 +27,8 @@ def score(
     input: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", help="A source, a tab and its translation on each line, if there is no --tgt; - is stdin."
+            metavar="FILE",
+            help="Without --tgt: a source, a tab and its translation on each line; - is standard input.",
         ),
     ] = Path("-"),
     output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")] = Path("-"),
@@ -46,7 +47,9 @@ def score(
     rerank: Annotated[
         bool,
         typer.Option(
-            "--rerank", help="Read the output of translate --format tsv; print each line's best, or all in order."
+            "--rerank",
+            help="Read what translate --n-best N --format tsv prints; print the best translation of each line, or with "
+            "--format tsv or json all of them, best first.",
         ),
     ] = False,
     device: DeviceOption = Device.auto,

@@ -53,12 +53,18 @@ def _options(
         typer.Option(metavar="G", min=1, help="Divide the beams into G groups that differ.", rich_help_panel=SEARCH),
     ] = None,
     diversity: Annotated[
-        float | None, typer.Option(metavar="S", min=0, help="How much groups differ.", rich_help_panel=SEARCH)
+        float | None,
+        typer.Option(
+            metavar="S", min=0, help="The penalty of a token that groups before have chosen.", rich_help_panel=SEARCH
+        ),
     ] = None,
     mbr: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Of N candidates, take the one most similar to all.", rich_help_panel=SEARCH
+            metavar="N",
+            min=1,
+            help="Minimum Bayes risk: of N candidates, take the one most similar to all.",
+            rich_help_panel=SEARCH,
         ),
     ] = None,
     coverage_penalty: Annotated[

@@ -27,8 +27,8 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="PATH",
-        help="A bundle, an exported model, a run's folder, or a folder of runs, for the newest of them; else "
-        "$MTFORMER_MODEL, else runs/. Or a SentencePiece model, FILE.model.",
+        help="A bundle, an exported model, a run's folder, or a folder of runs (its newest run). Default: "
+        "$MTFORMER_MODEL, or else runs/. Or a SentencePiece model, FILE.model.",
     ),
 ]
 SideOption = Annotated[SideName, typer.Option("--side", help="The vocabulary, where each language has one of its own.")]

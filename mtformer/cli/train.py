@@ -63,13 +63,12 @@ def train(
 def average(
     models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="A run's folder, or several bundles.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
-    last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints.")] = None,
+    last: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints; default: all.")
+    ] = None,
     best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,
 ) -> None:
-    """Average weights into one model.
-
-    They are those of a run's checkpoints, or of several bundles.
-    """
+    """Average checkpoints or bundles into one bundle."""
     from mtformer.files import require_distinct
     from mtformer.training.averaging import average_bundles, average_checkpoints
 

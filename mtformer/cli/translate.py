@@ -104,7 +104,8 @@ def translate(
     terms_mode: Annotated[
         TermsMode,
         typer.Option(
-            help="Put terms into translations; annotate them in the source, for models trained with data.terms; both.",
+            help="hard: force terms into translations; soft: annotate them in the source, for models trained with "
+            "data.terms; or both.",
             rich_help_panel=CONTROL,
         ),
     ] = TermsMode.hard,
