@@ -137,7 +137,7 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
 
 
 def _warmup_steps(model: ModelConfig, size: Size) -> int:
-    """Return the warm-up for the data; with post-norm, a deep model does not learn after a short one (Xiong et al. 2020)."""
+    """Return the warm-up for the data; deep models with post-norm need a long one (Xiong et al. 2020)."""
     return max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps
 
 
