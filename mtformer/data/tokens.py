@@ -98,9 +98,8 @@ class TokenStore:
         src, tgt = self._sides
         with _RowWriter(folder, self._encoder) as out, self._progress() as progress:
             for chunk, changed in in_order(variation, self._text.chunks()):
-                ends = np.array(
-                    [chunk.first, chunk.first + chunk.size], numbers.dtype
-                )  # of their type, or all would be converted
+                # Of the type of the numbers, lest searchsorted convert all of them.
+                ends = np.array([chunk.first, chunk.first + chunk.size], numbers.dtype)
                 first, last = np.searchsorted(numbers, ends).tolist()
                 indices = numbers[first:last] - np.int64(chunk.first)
                 rows = replaced(Rows(indices, src.between(first, last), tgt.between(first, last)), changed)

@@ -229,7 +229,8 @@ def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
 def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:
     """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone.
 
-    Between Chinese words, which no spaces separate, it ends what one of ``marks`` has begun, or begins something.
+    No spaces separate Chinese words. A mark between them closes the emphasis that the last mark of its kind has opened;
+    if there is none, it opens one.
     """
     before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
     opens = not after.isspace() and (_is_word(after) or not _is_word(before))
