@@ -111,3 +111,10 @@ def test_a_dry_run_finds_what_is_wrong(project: Project) -> None:
     assert result.status == 2
     assert "supports up to" in result.stderr
     assert result.stdout == ""
+
+
+def test_a_warm_up_longer_than_the_training_gets_a_warning(project: Project) -> None:
+    at_the_end = project.mtformer("train", project.config, "--dry-run", "--set", "training.warmup_steps=20")
+    assert "learning rate" not in at_the_end.stderr
+    beyond = project.mtformer("train", project.config, "--dry-run", "--set", "training.warmup_steps=1_000")
+    assert "training has 20 steps, and the learning rate rises for 1,000" in beyond.stderr

@@ -147,7 +147,9 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     _describe(resolved, model, tokenizer, ranks)
     validator = Validator(resolved, tokenizer, valid_pairs)
     folder = RunFolder.of(config)
-    return Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
+    trainer = Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
+    _warn_of_long_warmup(trainer)
+    return trainer
 
 
 def named_commits(config: Config) -> Config:
@@ -341,6 +343,18 @@ def _describe(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, 
             "preset %s is the paper's, with post-norm: the learning rate peaks at %g (model.norm=pre changes both)",
             config.model.preset,
             config.training.learning_rate,
+        )
+
+
+def _warn_of_long_warmup(trainer: Trainer) -> None:
+    """Say so if training ends before the learning rate has reached its peak."""
+    n_steps, n_warmup = trainer.total_steps(), trainer.settings.warmup_steps
+    if n_steps is not None and n_steps < n_warmup:
+        log.warning(
+            "training has %s steps, and the learning rate rises for %s: train for longer (training.max_epochs), or set "
+            "a smaller training.warmup_steps",
+            f"{n_steps:,}",
+            f"{n_warmup:,}",
         )
 
 
