@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import errno
+import glob
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ from typing import BinaryIO
 
 from mtformer.errors import MtformerError, UserError
 
+_PROCESS = secrets.token_hex(4)  # in the names of temporary files: each process has its own
 _STDIN, _STDOUT = Path("/dev/stdin"), Path("/dev/stdout")  # links to the files that they are redirected to, if any
 
 
@@ -80,13 +82,15 @@ def open_atomically(path: Path) -> Iterator[BinaryIO]:
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` write the file at a temporary path beside ``path``, and rename it to ``path`` once it is on disk.
 
+    If several processes write the same file at once, it is that of one of them, and others may fail.
+
     Raises:
         UserError: a folder, a device or a pipe is at ``path``.
         MtformerError: it could not be written; what was at ``path`` before is still there.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"cannot write {path}: it is not a regular file")
-    temporary = _beside(path, "tmp")
+    temporary = _temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
@@ -96,6 +100,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
+        _remove_unfinished(path)
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         with contextlib.suppress(OSError):  # fails as well if the disk is read-only
             temporary.unlink(missing_ok=True)
@@ -109,9 +114,10 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
     replaced may leave the old one under another name. Unless ``durable``, the files may not be on disk when the folder
     gets its name, so that a power failure may damage it.
     """
-    temporary, aside = _beside(path, "tmp"), _beside(path, "old")
+    temporary, aside = _temporary(path), _beside(path, "old")
     try:
-        _clean_up(path)
+        _restore(path)
+        _remove(temporary)
         temporary.mkdir(parents=True)
         write(temporary)
         if durable:
@@ -125,10 +131,11 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
             temporary.replace(path)
         if durable:
             sync(path.parent)
-        _clean_up(path)
+        _remove_unfinished(path)
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         with contextlib.suppress(OSError):
-            _clean_up(path)
+            _restore(path)
+            _remove(temporary)
         raise _cannot_write(path, error) from error
 
 
@@ -138,12 +145,28 @@ def intact_folder(path: Path) -> Path:
     return aside if aside.is_dir() and not path.exists() else path
 
 
-def _clean_up(path: Path) -> None:
-    """Remove what :func:`write_folder_atomically` or a crash in it has left beside ``path``."""
+def _restore(path: Path) -> None:
+    """Give the folder that a crash has left under another name its own, and remove the one that it has replaced."""
     if (found := intact_folder(path)) != path:
         found.replace(path)
-    for suffix in ("tmp", "old"):
-        shutil.rmtree(_beside(path, suffix), ignore_errors=True)
+    _remove(_beside(path, "old"))
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove what processes that were killed have left beside ``path``, and let others that write it fail."""
+    removed = _temporary(path)
+    for unfinished in [removed, *path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.tmp")]:
+        with contextlib.suppress(OSError):
+            unfinished.replace(removed)  # so that it cannot become ``path`` when only some of its files are left
+        _remove(removed)
+    _remove(_beside(path, "old"))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _exchange(path: Path, other: Path) -> bool:
@@ -154,6 +177,11 @@ def _exchange(path: Path, other: Path) -> bool:
     except (OSError, AttributeError):
         return False
     return bool(renameat2(at_fdcwd, os.fsencode(path), at_fdcwd, os.fsencode(other), rename_exchange) == 0)
+
+
+def _temporary(path: Path) -> Path:
+    """Return where this process writes what is to be at ``path``."""
+    return _beside(path, f"{_PROCESS}.tmp")
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -174,4 +202,6 @@ def _cannot_write(path: Path, error: BaseException) -> BaseException:
     # safetensors wraps the operating system's errors.
     is_disk = isinstance(error, OSError) or "SafetensorError" in type(error).__name__
     reason = getattr(error, "strerror", None) or error
+    if isinstance(error, FileNotFoundError) and path.exists():
+        reason = "another process has written it meanwhile"
     return MtformerError(f"cannot write {path}: {reason}") if is_disk else error

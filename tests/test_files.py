@@ -80,6 +80,25 @@ def test_the_new_replaces_the_old_and_leaves_nothing_beside_it(target: Target) -
     assert list(target.path.parent.iterdir()) == [target.path]
 
 
+def test_of_two_processes_that_write_at_once_the_first_to_finish_writes_and_the_other_says_so(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_while_another_does(path: Path) -> None:
+        with path.open("w") as file:
+            file.write(OLD)
+            file.flush()
+            with monkeypatch.context() as other:
+                other.setattr("mtformer.files._PROCESS", "0" * 8)
+                target.write(lambda path: path.write_text(NEW))
+            file.write(OLD)
+
+    with pytest.raises(MtformerError) as caught:
+        target.write(write_while_another_does)
+    assert target.text() == NEW
+    assert str(caught.value) == f"cannot write {target.path}: another process has written it meanwhile"
+    assert list(target.path.parent.iterdir()) == [target.path]
+
+
 def test_a_device_a_pipe_or_a_folder_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/null")):

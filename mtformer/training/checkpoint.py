@@ -59,12 +59,17 @@ def save_checkpoint(
         (temporary / _STATE).write_text(text, encoding="utf-8")
 
     write_folder_atomically(path, write)
-    for other in list_checkpoints(folder)[keep_last:]:
+    remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
+    return path
+
+
+def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) -> None:
+    """Remove the checkpoints beside ``path``, except for the ``keep_last`` newest and those of ``keep_steps``."""
+    for other in list_checkpoints(path.parent)[keep_last:]:
         if other != path and step_of(other) not in keep_steps:
             shutil.rmtree(other, ignore_errors=True)
-    for unfinished in folder.glob(".step-*.tmp"):  # of a save that was killed
+    for unfinished in path.parent.glob(".step-*.tmp"):  # of a save that was killed
         shutil.rmtree(unfinished, ignore_errors=True)
-    return path
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

@@ -22,6 +22,7 @@ from mtformer.text.tokenizer import Tokenizer
 from mtformer.training.checkpoint import (
     Checkpoint,
     newest_checkpoint,
+    remove_others,
     restore,
     save_checkpoint,
     set_aside_damaged,
@@ -113,9 +114,15 @@ class Trainer:
         self.ranks.by_first(lambda: set_aside_damaged(saved))
         self.updater.n_parts = self.state.n_parts
         self.ranks.by_first(self._cut_journals)
+        # A save that was killed may not have come to this.
+        keep_last, keep_steps = self.settings.keep_last, self._best_steps()
+        self.ranks.by_first(lambda: remove_others(saved.path, keep_last=keep_last, keep_steps=keep_steps))
         self._saved_step = self.state.step
         self._has_checkpoint = True
         return True
+
+    def _best_steps(self) -> list[int]:
+        return [score.step for score in self.state.best_scores]
 
     def _cut_journals(self) -> None:
         """Remove what will be repeated."""
@@ -376,7 +383,7 @@ class Trainer:
                 self.updater,
                 asdict(self.state),
                 keep_last=self.settings.keep_last,
-                keep_steps=[score.step for score in self.state.best_scores],
+                keep_steps=self._best_steps(),
             )
         self._saved_step = self.state.step
         self._has_checkpoint = True
