@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ import pytest
 import yaml
 from hub_server import HubServer, serve_hub
 from pyarrow import parquet
+
+from mtformer.text.sources.hub import _why_unreachable
 
 # In a process of its own, since the client reads the environment when it is imported.
 CLIENT = """
@@ -135,6 +138,43 @@ def test_a_split_with_columns_named_by_language_is_read_once_and_then_from_the_c
     assert client.pairs(hf="me/pairs", split="train[1:]") == [["", "猫。"]]
 
     assert offline.pairs(hf="me/pairs", split="test") == [["t", "u"]]
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address that refuses connections."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_where_the_hub_cannot_be_reached_the_cache_is_used_without_long_retries(
+    hub: HubServer, client: Client, nowhere: str
+) -> None:
+    hub.add("me/cached", train_jsonl='{"en": "a", "de": "b"}\n')
+    assert client.pairs(hf="me/cached", split="train") == [["a", "b"]]
+    with closing(Client(hub, HF_ENDPOINT=nowhere, http_proxy="")) as lonely:
+        message = lonely.failure(hf="me/missing", split="train")
+        assert message.endswith(": it is not in the cache, and the hub cannot be reached")
+        assert lonely.pairs(hf="me/cached", split="train") == [["a", "b"]]
+
+
+def test_a_name_without_an_address_and_a_dead_proxy_make_the_hub_unreachable_but_not_a_slow_answer(
+    hub: HubServer, nowhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(host: str, *_: object, **__: object) -> None:
+        raise TimeoutError if "slow" in host else socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("mtformer.text.sources.hub.time.sleep", lambda seconds: None)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.setenv(name, "")
+    assert _why_unreachable(hub.environment["HF_ENDPOINT"]) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", resolve)
+        assert _why_unreachable("https://unknown.example") == "Name or service not known"
+        assert _why_unreachable("https://slow.example") is None
+    monkeypatch.setenv("https_proxy", nowhere)
+    assert _why_unreachable("https://huggingface.co") == "Connection refused"
 
 
 def card(**facts: object) -> str:

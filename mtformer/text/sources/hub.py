@@ -3,10 +3,15 @@
 import logging
 import os
 import re
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from mtformer.config import HubDataset, Source
 from mtformer.errors import MtformerError, UserError
@@ -14,7 +19,10 @@ from mtformer.text.sources.columns import Wanted
 from mtformer.text.sources.pairs import Example
 from mtformer.text.sources.rows import RowReader
 
+log = logging.getLogger(__name__)
+
 _CHUNK = 1_000  # rows converted to Python objects at once
+_OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -70,7 +78,7 @@ def commit_of(source: HubDataset) -> str | None:
 def split_names(source: HubDataset) -> list[str]:
     """Return the names of all splits of a data set, whichever ``source`` names."""
     with _explained(source):
-        found = _library().get_dataset_split_names(source.hf, source.config, revision=source.revision)
+        found = _library(source).get_dataset_split_names(source.hf, source.config, revision=source.revision)
     return list(found)
 
 
@@ -90,17 +98,48 @@ def license_of(source: HubDataset) -> str | None:
     return ", ".join(license) if isinstance(license, list) else license
 
 
-def _library() -> Any:
-    """Import ``datasets``, without the handlers with which it would log each message a second time."""
+def _library(source: HubDataset) -> Any:
+    """Import ``datasets``, which loads ``source`` from its cache alone where the hub cannot be reached."""
     import datasets  # here: importing it takes seconds, and most runs read files
+    from huggingface_hub import constants
 
-    for name in ("datasets", "huggingface_hub"):
+    for name in ("datasets", "huggingface_hub"):  # with their handlers, they would log each message a second time
         logging.getLogger(name).handlers.clear()
+    asks_hub = not Path(source.hf).is_dir() and not datasets.config.HF_HUB_OFFLINE
+    if asks_hub and (reason := _why_unreachable(constants.ENDPOINT)):
+        log.warning("%s cannot be reached (%s): using only what is in the cache", constants.ENDPOINT, reason)
+        constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
     return datasets
 
 
+@cache
+def _why_unreachable(endpoint: str) -> str | None:
+    """Return why no connection to the hub, or to the proxy on the way, can be made; None if it can or may be slow.
+
+    The library would try again for half a minute, which helps against load and lost connections alone.
+    """
+    hub = urlsplit(endpoint)
+    proxies = {} if proxy_bypass(hub.hostname or "") else getproxies()
+    address = urlsplit(proxies.get(hub.scheme) or proxies.get("all") or endpoint)
+    if not address.hostname:
+        return None
+    port = address.port or (443 if address.scheme == "https" else 80)
+    reason = None
+    for pause in (1, 0):
+        try:
+            socket.create_connection((address.hostname, port), timeout=5).close()
+        except TimeoutError:
+            return None
+        except OSError as error:
+            reason = error.strerror or str(error)
+            time.sleep(pause)
+        else:
+            return None
+    return reason
+
+
 def _builder(source: HubDataset) -> Any:
-    builder = _library().load_dataset_builder(source.hf, source.config, revision=source.revision)
+    builder = _library(source).load_dataset_builder(source.hf, source.config, revision=source.revision)
     # Where the hub cannot be reached, the library falls back to any commit in its cache.
     if source.revision and _COMMIT.fullmatch(source.revision) and builder.hash != source.revision:
         raise MtformerError(
@@ -144,7 +183,9 @@ def _explained(source: HubDataset) -> Iterator[None]:
         if status == 429:
             raise MtformerError(f"{what}the hub asks to wait (429); rerun later, what is downloaded stays") from error
         if "OfflineModeIsEnabled" in text:
-            raise UserError(f"{what}it is not in the cache, and HF_HUB_OFFLINE is set: unset it once") from error
+            for name in filter(os.environ.get, _OFFLINE):
+                raise UserError(f"{what}it is not in the cache, and {name} is set: unset it once") from error
+            raise MtformerError(f"{what}it is not in the cache, and the hub cannot be reached") from error
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise MtformerError(f"{what}{_reason(error)}; rerun to resume the download") from error
         raise UserError(f"{what}{_reason(error)}{_hint(error, source)}") from error
