@@ -120,6 +120,61 @@ for _, process in workers.in_order(process_of, range(2)):
         time.sleep(0.05)
 
 
+SIGNALLED = """
+import os
+from mtformer.cli import app
+from mtformer.data import workers
+
+def stop(place):
+    os.write(1, f"{place} {os.getpid()}\\n".encode())
+    os.read(0, 1)
+
+def work(task):
+    stop("working")
+
+def use(**_):
+    for _ in workers.in_order(work, range(2)):
+        stop("using")
+
+if __name__ == "__mp_main__":
+    stop("starting")
+if __name__ == "__main__":
+    workers._N_ALONE, workers._n_cpus, app.app = 0, lambda: 2, use
+    app.main()
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("place", ["starting", "working", "using"])
+def test_a_signal_to_all_processes_ends_the_first_one_without_errors(
+    tmp_path: Path, place: str, number: signal.Signals, status: int
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SIGNALLED)
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as first:
+        assert first.stdin and first.stdout
+        stops = {b"starting": 2, b"working": 2, b"using": 1}
+        for reached, n in stops.items():
+            lines = [first.stdout.readline().split() for _ in range(n)]
+            assert [where for where, _ in lines] == [reached] * n
+            if reached == place.encode():
+                break
+            for _, process in lines:  # before the first one gets it, as may happen
+                os.kill(int(process), number)
+            first.stdin.write(b"g" * n)
+            first.stdin.flush()
+        os.killpg(first.pid, number)
+        output = first.communicate(timeout=60)
+    assert (first.returncode, output[1]) == (status, b"")
+
+
 def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "CHUNK", 40)
     pairs = [SentencePair(*pair) for pair in sentence_pairs(150)]

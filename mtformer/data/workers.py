@@ -1,5 +1,6 @@
 """Work on many chunks, by several processes if there are many of them."""
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -7,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -59,14 +61,28 @@ def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
             connection, remote = context.Pipe()
             connections.append(stack.enter_context(connection))
             process = context.Process(target=_serve, args=(remote,), daemon=True)
-            process.start()
+            with _signals_blocked():
+                process.start()
             stack.callback(process.join)
-            stack.callback(process.terminate)
+            stack.callback(process.kill)
+            atexit.register(process.kill)  # if an error ends this process while it uses a result
+            stack.callback(atexit.unregister, process.kill)
             remote.close()
         for connection in connections:
             _receive(connection, _NOT_STARTED)
             _send(connection, work)
         yield connections
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C and SIGTERM, which often go to all processes, never reach: the first one decides."""
+    resource_tracker.ensure_running()  # or it is started inside, which unblocks the signals
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
@@ -86,7 +102,6 @@ def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterat
 
 def _serve(connection: Connection) -> None:
     """Do the tasks that come from another process, until it closes the connection or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes, and the first one decides
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         connection.send((None, None))  # it has started
         work = connection.recv()
