@@ -218,6 +218,13 @@ def test_near_duplicates_have_the_same_letters_vowel_signs_and_digits() -> None:
         ("\u0e1b\u0e25\u0e32", "\u0e1b\u0e25\u0e39", False),  # Thai: vowels are marks or letters
         ("\u0e1b\u0e34", "\u0e1b\u0e38", False),
         ("\u0915\u093f\u0924", "\u0915\u0941\u0924", False),  # Hindi
+        (
+            "I \u2764\ufe0f it \U0001f469\u200d\U0001f4bb",
+            "I \u2764 it \U0001f469",
+            True,
+        ),  # emoji, of which some are joined
+        ("\u845b\U000e0100\u57ce", "\u845b\u57ce", True),  # variants of a Chinese character
+        ("\u2764\ufe0f", "\u2600\ufe0f", False),  # nothing but emoji
     ]:
         assert kept(["near_duplicates"], [(one, "x"), (other, "x")]) == [True, not is_duplicate]
 

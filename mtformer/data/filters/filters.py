@@ -18,7 +18,7 @@ from mtformer.progress import watched
 from mtformer.text.lines import input_name, is_regular_input
 from mtformer.text.sources import ParallelText, SentencePair
 
-VERSION = 5  # of the rules: what they drop depends on it
+VERSION = 6  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
 

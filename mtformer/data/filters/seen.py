@@ -29,17 +29,24 @@ def exact_key(text: str) -> str:
 
 
 class _Kept(dict[int, int | None]):
-    """A table for ``str.translate`` that keeps some characters and all marks, and removes the others."""
+    """A table for ``str.translate`` that keeps some characters and the marks of letters, and removes the others."""
 
     def __init__(self, is_kept: Callable[[str], bool]) -> None:
         super().__init__()
         self._is_kept = is_kept
 
     def __missing__(self, code: int) -> int | None:
-        # A mark belongs to the letter before it, such as the vowel signs of Thai and Hindi.
-        is_kept = self._is_kept(chr(code)) or unicodedata.category(chr(code)).startswith("M")
-        self[code] = code if is_kept else None
+        self[code] = code if self._is_kept(chr(code)) or _is_mark(chr(code)) else None
         return self[code]
+
+
+def _is_mark(character: str) -> bool:
+    """Tell whether it belongs to the letter before it, as the vowel signs of Thai and Hindi do.
+
+    Unicode's marks include the selectors of variants, such as that of an emoji, which look alike.
+    """
+    is_selector = unicodedata.name(character, "").startswith("VARIATION SELECTOR")
+    return unicodedata.category(character).startswith("M") and not is_selector
 
 
 _LETTERS, _LETTERS_AND_DIGITS = _Kept(str.isalpha), _Kept(str.isalnum)
