@@ -263,7 +263,7 @@ class WhyNot:
     score: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AttentionTrace:
     """How a model translated one sentence, as far as its attention shows it."""
 
@@ -276,6 +276,10 @@ class AttentionTrace:
     def decoder_input(self) -> tuple[Token, ...]:
         """The target tokens shifted right: BOS first, EOS left out."""
         return (self.bos, *self.target.tokens[:-1])
+
+    def __repr__(self) -> str:
+        """Return the sentence and its translation, without the thousands of numbers of the fields."""
+        return f"<{type(self).__name__} of {self.source.text!r}: {self.target.text!r}>"
 
     def attention(self, kind: Kind, *, layer: int, head: int | None = None) -> np.ndarray:
         """Return the weights (Q, K) of one head, or without ``head`` the mean of all.
@@ -293,7 +297,7 @@ class AttentionTrace:
         return mean
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace(AttentionTrace):
     """How a model translated one sentence."""
 
