@@ -243,14 +243,16 @@ function finishedRow(one, search) {
     el(
       "td",
       { class: "number" },
-      formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`),
-      ` = ${number(one.penalty)}`,
+      el("span", {}, formulaNode(`((5 + ${one.length}) / 6)^${search.length_penalty}`)),
+      " ",
+      el("span", {}, `= ${number(one.penalty)}`),
     ),
     el(
       "td",
       { class: "number" },
-      `${number(one.log_prob)} / ${number(one.penalty)} = `,
-      el("strong", {}, number(one.score)),
+      el("span", {}, `${number(one.log_prob)} / ${number(one.penalty)}`),
+      " ",
+      el("span", {}, "= ", el("strong", {}, number(one.score))),
     ),
   );
 }
