@@ -81,6 +81,8 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
             reason = "its quotes are not closed" if reader.line_num > first else str(error)
             if "new-line" in reason:  # Python gives advice on opening files
                 reason = "it contains a carriage return outside quotes"
+            elif "expected after" in reason and delimiter != "\t":
+                reason += "; set delimiter, or double the quotes inside quoted text"
             raise UserError(f"{input_name(path)}:{first}: this row cannot be read: {reason}") from None
         yield first, cells
 
