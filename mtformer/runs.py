@@ -317,7 +317,7 @@ def find_model(given: Path | None) -> Path:
             a bundle is taken; or the folder of a model exported for CTranslate2, which is returned as it is.
 
     Raises:
-        UserError: there is none; the message names the run that may be meant.
+        UserError: there is none, or none yet; the message names the run that may be meant.
     """
     from_environment = os.environ.get("MTFORMER_MODEL")
     path = given or Path(from_environment or "runs")
@@ -334,6 +334,8 @@ def find_model(given: Path | None) -> Path:
         return path
     if not given and not from_environment:
         raise UserError("there is no trained model under runs/: train one, or name one with --model")
+    if RunFolder(path).lock_file.exists():
+        raise UserError(f"the run {path} has no model yet: training writes one at its first validation")
     source = "" if given else " (from $MTFORMER_MODEL)"
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
 

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 
 from mtformer.data.batches import Batch
 from mtformer.pipeline import Translation
+from mtformer.runs import RunFolder
 from mtformer.training.update import Update, Updater
 from mtformer.translator import Translator
 
@@ -183,6 +184,13 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert trained.mtformer("translate", "a", "--model", named).stderr == f"{message}{hint}\n"
     from_environment = trained.mtformer("translate", "a", env={"MTFORMER_MODEL": named})
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
+
+
+def test_a_run_before_its_first_validation_has_no_model_yet(copied: Project) -> None:
+    with RunFolder(copied.folder / "runs" / "new").lock():
+        result = copied.mtformer("translate", "a", "--model", "runs/new")
+    assert result.status == 2
+    assert result.stderr == "Error: the run runs/new has no model yet: training writes one at its first validation\n"
 
 
 def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(copied: Project) -> None:
