@@ -50,6 +50,14 @@ def listed(place: Project, *arguments: str) -> dict[str, dict[str, Any]]:
     return {run["name"]: run for run in json.loads(result.stdout)}
 
 
+def test_a_report_does_not_make_a_run_newer(place: Project) -> None:
+    make_run(place, "new", at(400), age=60)
+    (make_run(place, "old", at(400)).path / "report.html").touch()
+    runs = listed(place)
+    assert list(runs) == ["new", "old"]
+    assert [run["date"][:16] for run in runs.values()] == ["2001-09-09T01:47", "2001-09-09T01:46"]
+
+
 def test_a_trained_run_is_listed_with_its_best_score(tmp_path: Path) -> None:
     project = make_project(tmp_path, n_pairs=40, max_steps=4, validate_every=2, early_stopping_metric="loss")
     assert project.mtformer("train", project.config, "--quiet").status == 0

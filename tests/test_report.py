@@ -291,7 +291,7 @@ def test_it_says_that_the_run_is_training(trained: Project, run: Path) -> None:
         assert f"{run} is still training: the page shows what there is" in result.stderr
         assert "still training: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
     assert trained.mtformer("report", "--no-test", run).status == 0
-    assert "not training now: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
+    assert "finished: step 1,500 of 1,500" in (run / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_without_metrics_has_a_page(trained: Project, run: Path) -> None:
@@ -465,7 +465,7 @@ def test_training_rewrites_the_page_after_each_validation(project: Project) -> N
     result = project.mtformer("train", project.config, *(word for one in settings for word in ("--set", one)))
     assert result.status == 0, result.stderr
     page = project.folder / "runs" / "config" / "report.html"
-    assert "not training now: step 20 of 20" in page.read_text(encoding="utf-8")
+    assert "finished: step 20 of 20" in page.read_text(encoding="utf-8")
     written = page_data(page)
     assert project.mtformer("report", "--no-test", page.parent).status == 0
     assert page_data(page)["charts"] == written["charts"]

@@ -14,7 +14,9 @@ from safetensors import SafetensorError, safe_open
 from mtformer.config import ResolvedConfig
 from mtformer.errors import UserError
 from mtformer.report.shapes import MetricsLine, SamplesLine, StartsLine, checked
-from mtformer.runs import LOWER_IS_BETTER, RunFolder
+from mtformer.runs import LOWER_IS_BETTER, RunFolder, limit_reached, out_of_patience
+
+_ROUNDING = 0.05  # of the seconds in metrics.jsonl
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,17 @@ class Contents:
     def resumes(self) -> list[dict[str, Any]]:
         """The starts that continued from a checkpoint and got further."""
         return [start for start in self.starts[1:] if 0 < start["step"] < self.step]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last line of the metrics is at a limit; a run that reaches one validates once more."""
+        if not self.metrics:
+            return False
+        last, validations = self.metrics[-1], self.validations
+        stale = len(validations) - 1 - (validations.index(self.best) if self.best else -1)
+        training, seconds = self.config.training, last["seconds"] + _ROUNDING
+        limit = limit_reached(training, step=last["step"], epoch=last["epoch"], seconds=seconds)
+        return bool(limit or out_of_patience(training, stale))
 
     @property
     def data(self) -> dict[str, Any]:

@@ -8,10 +8,8 @@ from typing import Any
 
 from mtformer.errors import UserError
 from mtformer.report.contents import Contents, gather, is_locked
-from mtformer.runs import METRIC_NAMES, RunFolder, limit_reached, out_of_patience
+from mtformer.runs import METRIC_NAMES, RunFolder
 from mtformer.tables import as_text
-
-_ROUNDING = 0.05  # of the seconds in metrics.jsonl
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class ListedRun:
     Attributes:
         path: its folder.
         state: ``training`` now, ``finished`` by one of its limits, ``stopped`` before, or ``damaged``.
-        date: when it last wrote anything.
+        date: when training last wrote anything.
         contents: what it has recorded; None if it is damaged, or has not recorded its settings yet.
         bundle_bytes: the size of its model; None before the first validation.
         problem: why it is called damaged.
@@ -101,26 +99,15 @@ def _is_run(path: Path) -> bool:
 
 def _look_at(path: Path) -> ListedRun:
     folder = RunFolder(path)
-    written = [part.stat() for part in (path, folder.config, folder.metrics, folder.bundle) if part.exists()]
-    date = datetime.fromtimestamp(max(status.st_mtime for status in written), UTC)
+    written = [part for part in (folder.config, folder.metrics, folder.bundle) if part.exists()] or [path]
+    date = datetime.fromtimestamp(max(part.stat().st_mtime for part in written), UTC)
     size = folder.bundle.stat().st_size if folder.bundle.is_file() else None
     is_training = is_locked(folder)
     try:
         contents = gather(path, is_training=is_training)
-        state = "training" if is_training else "finished" if _is_finished(contents) else "stopped"
+        state = "training" if is_training else "finished" if contents.is_finished else "stopped"
     except UserError as error:
         if is_training and not folder.config.exists():  # it is still reading the text
             return ListedRun(path, "training", date, None, size)
         return ListedRun(path, "damaged", date, None, size, str(error))
     return ListedRun(path, state, date, contents, size)
-
-
-def _is_finished(run: Contents) -> bool:
-    """Tell whether the last line of the metrics is at a limit; a run that reaches one validates once more."""
-    if not run.metrics:
-        return False
-    last, validations = run.metrics[-1], run.validations
-    stale = len(validations) - 1 - (validations.index(run.best) if run.best else -1)
-    training, seconds = run.config.training, last["seconds"] + _ROUNDING
-    limit = limit_reached(training, step=last["step"], epoch=last["epoch"], seconds=seconds)
-    return bool(limit or out_of_patience(training, stale))

@@ -91,7 +91,7 @@ def describe_state(run: Contents) -> str:
     if not run.metrics:
         state = "training has started, and has not recorded anything yet" if run.is_training else "nothing was trained"
         return f"{languages}: {state}."
-    state = "still training" if run.is_training else "not training now"
+    state = "still training" if run.is_training else "finished" if run.is_finished else "stopped"
     missing = "" if run.best else "; there is no model before the first validation"
     return f"{languages}, {state}: {at} of training{missing}."
 
