@@ -65,6 +65,7 @@ def test_a_translation_that_equals_its_source_leaves_the_line_as_it_was(text: st
         "A room of 20 m<sup>2</sup>, and CO<sub>2</sub>.",
         "The <b>answer<sup>1</sup></b> is<a href='#2'><sup>2</sup></a> here.",
         "It is 5&nbsp;km away.",
+        "It is <b>H<sub>2</sub>O</b>, not C<sub>6</sub>H<sub>12</sub>O<sub>6</sub>, <b>A</b>ndrea (or H<sub>2</sub>O).",
         "{0}{1} and 🙂{2}",
     ],
 )
@@ -77,7 +78,8 @@ def test_marks_that_are_glued_to_something_stay_so(text: str) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int) -> None:
     generator = random.Random(seed)
-    for text in SNIPPETS:
+    in_words = [text.replace("you", "y<u>o<s></s></u>u").replace("will", "w<b>ill") for text in SNIPPETS]
+    for text in [*SNIPPETS, *in_words]:
         marked = take_out(text)
         assert marked is not None
         found = put_back(text, *(at_random(part, generator) for part in marked.texts))
@@ -105,6 +107,11 @@ def test_whatever_the_model_says_nothing_is_lost_and_pairs_stay_nested(seed: int
         ("the end</b> of it", "das Ende davon", "0-0 1-1 2-2 3-2", "das Ende</b> davon"),
         ("A <b></b>dog", "Ein Hund", "0-0 1-1", "Ein <b></b> Hund"),
         ("{a} and {b}", "und", "0-0", "{a} und {b}"),
+        ("Water is <b>H<sub>2</sub>O</b>.", "H2O? Ist Wasser.", "0-2 1-1 2-0", "<b>H<sub>2</sub>O</b>? Ist Wasser."),
+        ("Drink H<sub>2</sub>O and H<sup>2</sup>O.", "H2O und H2O trinken.", "0-3 1-0 2-1 3-2",
+         "H<sub>2</sub>O und H<sup>2</sup>O trinken."),
+        ("An un<b>believ</b>able <b>A</b>nna.", "Eine unglaubliche Anna.", "0-0 1-1 2-2",
+         "Eine <b>unglaubliche</b> <b>A</b>nna."),
         ("20 m<sup>2</sup> large", "Große 20 m", "0-1 1-2 2-0", "Große 20 m<sup>2</sup>"),
     ],
 )  # fmt: skip

@@ -4,7 +4,8 @@ The marks of a line become a tree over the text that remains. Each node goes aro
 words it surrounded, or beside those that translate its neighbours, so that pairs stay nested and nothing is lost.
 """
 
+from mtformer.pipeline.markup.atoms import Links
 from mtformer.pipeline.markup.lines import MarkedLines
-from mtformer.pipeline.markup.marked import Links, MarkedText, take_out
+from mtformer.pipeline.markup.marked import MarkedText, take_out
 
 __all__ = ["Links", "MarkedLines", "MarkedText", "take_out"]

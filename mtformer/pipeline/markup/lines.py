@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mtformer.pipeline.markup.marked import Links, take_out
+from mtformer.pipeline.markup.atoms import Links
+from mtformer.pipeline.markup.marked import take_out
 from mtformer.pipeline.translation import Translation
 
 if TYPE_CHECKING:

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mtformer.pipeline.markup.projection import Projection, atoms_of
+from mtformer.pipeline.markup.atoms import Links, atoms_of, split_copies
+from mtformer.pipeline.markup.projection import Projection
 from mtformer.pipeline.markup.scanner import Mark, Role, scan, unknown_words, with_marks
-from mtformer.pipeline.markup.segment import Segment, make_segment
+from mtformer.pipeline.markup.segment import Node, Segment, make_segment
 from mtformer.pipeline.translation import FLAG, Translation, joined
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.spans import word_spans
 from mtformer.text.tokenizer import on_one_line
-
-Links = Sequence[tuple[int, int, float]]  # source words, target words, and how much these attend to those
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,13 @@ class MarkedText:
 def _put_back(segment: Segment, translation: Translation, links: Links) -> str:
     src = atoms_of(segment.text, word_spans(segment.text))
     tgt = atoms_of(translation.text, word_spans(translation.text))
-    return Projection(src, tgt, links, translation.text).render(segment.nodes, escaped=segment.escaped)
+    parts = split_copies(src, tgt, links, _places(segment.nodes))
+    return Projection(*parts, translation.text).render(segment.nodes, escaped=segment.escaped)
+
+
+def _places(nodes: Sequence[Node]) -> Iterator[int]:
+    for node in nodes:
+        yield from (node.start, node.end, *_places(node.children))
 
 
 def take_out(

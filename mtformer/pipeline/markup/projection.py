@@ -1,36 +1,14 @@
 """Put the marks of a segment into its translation, where the words stand that translate the words beside them."""
 
 import html
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from mtformer.pipeline.markup.atoms import Atom, words_of
 from mtformer.pipeline.markup.scanner import unescape
 from mtformer.pipeline.markup.segment import Node
-
-
-@dataclass(frozen=True)
-class Atom:
-    """A word, or the punctuation beside one.
-
-    Attributes:
-        text: the word or the punctuation.
-        start: where it starts in its text, in characters.
-        word: which of the words of the text it belongs to.
-        is_word: whether it is no punctuation.
-    """
-
-    text: str
-    start: int
-    word: int
-    is_word: bool
-
-    @property
-    def end(self) -> int:
-        """Where it ends."""
-        return self.start + len(self.text)
 
 
 @dataclass
@@ -65,18 +43,8 @@ class _Place:
     node: Node
 
 
-_PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]+")
 _NO_SPACE_AFTER = tuple("([{（「『“‘«")
 _NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
-
-
-def atoms_of(text: str, words: Sequence[tuple[int, int]]) -> list[Atom]:
-    """Separate the ``words`` of ``text``, given by where they start and end, from the punctuation beside them."""
-    return [
-        Atom(part[0], start + part.start(), number, part[0][0].isalnum())
-        for number, (start, end) in enumerate(words)
-        for part in _PARTS.finditer(text[start:end])
-    ]
 
 
 class Projection:
@@ -96,7 +64,7 @@ class Projection:
         self._src, self._tgt = src, tgt
         self._spaced = [tgt_text[atom.start - 1 : atom.start].isspace() for atom in tgt]
         self._starts, self._ends = [atom.start for atom in src], [atom.end for atom in src]
-        src_words, tgt_words = _words(src), _words(tgt)
+        src_words, tgt_words = words_of(src), words_of(tgt)
         self._src_words, self._tgt_words = sorted(src_words.values()), sorted(tgt_words.values())
         self._weights: list[dict[int, float]] = [{} for _ in src]  # of the target's atoms, for each of the source's
         self._sums = [0.0] * len(tgt)
@@ -249,11 +217,6 @@ class Projection:
         """Return the place after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
         end = min(place + most, len(self._tgt))
         return next((i for i in range(place, end) if self._tgt[i].is_word), end)
-
-
-def _words(atoms: Sequence[Atom]) -> dict[int, int]:
-    """Return the atom that is the word itself for each word of a text; punctuation alone is none."""
-    return {atom.word: place for place, atom in enumerate(atoms) if atom.is_word}
 
 
 def _linked(weights: Sequence[Mapping[int, float]]) -> list[list[int]]:

@@ -1,0 +1,120 @@
+"""The words of a text and the punctuation beside them, between which marks go."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+Links = Sequence[tuple[int, int, float]]  # source words, target words, and how much these attend to those
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A word, or the punctuation beside one.
+
+    Attributes:
+        text: the word or the punctuation.
+        start: where it starts in its text, in characters.
+        word: which of the words of the text it belongs to.
+        is_word: whether it is no punctuation.
+    """
+
+    text: str
+    start: int
+    word: int
+    is_word: bool
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+
+_PARTS = re.compile(r"[^\W_]+(?:[\W_]+[^\W_]+)*|[\W_]+")
+
+
+def atoms_of(text: str, words: Sequence[tuple[int, int]]) -> list[Atom]:
+    """Separate the ``words`` of ``text``, given by where they start and end, from the punctuation beside them."""
+    return [
+        Atom(part[0], start + part.start(), number, part[0][0].isalnum())
+        for number, (start, end) in enumerate(words)
+        for part in _PARTS.finditer(text[start:end])
+    ]
+
+
+def words_of(atoms: Sequence[Atom]) -> dict[int, int]:
+    """Return the atom that is the word itself for each word of a text; punctuation alone is none."""
+    return {atom.word: place for place, atom in enumerate(atoms) if atom.is_word}
+
+
+def split_copies(
+    src: Sequence[Atom], tgt: Sequence[Atom], links: Links, marks: Iterable[int]
+) -> tuple[Sequence[Atom], Sequence[Atom], Links]:
+    """Split source words with marks inside if the target has copies of them, and the copies in the same places.
+
+    So the tag of ``H<sub>2</sub>O`` stays around the 2. Around a part of a word that is translated, there is no such
+    place.
+
+    Args:
+        src: the source's atoms.
+        tgt: the target's.
+        links: between their words.
+        marks: where marks start and end in the source, in characters.
+
+    Returns:
+        The atoms of both, in which each part of a word counts as a word, and the links between them.
+    """
+    offsets = _offsets(src, sorted(set(marks)))
+    copies = _copies(src, tgt, links, offsets) if offsets else {}
+    if not copies:
+        return src, tgt, links
+    src_parts, src_numbers = _split(src, {s: offsets[s] for s in copies})
+    tgt_parts, tgt_numbers = _split(tgt, {t: offsets[s] for s, t in copies.items()})
+    found: list[tuple[int, int, float]] = []
+    for s, t, weight in links:
+        ours, theirs = src_numbers[s], tgt_numbers[t]
+        if copies.get(s) == t:
+            found += [(i, j, weight) for i, j in zip(ours, theirs, strict=True)]
+        else:
+            found += [(i, j, weight / len(ours)) for i in ours for j in theirs]
+    return src_parts, tgt_parts, found
+
+
+def _offsets(atoms: Sequence[Atom], marks: Sequence[int]) -> dict[int, list[int]]:
+    """Return where ``marks`` stand inside of words: for each word, how many characters after its start."""
+    found = {}
+    for word, place in words_of(atoms).items():
+        start, end = atoms[place].start, atoms[place].end
+        if inside := marks[bisect_right(marks, start) : bisect_left(marks, end)]:
+            found[word] = [mark - start for mark in inside]
+    return found
+
+
+def _copies(src: Sequence[Atom], tgt: Sequence[Atom], links: Links, wanted: Iterable[int]) -> dict[int, int]:
+    """Return which target word is a copy of each ``wanted`` source word, if one that attends to it is."""
+    src_words, tgt_words = words_of(src), words_of(tgt)
+    copies: dict[int, int] = {}
+    rest = set(wanted)
+    for s, t, _ in sorted(links, key=lambda link: -link[2]):
+        if s in rest and t in tgt_words and src[src_words[s]].text == tgt[tgt_words[t]].text:
+            copies[s] = t
+            rest.remove(s)
+            del tgt_words[t]
+    return copies
+
+
+def _split(
+    atoms: Sequence[Atom], offsets: Mapping[int, Sequence[int]]
+) -> tuple[list[Atom], Mapping[int, Sequence[int]]]:
+    """Split words at ``offsets`` from their starts, and return the new numbers of the words or their parts."""
+    parts: list[Atom] = []
+    numbers: defaultdict[int, list[int]] = defaultdict(list)
+    for atom in atoms:
+        cuts = offsets.get(atom.word, []) if atom.is_word else []
+        for start, end in pairwise([0, *cuts, len(atom.text)]):
+            if atom.is_word:
+                numbers[atom.word].append(len(parts))
+            parts.append(replace(atom, text=atom.text[start:end], start=atom.start + start, word=len(parts)))
+    return parts, numbers
