@@ -26,9 +26,10 @@ from torch import Tensor
 
 from mtformer.errors import UserError
 from mtformer.files import write_atomically
-from mtformer.header import BUNDLE_FORMAT, MAX_HEADER_BYTES, TOKENIZERS, Header
+from mtformer.header import Header
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
+from mtformer.peek import BUNDLE_FORMAT, MAX_HEADER_BYTES, TOKENIZERS
 from mtformer.runs import is_exported
 from mtformer.text.tokenizer import Tokenizer
 

@@ -12,7 +12,8 @@ from mtformer.config import SearchConfig, SearchOptions
 from mtformer.errors import MtformerError, UserError
 from mtformer.export.cache import converted
 from mtformer.export.folder import ExportedModel, read_folder
-from mtformer.header import Header, peek
+from mtformer.header import Header
+from mtformer.peek import peek
 from mtformer.runs import is_exported
 from mtformer.search import Engine, EngineError
 from mtformer.text.tokenizer import Tokenizer

@@ -1,10 +1,8 @@
 """What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -19,12 +17,6 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 if TYPE_CHECKING:
     from mtformer.model.transformer import Transformer
 
-BUNDLE_FORMAT = "mtformer-bundle-2"
-TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latter, one serves both languages
-MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
-
-# What a file whose header is any other JSON leads to.
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
 
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
@@ -345,66 +337,6 @@ class Header(_Part):
                 config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
             ),
         )
-
-
-class Peeked(NamedTuple):
-    """What a bundle says about itself, without its weights.
-
-    Attributes:
-        header: the header.
-        digest: the digest of the contents, which nothing has compared with them.
-    """
-
-    header: Header
-    digest: str
-
-
-def peek(path: Path) -> Peeked | None:
-    """Read the header of a bundle without torch; None if :func:`mtformer.bundle.load_bundle` has to say what is wrong.
-
-    The header of a safetensors file is JSON, preceded by its length in eight bytes. The tensors follow, whose places
-    tell whether the file is complete.
-    """
-    try:
-        entries, _ = _read_entries(path)
-        metadata = entries["__metadata__"]
-        digest = metadata["digest"]
-        if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
-            return None
-        return Peeked(Header.model_validate_json(metadata["header"]), digest)
-    except _UNREADABLE:
-        return None
-
-
-def peek_tokenizer(path: Path) -> Tokenizer | None:
-    """Read the tokenizer of a bundle without torch and without its weights; None under the same conditions."""
-    if peek(path) is None:
-        return None
-    try:
-        entries, start = _read_entries(path)
-        models = []
-        with path.open("rb") as file:
-            for name in TOKENIZERS:
-                if name in entries:
-                    begin, end = entries[name]["data_offsets"]
-                    file.seek(start + begin)
-                    models.append(file.read(end - begin))
-        return Tokenizer(*models)
-    except (*_UNREADABLE, UserError):
-        return None
-
-
-def _read_entries(path: Path) -> tuple[dict[str, Any], int]:
-    """Read the header of a safetensors file that is complete, and where the tensors begin."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > MAX_HEADER_BYTES:
-            raise ValueError("the header is too large")
-        entries = json.loads(file.read(size))
-    tensors = [entry for name, entry in entries.items() if name != "__metadata__"]
-    if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in tensors):
-        raise ValueError("the file is not complete")
-    return entries, 8 + size
 
 
 def _without_folders(value: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mtformer.config import load_config
-from mtformer.header import BUNDLE_FORMAT
+from mtformer.peek import BUNDLE_FORMAT
 from mtformer.training.run import train
 from mtformer.translator import Translator
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mtformer.files import write_atomically
-from mtformer.header import peek
+from mtformer.peek import peek
 from mtformer.tables import as_markdown, as_text
 
 ROOT = Path(__file__).parent.parent

@@ -23,8 +23,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mtformer.bundle import Bundle, digest, load_bundle, save_bundle
 from mtformer.config import Facts, load_config, resolve
 from mtformer.errors import UserError
-from mtformer.header import Header, peek, peek_tokenizer
+from mtformer.header import Header
 from mtformer.model.weights import build_model
+from mtformer.peek import peek, peek_tokenizer
 from mtformer.text.sources import SentencePair
 from mtformer.text.tokenizer_training import train_tokenizer
 from mtformer.translator import Translator

@@ -30,6 +30,7 @@ PACKAGES = (
     "data",
     "model",
     "header",
+    "peek",
     "bundle",
     "export",
     "search",

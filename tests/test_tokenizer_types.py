@@ -14,8 +14,9 @@ from mtformer.config import Facts, TokenizerConfig, load_config, resolve
 from mtformer.errors import UserError
 from mtformer.export.ctranslate2 import write_ctranslate2
 from mtformer.export.folder import read_folder
-from mtformer.header import Header, peek_tokenizer
+from mtformer.header import Header
 from mtformer.model.weights import build_model
+from mtformer.peek import peek_tokenizer
 from mtformer.text.given_tokenizer import adopt
 from mtformer.text.glossary import Glossary
 from mtformer.text.sources import SentencePair

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mtformer.cache import cache_folder, from_cache
 from mtformer.errors import UserError
 from mtformer.export.folder import FORMAT, ExportedModel, read_folder
-from mtformer.header import peek
+from mtformer.peek import peek
 
 if TYPE_CHECKING:
     from mtformer.bundle import Bundle

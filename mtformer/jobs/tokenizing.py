@@ -7,7 +7,7 @@ from typing import IO, NamedTuple
 
 from mtformer.errors import UserError
 from mtformer.export.folder import read_tokenizer
-from mtformer.header import peek_tokenizer
+from mtformer.peek import peek_tokenizer
 from mtformer.progress import Progress
 from mtformer.runs import is_exported
 from mtformer.text.given_tokenizer import adopt

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -22,7 +21,7 @@ from mtformer.data.corpus import Corpus
 from mtformer.data.filters import filters_of
 from mtformer.data.store import StoredText, stored_text
 from mtformer.data.training import TrainingData
-from mtformer.errors import MtformerError, Problems, UserError
+from mtformer.errors import Problems, UserError
 from mtformer.files import require_distinct, write_atomically
 from mtformer.hardware import pick_device, pick_precision
 from mtformer.memory import keep_freed_memory
@@ -39,6 +38,7 @@ from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer_training import MAX_TRAINING_TEXTS, train_tokenizer
 from mtformer.training.checkpoint import list_checkpoints
+from mtformer.training.clearing import clear, is_cleared
 from mtformer.training.finetune import freeze, inherit, initialize, tokenizer_of
 from mtformer.training.forecast import forecast
 from mtformer.training.history import (
@@ -48,7 +48,6 @@ from mtformer.training.history import (
     warn_of_changes,
     warn_of_foreign_provenance,
 )
-from mtformer.training.launch import is_restart, launch_id
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
@@ -88,10 +87,10 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
         device = local_device(pick_device(config.training.device), ranks)
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
-        fresh = fresh and not ranks.by_first(lambda: _is_cleared(folder))
+        fresh = fresh and not ranks.by_first(lambda: is_cleared(folder))
         trainer = _prepare(config, device, ranks, fresh, show_samples)
         if fresh:
-            ranks.by_first(lambda: _clear(folder))
+            ranks.by_first(lambda: clear(folder))
         elif trainer.resume():
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
@@ -388,32 +387,3 @@ def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Token
         assert model is not None
         write_atomically(path, partial(Path.write_bytes, data=model))
     write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
-
-
-def _is_cleared(folder: RunFolder) -> bool:
-    """Tell whether this process is a restart and its launch has already cleared the folder."""
-    if not is_restart():
-        folder.cleared.unlink(missing_ok=True)  # by an earlier launch, perhaps with the same id
-    return folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
-
-
-def _clear(folder: RunFolder) -> None:
-    """Remove what a run leaves behind, and nothing else; note the launch, whose restarts are to resume.
-
-    Raises:
-        MtformerError: something cannot be removed.
-    """
-    tokenizers = (folder.joint_tokenizer, *folder.separate_tokenizers)
-    try:
-        for path in (folder.checkpoints, folder.tensorboard):
-            if path.exists():
-                shutil.rmtree(path)
-        files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
-        for path in (*files, folder.evaluations, folder.report, *tokenizers):
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise MtformerError(
-            f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
-        ) from error
-    if launch_id():
-        write_atomically(folder.cleared, partial(Path.write_text, data=launch_id(), encoding="utf-8"))

@@ -1,0 +1,39 @@
+"""Start a run from scratch: once for each launch, remove what an earlier run left behind."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+from mtformer.errors import MtformerError
+from mtformer.files import write_atomically
+from mtformer.runs import RunFolder
+from mtformer.training.launch import is_restart, launch_id
+
+
+def is_cleared(folder: RunFolder) -> bool:
+    """Tell whether this process is a restart and its launch has already cleared the folder."""
+    if not is_restart():
+        folder.cleared.unlink(missing_ok=True)  # by an earlier launch, perhaps with the same id
+    return folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
+
+
+def clear(folder: RunFolder) -> None:
+    """Remove what a run leaves behind, and nothing else; note the launch, whose restarts are to resume.
+
+    Raises:
+        MtformerError: something cannot be removed.
+    """
+    tokenizers = (folder.joint_tokenizer, *folder.separate_tokenizers)
+    try:
+        for path in (folder.checkpoints, folder.tensorboard):
+            if path.exists():
+                shutil.rmtree(path)
+        files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
+        for path in (*files, folder.evaluations, folder.report, *tokenizers):
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise MtformerError(
+            f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
+        ) from error
+    if launch_id():
+        write_atomically(folder.cleared, partial(Path.write_text, data=launch_id(), encoding="utf-8"))
