@@ -4,7 +4,8 @@ The terms are words of the test set that the training text links to words of its
 
 - reference: the word that the reference has, for all such words of a sentence;
 - wrong: of these, only those that the model translates otherwise;
-- other: for each word always the same other translation that the training text has, so that BLEU has to fall.
+- other: for each word always the same other translation that the training text has; in the references, it replaces
+  the word that they have.
 
 With --terms, the glossaries are files instead. --terms-mode measures soft terms, with a model that was trained with
 annotated terms.
@@ -35,7 +36,7 @@ from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.sources import ParallelText
 from mtformer.text.tokenizer import Tokenizer, normalize
-from mtformer.text.words import find_words, word_rule
+from mtformer.text.words import WordRule, find_words, word_rule
 from mtformer.translator import Translator
 
 _N_FREQUENT = 50  # the most frequent words of each side are no terms
@@ -146,26 +147,27 @@ def report(arguments: argparse.Namespace) -> None:
     plain = Translator.from_bundle(bundle, raw=True, beam_size=arguments.beam_size)
     before = [best.text for best, *_ in plain.translate(sources)]
     tokenize = bleu_tokenize(bundle.header.bleu_tokenize, languages[1])
-    score = bleu(before, references, tokenize)
     print(f"{'glossary':<12}sentences  terms  without     with   BLEU without   with   time")
     if arguments.terms:
-        kinds = {path.stem: terms_of(Glossary.read(path), sources, languages[0]) for path in arguments.terms}
+        kinds = {
+            path.stem: (terms_of(Glossary.read(path), sources, languages[0]), references) for path in arguments.terms
+        }
     else:
         train = ParallelText([parse_source(arguments.train, *languages)], *languages)
         dictionary = Dictionary(train, arguments.pairs, languages)
         kinds = glossaries(dictionary, sources, references, before, languages[1])
-    for name, terms in kinds.items():
+    for name, (terms, expected) in kinds.items():
         translator = plain.with_terms(TermsOfSentences(terms, bundle.tokenizer, languages, arguments.terms_mode))
         after = [best.text for best, *_ in translator.translate(sources)]
         counts = [share(terms, sources, found, languages[1]) for found in (before, after)]
         ratio = time_ratio(translator, plain, sources, arguments.turns)
-        changed = bleu(after, references, tokenize)
+        unchanged, changed = (bleu(texts, expected, tokenize) for texts in (before, after))
         n_terms = sum(map(len, terms.values()))
         print(
             f"{name:<12}{len(terms):>9}{n_terms:>7}{counts[0]:>9.1%}{counts[1]:>9.1%}"
-            f"{score.value:>15.2f}{changed.value:>7.2f}{ratio:>7.2f}"
+            f"{unchanged.value:>15.2f}{changed.value:>7.2f}{ratio:>7.2f}"
         )
-    print(score.signature)
+    print(changed.signature)
 
 
 def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[str, list[Term]]:
@@ -176,8 +178,8 @@ def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[
 
 def glossaries(
     dictionary: Dictionary, sources: Sequence[str], references: Sequence[str], before: Sequence[str], language: str
-) -> dict[str, dict[str, list[Term]]]:
-    """Return the terms of each source, for each kind of glossary; sources without terms are left out."""
+) -> dict[str, tuple[dict[str, list[Term]], list[str]]]:
+    """Return the terms of each source and the references, by kind of glossary; sources without terms are left out."""
     is_word = word_rule(language)
     linked = [dictionary.links(src, reference) for src, reference in zip(sources, references, strict=True)]
     wrong = [
@@ -190,10 +192,26 @@ def glossaries(
         if tgt is not None:
             always.setdefault(term.src, Term(term.src, tgt))
     others = [[always[term.src] for term in terms if term.src in always] for terms in linked]
+    replaced = [
+        replace_words(reference, {term.tgt: always[term.src].tgt for term in terms if term.src in always}, is_word)
+        for reference, terms in zip(references, linked, strict=True)
+    ]
     return {
-        name: {normalize(src): terms for src, terms in zip(sources, kind, strict=True) if terms}
-        for name, kind in (("reference", linked), ("wrong", wrong), ("other", others))
+        name: ({normalize(src): terms for src, terms in zip(sources, kind, strict=True) if terms}, expected)
+        for name, kind, expected in (
+            ("reference", linked, list(references)),
+            ("wrong", wrong, list(references)),
+            ("other", others, replaced),
+        )
     }
+
+
+def replace_words(text: str, others: Mapping[str, str], is_word: WordRule) -> str:
+    """Return a text in which other words stand for some."""
+    places = [(start, word) for word in others for start in find_words(text, word, is_word)]
+    for start, word in sorted(places, reverse=True):
+        text = text[:start] + others[word] + text[start + len(word) :]
+    return text
 
 
 def share(terms: Mapping[str, list[Term]], sources: Sequence[str], translations: Sequence[str], language: str) -> float:

@@ -269,6 +269,9 @@ def test_a_term_that_the_tokenizer_cannot_spell_is_an_error(trained: Project) ->
         Terms(Glossary([("dog", "Hund"), ("omega", "Ω")]), NoOmega(), src_lang="en", tgt_lang="de")  # type: ignore[arg-type]
 
 
+SOURCE = "the dog sees a house"
+
+
 class WordForWord:
     """An engine that translates word by word, and attends to the source word in the same place."""
 
@@ -299,7 +302,14 @@ class WordForWord:
         return found
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        raise NotImplementedError
+        """Find a word improbable if the source lacks the word in the same place."""
+        found = []
+        for src, tgt in zip(sources, targets, strict=True):
+            src_words, tgt_text = self.tokenizer.decode_src(list(src[:-1])).split(), self.tokenizer.decode(list(tgt))
+            lacks = [word not in src_words for word in SOURCE.split()]
+            words = words_of(self.tokenizer.tgt_spans(tgt_text, list(tgt)), tgt_text)
+            found.append([*(-6.0 if lacks[word] else -0.1 for word in words), -0.1])
+        return found
 
     def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
         """Attend to the tokens of the word in the same place."""
@@ -340,7 +350,7 @@ def test_a_term_added_at_the_end_is_moved_to_its_place(
 ) -> None:
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
-    src, src_ids = "the dog sees a house", tokenizer.encode_src(["the dog sees a house"])[0]
+    src, src_ids = SOURCE, tokenizer.encode_src([SOURCE])[0]
     ids = tokenizer.encode_tgt([before])[0][:-1]
     found = [Hypothesis(ids, [*[-0.1] * len(ids), log_prob]), Hypothesis(ids[:-1], [-0.1] * len(ids))]
     engine = WordForWord(tokenizer, "der Hund sieht ein Haus")
@@ -380,6 +390,40 @@ def test_what_follows_a_term_is_kept_if_the_model_ends_the_translation_there(
     found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
     placement = Placement(EndsAtTheTerm(tokenizer, translation), tokenizer, terms, SearchOptions())
     [[best]] = placement.improved([Request(src, 20)], [[match.term for match in terms.find("the dog")]], found)
+    assert tokenizer.decode(best.ids) == expected
+
+
+@pytest.mark.parametrize(
+    ("pairs", "before", "expected"),
+    [
+        ([("house", "Bude")], "der Hund. sieht. eine Bude", "der Hund sieht ein Bude"),
+        ([("dog", "Köter"), ("house", "Bude")], "ein Hund. Köter Bude", "der Köter sieht ein Bude"),
+    ],
+)
+def test_a_term_replaces_the_word_that_needs_it_and_not_one_that_attends_to_it_too(
+    trained: Project, pairs: list[tuple[str, str]], before: str, expected: str
+) -> None:
+    class LooksAhead(WordForWord):
+        """An engine whose words all attend to the last word of the source, the translation of it the least."""
+
+        def align(
+            self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+        ) -> list[NDArray[np.float32]]:
+            found = super().align(sources, targets)
+            for weights, src in zip(found, sources, strict=True):
+                src_text = self.tokenizer.decode_src(list(src[:-1]))
+                words = [*words_of(self.tokenizer.src_spans(src_text, src[:-1]), src_text), -1]
+                weights[:, [word == len(SOURCE.split()) - 1 for word in words]] += np.linspace(3, 1, len(weights))[
+                    :, None
+                ]
+            return found
+
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
+    [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt([before])
+    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
+    placement = Placement(LooksAhead(tokenizer, "der Hund sieht ein Haus"), tokenizer, terms, SearchOptions())
+    [[best]] = placement.improved([Request(src, 20)], [[match.term for match in terms.find(SOURCE)]], found)
     assert tokenizer.decode(best.ids) == expected
 
 

@@ -2,11 +2,15 @@
 
 A constrained search weighs the places of a term by the probability of the whole translation. A term that is improbable
 everywhere is often cheapest after the last word, while the usual word stays where the term belongs. There, a
-translation without terms shows the place: that of the word that attends most to the term in the source. It is kept up
-to this word, the term follows, the model continues, and so on with the next term.
+translation without terms shows the place: that of the word that translates the term. It is kept up to this word, the
+term follows, the model continues, and so on with the next term.
+
+Attention alone does not find that word: where a noun is about to come, its preposition may attend to it as well. Nor
+does the probability that words lose when the term is taken out of the source: an article loses more, since it agrees
+with the noun. Their product finds it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +27,7 @@ from mtformer.text.spans import Span, word_spans
 from mtformer.text.tokenizer import Tokenizer
 
 _UNLIKELY = -8.0  # the log probability of a token that shows that a term may have been forced into a wrong place
+_LEAST_LOSS = 0.01  # of log probability, in nats; where no word loses any, attention decides
 _SENTENCE_ENDS = ".!?。！？"
 
 
@@ -107,7 +112,10 @@ class Placement:
             weights = self._engine.align(
                 [draft.request.src for draft in todo], [draft.hypothesis.ids for draft in todo]
             )
-            todo = [draft for draft, of_draft in zip(todo, weights, strict=True) if self._place_next(draft, of_draft)]
+            losses = self._losses(todo)
+            todo = [
+                draft for draft, *found in zip(todo, weights, losses, strict=True) if self._place_next(draft, *found)
+            ]
             self._continue(todo)
             cut_off = [draft for draft in todo if _is_cut_off(draft)]
             for draft in cut_off:
@@ -120,24 +128,44 @@ class Placement:
         for draft, [best] in zip(drafts, found, strict=True):
             draft.hypothesis, draft.text = best, self._tokenizer.decode(best.ids)
 
-    def _place_next(self, draft: _Draft, weights: NDArray[np.float32]) -> bool:
+    def _unplaced(self, draft: _Draft) -> list[int]:
+        """Return the numbers of the terms that the translation lacks."""
+        missing = self._terms.missing(draft.terms, draft.text)
+        return [i for i, term in enumerate(draft.terms) if i not in draft.placed and term in missing]
+
+    def _losses(self, drafts: Sequence[_Draft]) -> list[dict[int, NDArray[np.float64]]]:
+        """Return (T,) for each missing term: what each token loses in log probability if the source lacks the term."""
+        sources, targets = list[list[int]](), list[list[int]]()
+        for draft in drafts:
+            src = draft.request.src
+            src_spans = self._tokenizer.src_spans(draft.src, src[:-1])
+            terms = [_within(src_spans, draft.spans[number]) for number in self._unplaced(draft)]
+            sources += [[token for i, token in enumerate(src) if i not in term] for term in [[], *terms]]
+            targets += [draft.hypothesis.ids] * (1 + len(terms))
+        scores = map(np.array, self._engine.score(sources, targets))
+        losses = []
+        for draft in drafts:
+            whole = next(scores)
+            losses.append({number: whole - next(scores) for number in self._unplaced(draft)})
+        return losses
+
+    def _place_next(
+        self, draft: _Draft, weights: NDArray[np.float32], losses: Mapping[int, NDArray[np.float64]]
+    ) -> bool:
         """Add the first missing term to the prefix; tell whether there is a place for it."""
-        words = word_spans(draft.text)
-        if not words:
+        words = [word for word in word_spans(draft.text) if word[0] >= len(draft.prefix)]
+        if not words or not losses:
             return False
         src_spans = self._tokenizer.src_spans(draft.src, draft.request.src[:-1])
         tgt_spans = self._tokenizer.tgt_spans(draft.text, draft.hypothesis.ids)
         of_words = np.stack([weights[_within(tgt_spans, word)].mean(axis=0) for word in words])  # (words, S)
-        missing = self._terms.missing(draft.terms, draft.text)
-        places = [
-            (int(of_words[:, _within(src_spans, span)].sum(axis=1).argmax()), number)
-            for number, span in enumerate(draft.spans)
-            if number not in draft.placed and draft.terms[number] in missing
-        ]
-        word, number = min(places, default=(0, 0))
+        places = []
+        for number, of_tokens in losses.items():
+            attention = of_words[:, _within(src_spans, draft.spans[number])].sum(axis=1)
+            loss = np.array([of_tokens[_within(tgt_spans, word)].sum() for word in words])
+            places.append((int((attention * np.maximum(loss, _LEAST_LOSS)).argmax()), number))
+        word, number = min(places)
         start, _ = words[word]
-        if not places or start < len(draft.prefix):
-            return False
         tgt, before = draft.terms[number].tgt, draft.text[:start]
         source = _within(src_spans, draft.spans[number])
         draft.rest = draft.text[_end_of_translation(draft.text, words[word:], of_words[word:].argmax(axis=1), source) :]
