@@ -112,10 +112,8 @@ class Placement:
             weights = self._engine.align(
                 [draft.request.src for draft in todo], [draft.hypothesis.ids for draft in todo]
             )
-            losses = self._losses(todo)
-            todo = [
-                draft for draft, *found in zip(todo, weights, losses, strict=True) if self._place_next(draft, *found)
-            ]
+            found = zip(todo, weights, self._losses(todo), strict=True)
+            todo = [draft for draft, of_draft, losses in found if self._place_next(draft, of_draft, losses)]
             self._continue(todo)
             cut_off = [draft for draft in todo if _is_cut_off(draft)]
             for draft in cut_off:
