@@ -178,6 +178,9 @@ def test_an_engine_combines_phrases_with_prefixes_limits_and_other_requests(k: i
         ("de", "Öl", "▁ <0xC3> <0x96> l", 1),
         ("de", "Öl", "▁ <0xC3> l", 0),
         ("de", "l", "▁ <0xC3> l", 1),
+        ("zh", "饮", "▁ <0xE9> <0xE9> <0xA5> <0xAE>", 1),  # the first byte spells nothing
+        ("zh", "饮", "▁ <0xE9> <0xA5> <0xE9> <0xA5> <0xAE>", 1),
+        ("zh", "饮", "▁ <0xA5> <0xAE> <0xE9> <0xA5>", 0),
         ("zh", "狗", "▁ 热 狗", 1),
         ("zh", "AI", "▁M AI N", 0),
         ("zh", "AI", "▁用 AI 。", 1),
@@ -227,6 +230,27 @@ def test_the_tokens_still_needed_are_enough_from_every_state() -> None:
             way, state = possible[random.integers(len(possible))]
             ids = [*ids, way.ids[0]]
         assert contains(ids, texts)
+
+
+def test_tokens_of_bytes_are_enough_from_every_state() -> None:
+    texts, random = ["饮料", "猎犬", "饮"], np.random.default_rng(2)
+    letters = sorted({byte for text in texts for byte in text.encode()})
+    tokens = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in letters)]
+    is_word = word_rule("zh")
+    phrases = []
+    for text in texts:
+        ids = tuple(4 + letters.index(byte) for byte in text.encode())
+        phrases.append((Phrase(text, Spellings((ids,), ids, ids), is_word, with_spaces=False), 2))
+    for _ in range(100):
+        required, state, spelled = Constraint(phrases, Vocabulary(tokens, is_word)), 0, b""
+        for token in random.integers(4, len(tokens), random.integers(0, 6)).tolist():
+            state, spelled = required.advance(state, token), spelled + bytes([letters[token - 4]])
+        while not required.is_met(state):
+            ways = [(way, required.force(state, way)) for way in required.forced(state)]
+            possible = [(way, after) for way, after in ways if required.n_needed(after) < required.n_needed(state)]
+            way, state = possible[random.integers(len(possible))]
+            spelled += bytes([letters[way.ids[0] - 4]])
+        assert all(spelled.decode(errors="replace").count(text) >= 2 for text in texts)
 
 
 def test_greedy_search_becomes_a_small_beam_that_follows_the_model() -> None:

@@ -114,12 +114,15 @@ class Vocabulary:
         byte = self._bytes[token]
         if byte is None:
             return (_REPLACEMENT + self._texts[token] if rest else self._texts[token]), b""
-        rest += bytes([byte])
-        try:
-            return rest.decode(), b""
-        except UnicodeDecodeError as error:
-            is_incomplete = error.end == len(rest) and error.reason == "unexpected end of data"
-            return ("", rest) if is_incomplete else (_REPLACEMENT, b"")
+        characters, rest = "", rest + bytes([byte])
+        while rest:
+            try:
+                return characters + rest.decode(), b""
+            except UnicodeDecodeError as error:
+                if error.reason == "unexpected end of data":
+                    break
+                characters, rest = characters + _REPLACEMENT, rest[error.end :]  # which may begin a character
+        return characters, rest
 
     def before(self, before: int, characters: str) -> int:
         """Return what the next character has before it."""
@@ -274,15 +277,21 @@ class Constraint:
     def _still_missing(self, state: _State) -> list[int]:
         """Return how many times each phrase is neither there nor opened.
 
-        What has been read last is there if the word ends, which it may not while a spelling is incomplete.
+        What has been read last is there if the word ends. It may not while a spelling is incomplete; but it has to
+        where the first character of a spelling is, since phrases are opened only where a word may begin.
         """
         missing = list(state.missing)
         if state.opened is not None:
             missing[state.opened.phrase] -= 1
-        else:
+        if state.opened is None or self._lacks_first_character(state.opened, state.rest):
             for i, (phrase, places) in enumerate(zip(self._phrases, state.places, strict=True)):
                 missing[i] -= phrase.is_complete(places)
         return [max(0, n) for n in missing]
+
+    def _lacks_first_character(self, opened: Way, rest: bytes) -> bool:
+        """Tell whether the tokens of a phrase so far are only some of the bytes of its first character."""
+        ids = self._phrases[opened.phrase].spellings.unspaced
+        return len(ids) - len(opened.ids) == len(rest) and opened.ids == ids[len(rest) :]
 
 
 def capitalized(text: str) -> str:
