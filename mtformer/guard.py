@@ -70,11 +70,13 @@ class Guard:
             found.append("not translated")
         if lost := lost_numbers(masked.source, masked.translation):
             found.append(f"numbers lost: {' '.join(lost)}")
-        if self._expected is not None and not self._expected.issuperset(translation):
-            stray = set("".join(translation.split())) - self._expected - set(source)
+        if self._expected is not None and not self._expected.issuperset(masked.translation):
+            stray = (
+                set("".join(masked.translation.split())) - self._expected - set(source) - set(map(chr, masked.hidden))
+            )
             if stray:
                 found.append(f"stray characters: {''.join(sorted(stray))}")
-        if self._is_other_script(source, translation):
+        if self._is_other_script(source, masked.translation):
             found.append("another script")
         return tuple(found)
 

@@ -315,6 +315,8 @@ def test_a_loop_that_a_second_attempt_cannot_avoid_is_cut(
         ("route 66 and 77", ["route 66|Straße 67"], "Straße 67 und 78", "Straße 67 und 77", ("numbers corrected",)),
         ("dog", ["dog|ein Hund mit einem sehr langen Namen"], "ein Hund mit einem sehr langen Namen", None, ()),
         ("snow", ["snow|Schnee"], "Schnee Schnee Schnee Schnee", "Schnee Schnee", ("repetition removed",)),
+        ("dog", ["dog|Пёсик Барбос"], "Пёсик Барбос im Schnee", None, ()),
+        ("dog", ["dog|Пёс"], "Пёс im Schneё", None, ("stray characters: ё",)),
         ("Snow in snow", ["snow|der Schnee", "snow|der Schnee"], "Der Schnee im der Schnee der Schnee", None, ()),
     ],
 )
