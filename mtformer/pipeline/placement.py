@@ -151,11 +151,13 @@ class Placement:
         self, draft: _Draft, weights: NDArray[np.float32], losses: Mapping[int, NDArray[np.float64]]
     ) -> bool:
         """Add the first missing term to the prefix; tell whether there is a place for it."""
-        words = [word for word in word_spans(draft.text) if word[0] >= len(draft.prefix)]
-        if not words or not losses:
-            return False
         src_spans = self._tokenizer.src_spans(draft.src, draft.request.src[:-1])
         tgt_spans = self._tokenizer.tgt_spans(draft.text, draft.hypothesis.ids)
+        words = [
+            word for word in word_spans(draft.text) if word[0] >= len(draft.prefix) and _within(tgt_spans, word)
+        ]  # bytes that spell no character have no place
+        if not words or not losses:
+            return False
         of_words = np.stack([weights[_within(tgt_spans, word)].mean(axis=0) for word in words])  # (words, S)
         places = []
         for number, of_tokens in losses.items():
