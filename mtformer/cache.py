@@ -39,8 +39,9 @@ def from_cache(
 ) -> Found:
     """Return what ``folder`` contains; write it first if it is missing or damaged.
 
-    Of several processes that need it at once, one writes and the others wait. Afterwards, the folders beside it that
-    were not used for longest are removed, until they fit.
+    Of several processes that need it at once, one writes and the others wait; on file systems that lock only within a
+    machine, one for each machine writes, and the folder of the first to finish is used. Afterwards, the folders beside
+    it that were not used for longest are removed, until they fit.
 
     Args:
         folder: a folder in :func:`cache_folder`.
@@ -61,7 +62,9 @@ def from_cache(
             except MtformerError as error:
                 if not isinstance(error.__cause__, OSError):
                     raise
-                raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
+                if (found := _read(folder, read)) is None:  # unless another machine has written it meanwhile
+                    raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
+                return found
             with suppress(OSError):  # the whole cache may be deleted meanwhile
                 _remove_oldest(folder, max_bytes)
             found = _read(folder, read)

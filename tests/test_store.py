@@ -29,6 +29,7 @@ from mtformer.data.filters import Filters
 from mtformer.data.store import StoredText, pack, stored_text, unpack
 from mtformer.data.tokens import TokenStore
 from mtformer.errors import MtformerError, UserError
+from mtformer.files import write_folder_atomically
 from mtformer.text.sampling import Sampling
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint
 from mtformer.text.tokenizer import Tokenizer
@@ -581,6 +582,25 @@ def test_what_is_written_waits_for_nothing_but_itself(own_cache: Path, caplog: p
     waiting.join()
     assert f"waiting for another process, which is writing {place}/same-start-a" in caplog.text
     assert sorted(path.name for path in place.iterdir()) == ["same-start-a", "same-start-b"]  # and no locks
+
+
+def test_a_folder_that_another_machine_writes_meanwhile_is_used(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems lock only within a machine."""
+    place = own_cache / "kind" / "folder"
+
+    def read(folder: Path) -> str | None:
+        return (folder / "file").read_text() if (folder / "file").exists() else None
+
+    def write(folder: Path) -> None:
+        with monkeypatch.context() as other:
+            other.setattr("mtformer.files._PROCESS", "0" * 8)
+            write_folder_atomically(place, lambda folder: (folder / "file").write_text("of the other"))
+        (folder / "file").write_text("of this one")
+
+    assert from_cache(place, read, write, max_bytes=1_000) == "of the other"
+    assert list(place.parent.iterdir()) == [place]
 
 
 def test_what_was_used_last_stays_as_far_as_it_fits(own_cache: Path) -> None:
