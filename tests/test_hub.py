@@ -153,7 +153,7 @@ def test_where_the_hub_cannot_be_reached_the_cache_is_used_without_long_retries(
 ) -> None:
     hub.add("me/cached", train_jsonl='{"en": "a", "de": "b"}\n')
     assert client.pairs(hf="me/cached", split="train") == [["a", "b"]]
-    with closing(Client(hub, HF_ENDPOINT=nowhere, http_proxy="")) as lonely:
+    with closing(Client(hub, HF_ENDPOINT=nowhere, http_proxy="", HF_HUB_OFFLINE="0")) as lonely:
         message = lonely.failure(hf="me/missing", split="train")
         assert message.endswith(": it is not in the cache, and the hub cannot be reached")
         assert lonely.pairs(hf="me/cached", split="train") == [["a", "b"]]

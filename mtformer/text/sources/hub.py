@@ -183,12 +183,19 @@ def _explained(source: HubDataset) -> Iterator[None]:
         if status == 429:
             raise MtformerError(f"{what}the hub asks to wait (429); rerun later, what is downloaded stays") from error
         if "OfflineModeIsEnabled" in text:
-            for name in filter(os.environ.get, _OFFLINE):
-                raise UserError(f"{what}it is not in the cache, and {name} is set: unset it once") from error
+            if variable := _offline_variable():
+                raise UserError(f"{what}it is not in the cache, and {variable} is set: unset it once") from error
             raise MtformerError(f"{what}it is not in the cache, and the hub cannot be reached") from error
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise MtformerError(f"{what}{_reason(error)}; rerun to resume the download") from error
         raise UserError(f"{what}{_reason(error)}{_hint(error, source)}") from error
+
+
+def _offline_variable() -> str | None:
+    """Return the environment variable that keeps the libraries from asking the hub, if one does."""
+    from huggingface_hub.constants import ENV_VARS_TRUE_VALUES
+
+    return next((name for name in _OFFLINE if os.environ.get(name, "").upper() in ENV_VARS_TRUE_VALUES), None)
 
 
 def _status(error: BaseException | None) -> int | None:
