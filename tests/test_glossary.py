@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,35 @@ def test_a_file_has_comments_blank_lines_and_any_unicode_form(tmp_path: Path) ->
     glossary = Glossary.read(path)
     assert glossary.terms == [("dog", "Hund"), ("cat", "die Katze"), ("café", "Café")]
     assert len(glossary) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        (
+            "# terms\nen\tde\ndog\tHund\n",
+            "terms.tsv:2: 'en' is read as a term and 'de' as its translation; if this is a header, start the line with "
+            "#",
+        ),
+        ("Source\tTarget\n", "terms.tsv:1: 'Source' is read as a term and 'Target' as its translation"),
+        (
+            'dog\tHund\n"snow"\t"Schnee"\n"hot dog"\t"Hot Dog"\n',
+            'terms.tsv:2: the quotes are part of the term "snow" and of its translation; remove them unless they are '
+            "meant (lines with such quotes: 2)",
+        ),
+        ('dog\tHund\nen\tde\n"Titanic"\t„Titanic“\n', None),
+        ("German\tdeutscher\n", None),
+        ("", None),
+    ],
+)
+def test_what_is_probably_no_part_of_a_term_gets_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, warning: str | None
+) -> None:
+    caplog.set_level(logging.WARNING, logger="mtformer")
+    (tmp_path / "terms.tsv").write_text(text, encoding="utf-8")
+    assert len(Glossary.read(tmp_path / "terms.tsv")) == text.count("\t")
+    assert len(caplog.messages) == (warning is not None)
+    assert warning is None or warning in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """Glossaries: terms and how they are to be translated."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from mtformer.errors import UserError
 from mtformer.text.lines import input_name, read_lines
+from mtformer.text.sources.columns import is_column_name
 from mtformer.text.tokenizer import normalize
 from mtformer.text.words import WordRule, stands_alone
+
+log = logging.getLogger(__name__)
 
 _MAX_PROBLEMS = 10  # that one error lists
 
@@ -57,7 +61,8 @@ class Glossary:
     def read(cls, path: str | Path) -> "Glossary":
         """Read a file with a term, a tab and its translation on each line.
 
-        Blank lines and those that start with ``#`` are skipped; ``.gz`` is read, and ``-`` is standard input.
+        Blank lines and those that start with ``#`` are skipped; ``.gz`` is read, and ``-`` is standard input. A header
+        and quotes around cells, as spreadsheets write them, are part of the terms, with a warning.
 
         Raises:
             UserError: the file cannot be read; or lines that have no tab, several tabs, an empty side, or a
@@ -82,6 +87,7 @@ class Glossary:
             n_more = len(problems) - _MAX_PROBLEMS
             more = [f"{name}: {n_more} more lines like these"] if n_more > 0 else []
             raise UserError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
+        _warn_of_header_and_quotes(name, glossary.terms, lines)
         return glossary
 
     def __len__(self) -> int:
@@ -142,6 +148,32 @@ def _parse(line: str) -> Term:
         wrong = "no tab" if len(sides) == 1 else f"{len(sides) - 1} tabs"
         raise UserError(f"this line has {wrong}, but a term, one tab and its translation are needed: {line[:80]!r}")
     return Term(*map(normalize, sides))
+
+
+def _warn_of_header_and_quotes(name: str, terms: Sequence[Term], lines: Mapping[str, int]) -> None:
+    """Say what was probably not meant as part of a term; ``lines`` has the line of each in the file ``name``."""
+    if terms and all(map(is_column_name, terms[0])):
+        src, tgt = terms[0]
+        log.warning(
+            "%s:%d: %r is read as a term and %r as its translation; if this is a header, start the line with #",
+            name,
+            lines[src],
+            src,
+            tgt,
+        )
+    if quoted := [term.src for term in terms if all(map(_is_quoted, term))]:
+        log.warning(
+            "%s:%d: the quotes are part of the term %s and of its translation; remove them unless they are meant "
+            "(lines with such quotes: %d)",
+            name,
+            lines[quoted[0]],
+            quoted[0],
+            len(quoted),
+        )
+
+
+def _is_quoted(cell: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == '"'
 
 
 def _fold(text: str) -> str:

@@ -73,6 +73,12 @@ def find_key(names: Sequence[str], wanted: Wanted, side: int) -> str:
     return wanted.languages[side] if place is None else names[place]
 
 
+def is_column_name(cell: str) -> bool:
+    """Tell whether a cell names a language, a side or something else that tables contain: a header has such cells."""
+    core = _core(cell)
+    return is_language(core) or core in (*_ROLES[0], *_ROLES[1]) or _is_other_name(cell)
+
+
 def _is_header(row: Sequence[str], below: Sequence[Sequence[str]], wanted: Wanted) -> bool:
     """Decide whether the first row names columns instead of containing a pair."""
     if any(given is not None and not given.isdecimal() for given in wanted.given):
@@ -80,7 +86,7 @@ def _is_header(row: Sequence[str], below: Sequence[Sequence[str]], wanted: Wante
     if all(any(_match(cell, wanted, side) for cell in row) for side in (0, 1)):
         return True
     # Names of other columns and languages: a header as well, which lacks what is wanted.
-    if len(row) > 1 and all(_is_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row):
+    if len(row) > 1 and all(is_column_name(cell) for cell in row) and any(is_language(_core(cell)) for cell in row):
         return True
     others = [place for place in range(len(row)) if str(place + 1) not in wanted.given]
     # A header without the names that are needed is an error; if none are needed, it must not be taken for one lightly.
@@ -144,11 +150,6 @@ def _core(name: str) -> str:
     words = [word for word in re.split(r"[\s_()-]+", name.strip().lower()) if word and word not in _FILLERS]
     roles = [word for word in words if word in (*_ROLES[0], *_ROLES[1])]
     return "-".join(word for word in words if word not in roles) or (roles[0] if len(roles) == 1 else "")
-
-
-def _is_name(cell: str) -> bool:
-    core = _core(cell)
-    return is_language(core) or core in (*_ROLES[0], *_ROLES[1]) or _is_other_name(cell)
 
 
 def _rest_of_two(row: Sequence[str], found: Sequence[int | None], has_header: bool) -> list[int | None]:
