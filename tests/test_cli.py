@@ -186,6 +186,22 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("translate A man --raw rides", "unexpected arguments (man rides): put quotes around a text of several words"),
+        ("explain A man", "unexpected arguments (man): put quotes around a text of several words"),
+        ("train c.yaml training.seed=3", "unexpected arguments (training.seed=3): set keys with --set KEY=VALUE"),
+        ("data check c.yaml a=1 b=2", "unexpected arguments (a=1 b=2): set keys with --set KEY=VALUE"),
+        ("eval more", "unexpected arguments (more)"),
+    ],
+)
+def test_arguments_that_a_command_does_not_take_get_a_hint(project: Project, arguments: str, message: str) -> None:
+    result = project.mtformer(*arguments.split())
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"Error: {message}\n")
+
+
 def test_a_run_before_its_first_validation_has_no_model_yet(copied: Project) -> None:
     with RunFolder(copied.folder / "runs" / "new").lock():
         result = copied.mtformer("translate", "a", "--model", "runs/new")

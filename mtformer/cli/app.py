@@ -16,7 +16,7 @@ from mtformer.cli.compare import compare
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.explain import explain
 from mtformer.cli.export import export
-from mtformer.cli.help import GroupedCommand
+from mtformer.cli.help import ConfigCommand, GroupedCommand, GroupedTextCommand, TextCommand
 from mtformer.cli.report import report
 from mtformer.cli.runs import runs
 from mtformer.cli.score import score
@@ -53,18 +53,18 @@ def options(
     """Declare ``--debug`` and ``--version`` for the help; :func:`main` looks for the former itself."""
 
 
-app.command()(train)
+app.command(cls=ConfigCommand)(train)
 app.command()(average)
-app.command(cls=GroupedCommand)(translate)
+app.command(cls=GroupedTextCommand)(translate)
 app.command()(score)
-app.command()(explain)
+app.command(cls=TextCommand)(explain)
 app.command(name="eval", cls=GroupedCommand)(evaluate)
 app.command()(compare)
 app.command()(runs)
 app.command()(export)
 app.command()(report)
-app.command()(tokenize)
-app.command()(detokenize)
+app.command(cls=TextCommand)(tokenize)
+app.command(cls=TextCommand)(detokenize)
 app.add_typer(data.app, name="data")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
-from mtformer.cli.help import GroupedCommand
+from mtformer.cli.help import ConfigCommand, GroupedCommand
 from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
 from mtformer.files import require_new_folder
@@ -70,7 +70,7 @@ def fetch(
         print_result(f"src:{files.src},tgt:{files.tgt}")
 
 
-@app.command()
+@app.command(cls=ConfigCommand)
 def check(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
     overrides: Annotated[
