@@ -10,9 +10,10 @@ The terms are words of the test set that the training text links to words of its
 With --terms, the glossaries are files instead. --terms-mode measures soft terms, with a model that was trained with
 annotated terms.
 
-Prints for each glossary how many sentences have terms, how many terms are in the translations with and without it,
-BLEU, and the ratio of the processor times of translating with and without it, measured in turns. Words are linked by
-how often they occur in the same pair of training sentences (Dice's coefficient).
+Prints for each glossary how many sentences have terms; how many terms are in the translations without and with it; BLEU
+without and with it, and with it but without moving terms to better places; and the ratio of the processor times of
+translating with and without it, measured in turns. Words are linked by how often they occur in the same pair of
+training sentences (Dice's coefficient).
 """
 
 import argparse
@@ -24,12 +25,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 from mtformer.bundle import load_bundle
 from mtformer.config import parse_source
 from mtformer.errors import UserError
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import joined, read_eval_sets
+from mtformer.pipeline.placement import Placement
 from mtformer.pipeline.terms import MODES, Terms
 from mtformer.runs import find_model
 from mtformer.text.glossary import Glossary, Match, Term
@@ -147,7 +150,7 @@ def report(arguments: argparse.Namespace) -> None:
     plain = Translator.from_bundle(bundle, raw=True, beam_size=arguments.beam_size)
     before = [best.text for best, *_ in plain.translate(sources)]
     tokenize = bleu_tokenize(bundle.header.bleu_tokenize, languages[1])
-    print(f"{'glossary':<12}sentences  terms  without     with   BLEU without   with   time")
+    print(f"{'glossary':<12}sentences  terms  without     with   BLEU without   with  unmoved   time")
     if arguments.terms:
         kinds = {
             path.stem: (terms_of(Glossary.read(path), sources, languages[0]), references) for path in arguments.terms
@@ -159,15 +162,17 @@ def report(arguments: argparse.Namespace) -> None:
     for name, (terms, expected) in kinds.items():
         translator = plain.with_terms(TermsOfSentences(terms, bundle.tokenizer, languages, arguments.terms_mode))
         after = [best.text for best, *_ in translator.translate(sources)]
+        with mock.patch.object(Placement, "improved", lambda placement, requests, terms_of, found: list(found)):
+            unmoved = [best.text for best, *_ in translator.translate(sources)]
         counts = [share(terms, sources, found, languages[1]) for found in (before, after)]
         ratio = time_ratio(translator, plain, sources, arguments.turns)
-        unchanged, changed = (bleu(texts, expected, tokenize) for texts in (before, after))
+        scores = [bleu(texts, expected, tokenize) for texts in (before, after, unmoved)]
         n_terms = sum(map(len, terms.values()))
         print(
             f"{name:<12}{len(terms):>9}{n_terms:>7}{counts[0]:>9.1%}{counts[1]:>9.1%}"
-            f"{unchanged.value:>15.2f}{changed.value:>7.2f}{ratio:>7.2f}"
+            f"{scores[0].value:>15.2f}{scores[1].value:>7.2f}{scores[2].value:>9.2f}{ratio:>7.2f}"
         )
-    print(changed.signature)
+    print(scores[0].signature)
 
 
 def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[str, list[Term]]:
