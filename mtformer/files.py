@@ -132,6 +132,7 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
         if durable:
             sync(path.parent)
         _remove_unfinished(path)
+        shutil.rmtree(aside, ignore_errors=True)
     except (Exception, KeyboardInterrupt, SystemExit) as error:
         with contextlib.suppress(OSError):
             _restore(path)
@@ -149,7 +150,7 @@ def _restore(path: Path) -> None:
     """Give the folder that a crash has left under another name its own, and remove the one that it has replaced."""
     if (found := intact_folder(path)) != path:
         found.replace(path)
-    _remove(_beside(path, "old"))
+    shutil.rmtree(_beside(path, "old"), ignore_errors=True)
 
 
 def _remove_unfinished(path: Path) -> None:
@@ -159,7 +160,6 @@ def _remove_unfinished(path: Path) -> None:
         with contextlib.suppress(OSError):
             unfinished.replace(removed)  # so that it cannot become ``path`` when only some of its files are left
         _remove(removed)
-    _remove(_beside(path, "old"))
 
 
 def _remove(path: Path) -> None:

@@ -80,6 +80,15 @@ def test_the_new_replaces_the_old_and_leaves_nothing_beside_it(target: Target) -
     assert list(target.path.parent.iterdir()) == [target.path]
 
 
+def test_files_with_similar_names_stay(target: Target) -> None:
+    others = {target.path.with_name(f".target.{suffix}") for suffix in ("old", "tmp", "bak.tmp", "12345678.bak")}
+    for other in others:
+        other.write_text("of the user")
+    target.write(lambda path: path.write_text(NEW))
+    assert target.text() == NEW
+    assert {*target.path.parent.iterdir()} == {target.path, *others}
+
+
 def test_of_two_processes_that_write_at_once_the_first_to_finish_writes_and_the_other_says_so(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
