@@ -334,9 +334,9 @@ def find_model(given: Path | None) -> Path:
         return path
     if not given and not from_environment:
         raise UserError("there is no trained model under runs/: train one, or name one with --model")
-    if RunFolder(path).lock_file.exists():
-        raise UserError(f"the run {path} has no model yet: training writes one at its first validation")
     source = "" if given else " (from $MTFORMER_MODEL)"
+    if RunFolder(path).lock_file.exists():
+        raise UserError(f"the run {path}{source} has no model yet: training writes one at its first validation")
     raise UserError(f"there is no model at {path}{source}{_hint(path)}")
 
 

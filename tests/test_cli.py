@@ -202,11 +202,14 @@ def test_arguments_that_a_command_does_not_take_get_a_hint(project: Project, arg
     assert result.stderr.endswith(f"Error: {message}\n")
 
 
-def test_a_run_before_its_first_validation_has_no_model_yet(copied: Project) -> None:
+def test_a_run_before_its_first_validation_has_no_model_yet(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = "has no model yet: training writes one at its first validation\n"
     with RunFolder(copied.folder / "runs" / "new").lock():
         result = copied.mtformer("translate", "a", "--model", "runs/new")
-    assert result.status == 2
-    assert result.stderr == "Error: the run runs/new has no model yet: training writes one at its first validation\n"
+        monkeypatch.setenv("MTFORMER_MODEL", "runs/new")
+        from_environment = copied.mtformer("translate", "a")
+    assert (result.status, result.stderr) == (2, f"Error: the run runs/new {message}")
+    assert from_environment.stderr == f"Error: the run runs/new (from $MTFORMER_MODEL) {message}"
 
 
 def test_eval_scores_are_those_of_sacrebleu_on_the_written_hypotheses(copied: Project) -> None:
