@@ -39,7 +39,7 @@ def test_a_wrong_value_is_told_with_what_is_allowed(folder: Path, dotted: str, w
     [
         ("type: word", ["C:7: tokenizer.type: given `word`, allowed: unigram, bpe, char or byte"]),
         ("normalization: nfd", ["C:7: tokenizer.normalization: given `nfd`, allowed: nfc, nfkc or identity"]),
-        ("user_symbols: x", ["C:7: tokenizer.user_symbols: given `x`, allowed: a list"]),
+        ("user_symbols: x", ["C:7: tokenizer.user_symbols: given `x`, allowed: a list, as in [x]"]),
         (
             "user_symbols: ['', 'a b', <s>, <0x41>, </term>]",
             [

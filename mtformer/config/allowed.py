@@ -20,7 +20,7 @@ def allowed(details: ErrorDetails) -> str:
         case "string_type":
             return "text"
         case "list_type":
-            return "a list"
+            return f"a list, as in [{details['input']}]" if isinstance(details["input"], str) else "a list"
         case "model_type" | "dict_type" | "model_attributes_type":
             return "a mapping of keys to values"
         case "literal_error":
