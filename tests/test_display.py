@@ -137,7 +137,7 @@ def rows(stderr: str) -> list[str]:
 
 
 def test_training_prints_a_row_for_each_validation_and_samples_on_request(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n_pairs=40, max_steps=4, validate_every=2)
+    project = make_project(tmp_path, n_pairs=40, max_steps=4, warmup_steps=0, validate_every=2)
     calm = project.mtformer("train", project.config)
     header, first, second, last = rows(calm.stderr)
     assert header == HEADER

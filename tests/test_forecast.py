@@ -117,7 +117,7 @@ def test_a_warm_up_longer_than_the_training_gets_a_warning(project: Project) -> 
     at_the_end = project.mtformer("train", project.config, "--dry-run", "--set", "training.warmup_steps=20")
     assert "learning rate" not in at_the_end.stderr
     long = ("train", project.config, "--dry-run", "--set", "training.warmup_steps=1_000")
-    said = "steps, and the learning rate rises for 1,000: train for longer"
-    assert f"training has 20 {said} (training.max_steps)" in project.mtformer(*long).stderr
+    said = "the learning rate rises until step 1,000: train for longer"
+    assert f"training ends at step 20, and {said} (training.max_steps)" in project.mtformer(*long).stderr
     few_epochs = project.mtformer(*long, "--set", "training.max_epochs=1", "--set", "training.max_steps=900").stderr
     assert f"{said} (training.max_epochs)" in few_epochs

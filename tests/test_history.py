@@ -163,7 +163,7 @@ def resume(project: Project, *sets: str) -> tuple[int, str]:
 
 
 def test_a_run_tells_in_its_config_and_its_bundle_what_applied_from_which_step(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n_pairs=40, max_steps=2)
+    project = make_project(tmp_path, n_pairs=40, max_steps=2, warmup_steps=0)
     assert resume(project) == (0, "")
     assert config_file(project)["provenance"]["changes"] == []
     status, stderr = resume(project, "training.max_steps=4", "training.label_smoothing=0.2")
@@ -196,7 +196,7 @@ def test_provenance_in_a_given_config_is_compared_and_never_taken_over(tmp_path:
 
 
 def test_another_text_is_refused(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n_pairs=40, max_steps=1)
+    project = make_project(tmp_path, n_pairs=40, max_steps=1, warmup_steps=0)
     assert resume(project) == (0, "")
     write_pairs(tmp_path, "valid", sentence_pairs(20, seed=9))
     status, stderr = resume(project, "training.max_steps=2")
@@ -204,7 +204,7 @@ def test_another_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_config_of_a_run_gives_the_same_weights_again(tmp_path: Path) -> None:
-    project = make_project(tmp_path, n_pairs=40, max_steps=4, max_tokens="auto", precision="auto")
+    project = make_project(tmp_path, n_pairs=40, max_steps=4, warmup_steps=0, max_tokens="auto", precision="auto")
     overrides = ["tokenizer.vocab_size=null", "tokenizer.sampling=0.2", "model.dropout=0.2"]
     assert resume(project, *overrides) == (0, "")
     own = project.folder / "runs/config/config.yaml"

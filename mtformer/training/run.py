@@ -350,8 +350,8 @@ def _warn_of_long_warmup(trainer: Trainer) -> None:
     n_steps, n_warmup = trainer.total_steps(), trainer.settings.warmup_steps
     if n_steps is not None and n_steps < n_warmup:
         log.warning(
-            "training has %s steps, and the learning rate rises for %s: train for longer (training.%s), or set "
-            "a smaller training.warmup_steps",
+            "training ends at step %s, and the learning rate rises until step %s: train for longer (training.%s), "
+            "or set a smaller training.warmup_steps",
             f"{n_steps:,}",
             f"{n_warmup:,}",
             "max_steps" if n_steps == trainer.settings.max_steps else "max_epochs",
