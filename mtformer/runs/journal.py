@@ -1,0 +1,93 @@
+"""Files with a JSON object on each line, which survive a crash in the middle of a line."""
+
+import json
+import math
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mtformer.errors import MtformerError, UserError
+from mtformer.files import sync, write_atomically
+from mtformer.logs import finite
+
+
+class Journal:
+    """A file such as ``metrics.jsonl``: a JSON object with ``step`` on each line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the intact lines; lines that a crash has cut off, or that are still being written, are skipped.
+
+        Raises:
+            UserError: the file cannot be read.
+        """
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(f"cannot read {self.path}: {error.strerror}") from error
+        return [json.loads(line) for line in lines if math.isfinite(_step_of(line))]
+
+    def write(self, values: dict[str, Any]) -> None:
+        """Add a line; non-finite numbers become null, as JSON has none.
+
+        Several processes may add lines at once. A last line that was cut off stays unreadable, and alone.
+
+        Raises:
+            MtformerError: the file cannot be written.
+        """
+        line = (json.dumps(finite(values), ensure_ascii=False) + "\n").encode()
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    line = b"\n" + line
+                while line:  # one call writes it all, unless the disk is full: no line of another process comes between
+                    line = line[os.write(descriptor, line) :]
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def sync(self) -> None:
+        """Wait until all lines are on disk."""
+        if self.path.is_file():
+            try:
+                sync(self.path)
+            except OSError as error:
+                raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def has_validations(self) -> bool:
+        """Return whether a line contains validation scores."""
+        return self.path.is_file() and _has_scores(self.path.read_bytes())
+
+    def cut(self, last_step: int, *, is_validated: bool = True) -> None:
+        """Remove the lines of later steps, which will be repeated, and lines that a crash has cut off.
+
+        Args:
+            last_step: the last step that will not be repeated.
+            is_validated: whether its validation will not be repeated either.
+        """
+        if self.path.is_file():
+            lines = [line for line in self.path.read_bytes().splitlines(keepends=True) if _step_of(line) <= last_step]
+            kept = b"".join(
+                line for line in lines if is_validated or _step_of(line) < last_step or not _has_scores(line)
+            )
+            write_atomically(self.path, partial(Path.write_bytes, data=kept))
+
+
+def _has_scores(text: bytes) -> bool:
+    """Tell whether ``text`` comes from a validation."""
+    return b'"valid_loss"' in text or b'"samples"' in text
+
+
+def _step_of(line: bytes) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
