@@ -247,6 +247,12 @@ def test_a_run_is_not_resumed_with_another_glossary_or_share(soft: Project, tmp_
     assert done.status == 2 and "the glossary of data.terms has changed" in done.stderr
 
 
+def test_a_glossary_is_warned_of_once(project: Project) -> None:
+    (project.folder / "terms.tsv").write_text("English\tGerman\ndog\tHund\n", encoding="utf-8")
+    done = project.mtformer("train", project.config, "--dry-run", "--set", f"data.terms={project.folder / 'terms.tsv'}")
+    assert (done.status, done.stderr.count("is read as a term")) == (0, 1), done.stderr
+
+
 def test_a_model_says_what_it_was_trained_with_and_not_where(soft: Project) -> None:
     bundle = load_bundle(soft.folder / "runs/config/model.safetensors")
     provenance = bundle.header.provenance

@@ -24,7 +24,7 @@ from mtformer.config import (
 from mtformer.errors import UserError
 from mtformer.text.drops import Drops
 from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable, source_files
-from mtformer.training.run import named_commits
+from mtformer.training.inputs import named_commits
 
 PAIRS = [
     ("one house", "ein Haus"),

@@ -10,8 +10,6 @@ from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 from mtformer.logs import log_as_json
 
-log = logging.getLogger(__name__)
-
 
 def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
@@ -42,19 +40,13 @@ def train(
 
         launch(nproc, loaded.training.device)
 
-    from mtformer.runs import RunFolder
     from mtformer.training import run
     from mtformer.training.launch import end_at_once, is_first_rank
 
     if dry_run:
         print_result(run.dry_run(loaded, fresh=fresh))
         return
-    try:
-        bundle = run.train(loaded, fresh=fresh, show_samples=samples)
-    except KeyboardInterrupt:
-        if run.has_checkpoint(loaded):
-            log.warning("stopped; rerun the same command to resume %s", RunFolder.of(loaded).path)
-        raise
+    bundle = run.train(loaded, fresh=fresh, show_samples=samples)
     if is_first_rank():
         print_result(bundle)
     end_at_once()

@@ -18,7 +18,7 @@ from mtformer.seeds import derive_seed
 from mtformer.text.drops import Drops
 from mtformer.text.glossary import Glossary
 from mtformer.text.sampling import Sampling
-from mtformer.text.sources import SentencePair, fingerprint, source_name
+from mtformer.text.sources import source_name
 from mtformer.text.tags import tags_of_source
 from mtformer.text.tokenizer import Tokenizer
 
@@ -31,11 +31,19 @@ class TrainingData:
         n_pairs: the number of pairs in each source, dropped ones included.
     """
 
-    def __init__(self, config: Config, text: StoredText, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, config: Config, text: StoredText, tokenizer: Tokenizer, glossary: Glossary | None = None
+    ) -> None:
         """Encode ``text`` with the most likely tokens.
 
+        Args:
+            config: what varies from epoch to epoch.
+            text: the pairs.
+            tokenizer: turns them into ids.
+            glossary: the terms to annotate, those of ``data.terms``; None for none.
+
         Raises:
-            UserError: the glossary cannot be used.
+            UserError: there is a glossary, and the tokenizer has no tokens to mark terms with.
             MtformerError: the tokens cannot be written to the cache.
         """
         self._config = config
@@ -43,7 +51,8 @@ class TrainingData:
         self._prefixes = [tokenizer.tag_ids(tags_of_source(config.data, source)) for source in config.data.train]
         max_length = config.data.max_length - max(map(len, self._prefixes))
         self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
-        self._terms, self._terms_digest = self._sampler(tokenizer)
+        self._terms_digest = glossary.digest if glossary is not None else None
+        self._terms = self._term_sampler(glossary, tokenizer) if glossary is not None else None
         shares = config.data.augment
         self._augmenter = (
             Augmenter(shares, seed=config.training.seed, languages=config.data.language_pairs) if shares else None
@@ -121,18 +130,7 @@ class TrainingData:
             return corpus
         return corpus.with_src(Prefixed(corpus.src, self._prefixes, corpus.sources))
 
-    def _sampler(self, tokenizer: Tokenizer) -> tuple[TermSampler | None, str | None]:
-        """Return what annotates terms, and the digest of the glossary."""
-        data = self._config.data
-        if data.terms is None:
-            return None, None
-        glossary = Glossary.read(data.terms)
-        sampler = TermSampler(
-            glossary,
-            tokenizer,
-            src_lang=data.src_lang,
-            tgt_lang=data.tgt_lang,
-            share=data.terms_share,
-            seed=self._config.training.seed,
-        )
-        return sampler, fingerprint(SentencePair(*term) for term in glossary.terms).digest
+    def _term_sampler(self, glossary: Glossary, tokenizer: Tokenizer) -> TermSampler:
+        data, seed = self._config.data, self._config.training.seed
+        languages = {"src_lang": data.src_lang, "tgt_lang": data.tgt_lang}
+        return TermSampler(glossary, tokenizer, **languages, share=data.terms_share, seed=seed)

@@ -50,7 +50,7 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
     tokenizer = Tokenizer(*models)
     found = {
         "type": tokenizer.type,
-        "vocab_size": max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size),
+        "vocab_size": tokenizer.vocab_size,
         "normalization": tokenizer.normalization,
     }
     for key, value in found.items():

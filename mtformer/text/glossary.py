@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mtformer.errors import UserError
 from mtformer.text.lines import input_name, read_lines
 from mtformer.text.sources.columns import is_column_name
+from mtformer.text.sources.pairs import SentencePair, fingerprint
 from mtformer.text.tokenizer import normalize
 from mtformer.text.words import WordRule, stands_alone
 
@@ -89,6 +90,11 @@ class Glossary:
             raise UserError("\n".join([*problems[:_MAX_PROBLEMS], *more]))
         _warn_of_header_and_quotes(name, glossary.terms, lines)
         return glossary
+
+    @property
+    def digest(self) -> str:
+        """What changes when any term, or their order, does."""
+        return fingerprint(SentencePair(*term) for term in self.terms).digest
 
     def __len__(self) -> int:
         """The number of terms."""

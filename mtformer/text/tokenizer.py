@@ -143,6 +143,11 @@ class Tokenizer:
         """The number of target tokens."""
         return self._tgt.vocab_size
 
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens, or that of the language with more of them."""
+        return max(self.src_vocab_size, self.tgt_vocab_size)
+
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn source texts into ids, each beginning with ``src_prefix`` and ending in EOS."""
         rows = self._src.encode(texts, sampling)

@@ -10,11 +10,18 @@ from mtformer.runs import RunFolder
 from mtformer.training.launch import is_restart, launch_id
 
 
+def forget_earlier_launch(folder: RunFolder) -> None:
+    """Remove the note of an earlier launch, which may have had the same id as that of this process.
+
+    A restart keeps the note: it is that of its own launch.
+    """
+    if not is_restart():
+        folder.cleared.unlink(missing_ok=True)
+
+
 def is_cleared(folder: RunFolder) -> bool:
     """Tell whether this process is a restart and its launch has already cleared the folder."""
-    if not is_restart():
-        folder.cleared.unlink(missing_ok=True)  # by an earlier launch, perhaps with the same id
-    return folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
+    return is_restart() and folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
 
 
 def clear(folder: RunFolder) -> None:

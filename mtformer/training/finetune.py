@@ -21,12 +21,8 @@ S = TypeVar("S", bound=Section)
 
 # Settings of the model that change no weight's shape or meaning.
 _MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
-_MAY_DIFFER_IN_TOKENIZER = (
-    "vocab_size",
-    "character_coverage",
-    "sampling",
-    "user_symbols",
-)  # the old tokens stay as they are
+# The old tokens stay as they are with any of these.
+_MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling", "user_symbols")
 _PARTS = {
     "embeddings": ("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
     "encoder": ("encoder_layers", "encoder_norm"),
@@ -42,7 +38,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     """
     problems: list[str] = []
     architecture = bundle.header.architecture
-    vocab_size = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
+    vocab_size = bundle.tokenizer.vocab_size
     base = TokenizerConfig(
         type=bundle.header.tokenizer_type,
         joint=architecture.joint_vocab,
@@ -89,7 +85,7 @@ def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list
 def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[SentencePair]) -> Tokenizer:
     """Return the tokenizer of ``bundle``, with more tokens if ``config`` asks for more than it has."""
     old = bundle.tokenizer
-    if config.tokenizer.vocab_size == max(old.src_vocab_size, old.tgt_vocab_size):
+    if config.tokenizer.vocab_size == old.vocab_size:
         return old
     languages = zip(*config.data.language_pairs, strict=True)
     return extend_tokenizer(old, pairs, config.tokenizer, *languages, seed=config.training.seed)

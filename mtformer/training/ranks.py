@@ -99,6 +99,12 @@ class Ranks:
             raise SystemExit(outcome[1])
         return cast(Item, outcome[0])
 
+    def after_first(self, work: Callable[[], Item]) -> Item:
+        """Do work on all ranks; the first one does it alone before, and leaves in the cache what the others need."""
+        done: list[Item] = []
+        self.by_first(lambda: done.append(work()))
+        return done[0] if done else work()
+
 
 ALONE = Ranks()
 

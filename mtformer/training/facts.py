@@ -1,0 +1,123 @@
+"""The facts of a run that need no model, and its tokenizer."""
+
+import hashlib
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
+
+from mtformer.config import Config, Facts, Provenance, ResolvedConfig, resolve
+from mtformer.data.augment import TokenizerText
+from mtformer.data.store import StoredText
+from mtformer.hardware import pick_device
+from mtformer.runs import RunFolder
+from mtformer.text.languages import suit_joint_vocabulary
+from mtformer.text.sources import SentencePair, fingerprint
+from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer_training import MAX_TRAINING_TEXTS, train_tokenizer
+from mtformer.training.finetune import inherit, tokenizer_of
+from mtformer.training.history import (
+    SavedRun,
+    history,
+    load_saved_run,
+    require_same_run,
+    warn_of_changes,
+    warn_of_foreign_provenance,
+)
+from mtformer.training.inputs import Inputs, control_symbols
+from mtformer.versions import versions
+
+log = logging.getLogger(__name__)
+
+
+def collect_facts(
+    config: Config, inputs: Inputs, n_processes: int, folder: RunFolder | None
+) -> tuple[Facts, Tokenizer, bool]:
+    """Collect the facts and get the tokenizer: those of the run in ``folder``, if there is one.
+
+    Returns:
+        the facts, the tokenizer, and whether they are those of a run that is resumed.
+
+    Raises:
+        UserError: the run in ``folder`` cannot be resumed with ``config``, or there is no tokenizer as it asks for.
+    """
+    facts = _facts_of(config, inputs, n_processes)
+    saved = load_saved_run(folder) if folder else None
+    if folder and saved:
+        return _facts_of_resumed(config, facts, folder, saved), saved.tokenizer, True
+    warn_of_foreign_provenance(config.provenance, facts.provenance)
+    tokenizer = _new_tokenizer(resolve(config, facts), inputs, adjust=config.tokenizer.vocab_size is None)
+    return replace(facts, vocab_size=tokenizer.vocab_size), tokenizer, False
+
+
+def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
+    """Note what the text and the other inputs decide, and all that the result depends on."""
+    text, base, given = inputs.text, inputs.base, inputs.tokenizer
+    valid_text = fingerprint(chain.from_iterable(inputs.valid_pairs.values()))
+    fingerprints = {"train": text.digest, "valid": valid_text.digest}
+    if inputs.glossary is not None:
+        fingerprints["terms"] = inputs.glossary.digest
+    if base:
+        fingerprints["init_from"] = base.digest
+    if given:
+        models = b"".join(path.read_bytes() for path in config.tokenizer.paths)
+        fingerprints["tokenizer"] = hashlib.sha256(models).hexdigest()
+    hardware = {"device": pick_device(config.training.device).type, "processes": str(n_processes)}
+    return Facts(
+        n_pairs=len(text),
+        base=inherit(config, base) if base else None,
+        tokenizer=given.settings if given else None,
+        joint=base.tokenizer.joint if base else _share_tokens(config),
+        provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
+    )
+
+
+def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: SavedRun) -> Facts:
+    """Add what the run found out when it started, and what has changed since; refuse what may not change."""
+    measured = saved.config.training
+    facts = replace(
+        facts,
+        joint=saved.tokenizer.joint,
+        vocab_size=saved.tokenizer.vocab_size,
+        precision=measured.precision,
+        max_tokens=measured.max_tokens,
+    )
+    now = resolve(config, facts)
+    require_same_run(folder, saved, now)
+    changes = history(saved, now)
+    warn_of_changes(changes, saved.step)
+    return replace(facts, provenance=facts.provenance.model_copy(update={"changes": changes}))
+
+
+def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> Tokenizer:
+    """Take the tokenizer of the bundle or the given one, or train one.
+
+    With ``adjust``, it has the nearest size that the text supports.
+    """
+    text = _tokenizer_text(config, inputs.text)
+    if inputs.base:
+        return tokenizer_of(inputs.base, config, text)
+    if inputs.tokenizer:
+        return inputs.tokenizer.tokenizer
+    log.info("training the tokenizer")
+    return train_tokenizer(
+        text,
+        config.tokenizer,
+        *zip(*config.data.language_pairs, strict=True),
+        seed=config.training.seed,
+        adjust=adjust,
+        control_symbols=control_symbols(config),
+    )
+
+
+def _tokenizer_text(config: Config, text: StoredText) -> Iterable[SentencePair]:
+    """Return what the tokenizer is trained on: the text, or a part of it as epochs will vary it."""
+    shares, seed = config.data.augment, config.training.seed
+    if not shares:
+        return text
+    return TokenizerText(text.sampled(MAX_TRAINING_TEXTS, seed), shares, seed, config.data.language_pairs)
+
+
+def _share_tokens(config: Config) -> bool:
+    """Whether there is one tokenizer for both languages, if the config leaves it open; annotated terms need one."""
+    return config.data.terms is not None or suit_joint_vocabulary(*zip(*config.data.language_pairs, strict=True))

@@ -1,0 +1,110 @@
+"""What a run reads before it trains: text, a bundle to start from, a tokenizer, a glossary."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mtformer.bundle import Bundle, load_bundle
+from mtformer.config import Config, LanguagePair, Source
+from mtformer.data.contents import has_pipe
+from mtformer.data.filters import filters_of
+from mtformer.data.store import StoredText, stored_text
+from mtformer.errors import Problems, UserError
+from mtformer.text.given_tokenizer import GivenTokenizer, read_tokenizer
+from mtformer.text.glossary import Glossary
+from mtformer.text.sources import ParallelText, SentencePair, require_readable, source_name
+from mtformer.text.sources.hub import pinned
+from mtformer.text.tags import all_tags
+from mtformer.text.tokenizer import MARKERS
+from mtformer.training.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a config names, read.
+
+    Attributes:
+        text: the training text.
+        valid_pairs: the validation pairs of each direction.
+        base: the bundle to fine-tune; None to train from scratch.
+        tokenizer: the given one; None if it is to be trained, or that of the bundle.
+        glossary: the terms to annotate; None for none.
+    """
+
+    text: StoredText
+    valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]
+    base: Bundle | None
+    tokenizer: GivenTokenizer | None
+    glossary: Glossary | None
+
+
+def read_inputs(config: Config, ranks: Ranks) -> Inputs:
+    """Read what ``config`` names; of the test set, only the beginning, to report its problems now.
+
+    Raises:
+        UserError: something cannot be read or used, or there is no sentence pair.
+    """
+    data, base = config.data, config.training.init_from
+    train, valid, test = (
+        ParallelText(found, data.src_lang, data.tgt_lang) for found in (data.train, data.valid, data.test)
+    )
+    if ranks.size > 1 and (has_pipe(train) or has_pipe(valid)):
+        raise UserError("several processes cannot read a pipe: write its text to a file first")
+    ranks.by_first(lambda: require_readable((train, valid, test)))
+    tokenizer = ranks.by_first(lambda: _given_tokenizer(config))
+    glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
+    text = ranks.after_first(lambda: stored_text(train, filters_of(data)))
+    valid_pairs = _by_direction(valid)
+    ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
+    return Inputs(text, valid_pairs, load_bundle(base) if base else None, tokenizer, glossary)
+
+
+def named_commits(config: Config) -> Config:
+    """Return ``config`` with the commits of data sets, which the config of the run records."""
+    data = config.data
+    sources = {key: pinned(getattr(data, key)) for key in ("train", "valid", "test")}
+    return config.model_copy(update={"data": data.model_copy(update=sources)})
+
+
+def control_symbols(config: Config) -> list[str]:
+    """Return the source tokens that no text contains: what marks terms, languages and corpora."""
+    return [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
+
+
+def require_some(n_kept: int, dropped: Counter[str]) -> None:
+    """Refuse a text of which no pair is kept.
+
+    Raises:
+        UserError: with the reasons.
+    """
+    if not n_kept:
+        raise UserError(f"all {dropped.total():,} training pairs were dropped: {'; '.join(dropped)}")
+
+
+def _given_tokenizer(config: Config) -> GivenTokenizer | None:
+    """Read the SentencePiece models that ``config`` names, if it does."""
+    return read_tokenizer(config.tokenizer, control_symbols(config)) if config.tokenizer.paths else None
+
+
+def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
+    """Read the pairs of each direction."""
+    found: dict[LanguagePair, list[SentencePair]] = {}
+    problems = Problems()
+    for part in text.parts():
+        with problems.collected():
+            found.setdefault(LanguagePair(part.src_lang, part.tgt_lang), []).extend(part)
+    problems.raise_all()
+    return found
+
+
+def _require_pairs(
+    config: Config, text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]
+) -> None:
+    counts: list[tuple[Sequence[Source], int]] = [
+        (config.data.train, sum(text.n_pairs)),
+        (config.data.valid, sum(map(len, valid_pairs.values()))),
+    ]
+    for sources, n_pairs in counts:
+        if not n_pairs:
+            raise UserError(f"there are no sentence pairs in {', '.join(dict.fromkeys(map(source_name, sources)))}")
+    require_some(len(text), sum((drops.counts for drops in text.drops), Counter()))
