@@ -25,12 +25,18 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+def copy_sources(folder: Path) -> Path:
+    """Copy the sources to ``folder``: building writes beside them."""
+    folder.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "mtformer", folder / "mtformer", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = tmp_path_factory.mktemp("sources")  # a copy: building writes beside the sources
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, sources)
-    shutil.copytree(ROOT / "mtformer", sources / "mtformer", ignore=shutil.ignore_patterns("__pycache__"))
+    sources = copy_sources(tmp_path_factory.mktemp("wheel") / "sources")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     run(*command, "--wheel-dir", sources / "dist", sources, cwd=sources)
     [found] = (sources / "dist").iterdir()
@@ -61,6 +67,16 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> No
     assert packed == {path.relative_to(ROOT).as_posix() for path in wanted}
     assert "mtformer/py.typed" in packed
     assert any(name.endswith(".tsv") for name in packed)
+
+
+def test_an_editable_install_can_be_imported_in_the_folder_that_contains_the_clone(tmp_path: Path) -> None:
+    clone = copy_sources(tmp_path / "mtformer")
+    run(sys.executable, "-c", "from setuptools.build_meta import build_editable; build_editable('..')", cwd=clone)
+    [built] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        archive.extractall(tmp_path / "installed")
+    program = "import site; site.addsitedir('installed'); import mtformer; print(mtformer.__file__)"
+    assert Path(run(sys.executable, "-S", "-c", program, cwd=tmp_path).strip()) == clone / "mtformer/__init__.py"
 
 
 def test_the_installed_command_knows_its_version_and_shows_help(bin: Path, tmp_path: Path) -> None:
