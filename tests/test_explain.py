@@ -172,6 +172,17 @@ def feed(module: Any, x: Tensor, at: Any) -> Tensor:
     return at(inside @ module.linear2.weight.T + module.linear2.bias, "linear2")
 
 
+@pytest.mark.parametrize(("norm", "read"), [("pre", "norm"), ("post", "x")])
+def test_formulas_name_the_matrix_that_a_sub_layer_reads(norm: str, read: str) -> None:
+    found = record_pass(make_model(3, norm=norm), torch.tensor([[5, 8, EOS_ID]]), torch.tensor([[BOS_ID, 7]]))
+    formulas = {(b.sublayer, b.name): b.formula for b in found.blocks}
+    assert formulas["self_attention", "Q"] == f"{read}·W^Q + b"
+    assert formulas["self_attention", "K"] == f"{read}·W^K + b"
+    assert formulas["cross_attention", "Q"] == f"{read}·W^Q + b"
+    assert formulas["cross_attention", "V"] == "memory·W^V + b"
+    assert formulas["feed_forward", "linear1"] == f"{read}·W1 + b1"
+
+
 def test_attention_is_what_the_model_computes(translator: Translator, trace: Trace) -> None:
     assert isinstance(translator.engine, TorchEngine)
     model = translator.engine.model

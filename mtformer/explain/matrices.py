@@ -142,20 +142,28 @@ class _Blocks:
     def _residual(self, make: "_Maker", residual: Residual, sublayer: Any, name: str) -> Iterator[Block]:
         """Yield a sub-layer with the normalization before or after it, and the residual sum."""
         formula = _norm_formula(residual.norm)
+        read = "norm" if residual.norm_first else "x"
         if residual.norm_first:
             yield make("norm", f"{formula} of x", self._output(residual.norm))
         if isinstance(sublayer, MultiHeadAttention):
-            yield from self._attention(make, sublayer, self._weights[name])
+            yield from self._attention(make, sublayer, self._weights[name], read)
         else:
-            yield from self._feed_forward(make, sublayer)
+            yield from self._feed_forward(make, sublayer, read)
         if residual.norm_first:
             yield make("residual", "x + Sublayer(Norm(x))", self._output(residual))
         else:
             yield make("residual", "x + Sublayer(x)", self._input(residual.norm))
             yield make("norm", f"{formula} of the residual sum", self._output(residual.norm))
 
-    def _attention(self, make: "_Maker", attention: MultiHeadAttention, weights: Tensor) -> Iterator[Block]:
-        """Yield one attention, from the projections by the module's own functions to its output."""
+    def _attention(self, make: "_Maker", attention: MultiHeadAttention, weights: Tensor, read: str) -> Iterator[Block]:
+        """Yield one attention, from the projections by the module's own functions to its output.
+
+        Args:
+            make: makes the blocks.
+            attention: the sub-layer.
+            weights: its attention weights.
+            read: the name of the block that it reads.
+        """
         call = self._calls[attention][0]
         query, memory = call.args[:2]
         is_self = query is memory
@@ -163,9 +171,9 @@ class _Blocks:
             attention.project_qkv(query) if is_self else (attention.project_q(query), *attention.project_kv(memory))
         )
         keys: Side = make.side if is_self else "source"
-        keys_input = "x" if is_self else "memory"
+        keys_input = read if is_self else "memory"
         rotated = ", rotated by position" if attention.rotary else ""
-        yield make("Q", f"x·W^Q + b{rotated}", q[0])
+        yield make("Q", f"{read}·W^Q + b{rotated}", q[0])
         yield make("K", f"{keys_input}·W^K + b{rotated}", k[0], rows=keys)
         yield make("V", f"{keys_input}·W^V + b", v[0], rows=keys)
         products = q[0] @ k[0].transpose(-2, -1)  # (H, T, S)
@@ -182,16 +190,17 @@ class _Blocks:
         yield make("concatenation", "heads side by side", self._input(attention.out_proj))
         yield make("output", "concatenation·W^O + b", self._output(attention.out_proj))
 
-    def _feed_forward(self, make: "_Maker", network: FeedForward | GatedFeedForward) -> Iterator[Block]:
+    def _feed_forward(self, make: "_Maker", network: FeedForward | GatedFeedForward, read: str) -> Iterator[Block]:
+        """Yield one feed-forward network that reads the block ``read``."""
         first, activation = self._output(network.linear1), self._input(network.linear2)
         if isinstance(network, GatedFeedForward):
             gate, value = first.chunk(2, dim=-1)
-            yield make("gate", "x·W1 + b1", gate)
-            yield make("value", "x·V + b", value)
+            yield make("gate", f"{read}·W1 + b1", gate)
+            yield make("value", f"{read}·V + b", value)
             yield make("activation", "Swish(gate) ⊗ value", activation)
         else:
-            yield make("linear1", "x·W1 + b1", first)
-            formula = "max(0, x·W1 + b1)" if network.activation is F.relu else "GELU(x·W1 + b1)"
+            yield make("linear1", f"{read}·W1 + b1", first)
+            formula = "max(0, linear1)" if network.activation is F.relu else "GELU(linear1)"
             yield make("activation", formula, activation)
         yield make("linear2", "activation·W2 + b2", self._output(network.linear2))
 
