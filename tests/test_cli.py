@@ -186,13 +186,17 @@ def test_a_model_that_is_not_there_is_named_with_the_run_that_may_be_meant(
     assert from_environment.stderr == f"{message} (from $MTFORMER_MODEL){hint}\n"
 
 
+ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("translate A man --raw rides", "unexpected arguments (man rides): put quotes around a text of several words"),
         ("explain A man", "unexpected arguments (man): put quotes around a text of several words"),
-        ("train c.yaml training.seed=3", "unexpected arguments (training.seed=3): set keys with --set KEY=VALUE"),
-        ("data check c.yaml a=1 b=2", "unexpected arguments (a=1 b=2): set keys with --set KEY=VALUE"),
+        ("train c.yaml training.seed=3", f"unexpected arguments (training.seed=3): {ONE_CONFIG}"),
+        ("data check c.yaml a=1 b=2", f"unexpected arguments (a=1 b=2): {ONE_CONFIG}"),
+        ("data sample a.en a.de --pair en-de", "unexpected arguments (a.de): write two files as src:FILE,tgt:FILE"),
         ("eval more", "unexpected arguments (more)"),
     ],
 )

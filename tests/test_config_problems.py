@@ -144,7 +144,8 @@ model: {source_lang: en}
         "C:6: data.train.1.tgt: there is no file gone.de",
         "C:7: data.train.2.scr_key: there is no such key; did you mean `src_key`?",
         f"C:8: data.train.3: {kinds}",
-        "C:9: data.valid: given `{'tsv': 'pairs.tsv'}`, allowed: a list",
+        "C:9: data.valid: given `{'tsv': 'pairs.tsv'}`, allowed: a list of sources, as in "
+        "[{src: train.en, tgt: train.de}]",
         "C:11: data.test.0.tsv: there is no file gone.tsv",
         "C:12: data.test.1.jsonl: there is no file gone.jsonl",
         "C:13: data.test.2.split: this key is required and not given",
@@ -215,6 +216,8 @@ def test_an_override_that_is_not_key_and_value_is_told(folder: Path, override: s
 def test_overrides_that_cannot_be_applied_are_all_told(folder: Path) -> None:
     reasons = {
         "data.train=[{tsv: x}": "not valid YAML",
+        "data.train=[{src: a.{src_lang}}]": 'put quotes around text with braces, as in "train.{src_lang}"',
+        "data.test=test.en": "given `test.en`, allowed: a list of sources, as in [{src: train.en, tgt: train.de}]",
         "training.seed.x=3": "`seed` has no keys",
         "data.train.0.src=x": "`train` has no keys",
         "search={beam_size: 1, beam_size: 2}": "beam_size is given twice",

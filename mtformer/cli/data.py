@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
-from mtformer.cli.help import ConfigCommand, GroupedCommand
+from mtformer.cli.help import ConfigCommand, GroupedCommand, SourceCommand
 from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
 from mtformer.files import require_new_folder
@@ -29,7 +29,7 @@ SourceArgument = Annotated[
 PairOption = Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")]
 
 
-@app.command()
+@app.command(cls=SourceCommand)
 def sample(
     source: SourceArgument,
     pair: PairOption,
@@ -52,7 +52,7 @@ def sample(
             print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t", file=output)
 
 
-@app.command()
+@app.command(cls=SourceCommand)
 def fetch(
     source: SourceArgument,
     pair: PairOption,

@@ -28,7 +28,13 @@ class TextCommand(Command):
 class ConfigCommand(Command):
     """A command whose argument is a config."""
 
-    hint = ": set keys with --set KEY=VALUE"
+    hint = ": give one config, and set its keys with --set KEY=VALUE"
+
+
+class SourceCommand(Command):
+    """A command whose argument is a source of sentence pairs."""
+
+    hint = ": write two files as src:FILE,tgt:FILE"
 
 
 class GroupedCommand(Command):

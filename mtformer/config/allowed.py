@@ -2,6 +2,8 @@
 
 from pydantic_core import ErrorDetails
 
+from mtformer.config.directions import SOURCES
+
 
 def allowed(details: ErrorDetails) -> str:
     """Describe the values that are allowed, by the type of the error."""
@@ -19,6 +21,8 @@ def allowed(details: ErrorDetails) -> str:
             return "true or false"
         case "string_type":
             return "text"
+        case "list_type" if details["loc"][-1] in SOURCES:
+            return "a list of sources, as in [{src: train.en, tgt: train.de}]"
         case "list_type":
             return f"a list, as in [{details['input']}]" if isinstance(details["input"], str) else "a list"
         case "model_type" | "dict_type" | "model_attributes_type":

@@ -75,7 +75,7 @@ def parse_source(text: str, src_lang: str, tgt_lang: str) -> Source:
     given = [part.partition(":") for part in text.split(",")]
     values = {key.strip(): value.strip() for key, _, value in given}
     if not all(colon for _, colon, _ in given) or len(values) < len(given):
-        raise UserError(f"{text}: write a source as key:value, such as tsv:pairs.tsv or builtin:phrasebook,split:test")
+        raise UserError(f"{text}: write a source as key:value, such as tsv:pairs.tsv or src:train.en,tgt:train.de")
     values = fill_in(values, {"{src_lang}": src_lang, "{tgt_lang}": tgt_lang})
     try:
         return TypeAdapter[Source](Source).validate_python(values, context={"base": Path.cwd()})
@@ -102,7 +102,9 @@ def _parse_yaml(text: str, name: str, lines: Lines) -> tuple[Any, list[str]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{name}:{mark.line + 1}" if mark else name
-        raise UserError(f"{where}: this is not valid YAML: {error.problem or error.context}") from None
+        problem = error.problem or error.context
+        hint = '; put quotes around text with braces, as in "train.{src_lang}"' if "got '{'" in str(problem) else ""
+        raise UserError(f"{where}: this is not valid YAML: {problem}{hint}") from None
     except yaml.YAMLError as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{name}: this is not valid YAML: {reason}") from None
