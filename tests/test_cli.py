@@ -241,6 +241,11 @@ def test_a_file_named_as_text_is_translated_as_text_with_a_hint_at_input(trained
     assert "--input" not in trained.mtformer("translate", "--beam-size", "1", "the red house " * 400).stderr
 
 
+def test_a_dash_as_text_gets_a_hint_at_standard_input(trained: Project) -> None:
+    result = trained.mtformer("tokenize", "-", stdin="the house\n")
+    assert result.stderr == "- is a text here: leave it out to read standard input\n"
+
+
 def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Project) -> None:
     result = trained.mtformer("translate", "--format", "json", stdin=f"{SENTENCE}\n{SENTENCE * 100}\n")
     short, long = (json.loads(line)["translations"][0] for line in result.stdout.splitlines())

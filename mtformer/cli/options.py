@@ -167,7 +167,7 @@ def parse_pair(pair: str) -> "LanguagePair":
 
 
 def check_text(text: str | None, input: Path | None) -> None:
-    """Refuse a text that is not UTF-8 or that comes with ``--input``; warn of one that is the name of a file.
+    """Refuse a text that is not UTF-8 or that comes with ``--input``; warn of one that may be meant as a file.
 
     Raises:
         UserError: it is refused.
@@ -180,5 +180,7 @@ def check_text(text: str | None, input: Path | None) -> None:
         raise UserError("give a text or --input, not both")
     if not is_utf8(text):
         raise UserError("the text is not UTF-8")
+    if text == "-":
+        log.warning("- is a text here: leave it out to read standard input")
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
         log.warning("%s is a file's name: to read the file, use --input %s", text, text)
