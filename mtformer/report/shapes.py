@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mtformer.errors import UserError
 
@@ -21,7 +21,7 @@ class MetricsLine(_Line):
     """A line of ``metrics.jsonl``; all other keys are numbers, or null where a number was not finite."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, float | None] = Field(init=False)
+    __pydantic_extra__: dict[str, float | None]
 
     epoch: float
     seconds: float
