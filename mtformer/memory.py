@@ -2,6 +2,8 @@
 
 import contextlib
 import ctypes
+import resource
+from pathlib import Path
 
 
 def keep_freed_memory() -> None:
@@ -15,3 +17,46 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         if libc.mallopt(mmap_threshold, 1 << 30) or libc.mallopt(mmap_threshold, 1 << 25):  # older ones have a limit
             libc.mallopt(trim_threshold, (1 << 31) - 1)
+
+
+def return_freed_memory_if_scarce() -> None:
+    """Return the memory that glibc keeps to the system if it is more than all processes could still get.
+
+    Kernels that oneDNN generates during a long training lie between the tensors, whose sizes differ from batch to
+    batch, so the heap falls into fragments: 8 GiB were kept for 1 GiB in use (docs/performance.md). A machine with much
+    memory can spare them. On a small one, faulting them in again is better than being killed.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
+        resident, available = _resident_memory(), _available_memory()
+        if resident <= available:
+            return
+        libc = ctypes.CDLL(None)
+        libc.mallinfo2.restype = _Mallinfo2
+        found = libc.mallinfo2()
+        if resident - found.uordblks - found.hblkhd > available:
+            libc.malloc_trim(0)
+
+
+class _Mallinfo2(ctypes.Structure):
+    """What mallinfo(3) returns; ``uordblks`` and ``hblkhd`` are the bytes in use, on the heap and mapped."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def _resident_memory() -> int:
+    """Return the bytes of this process that are in memory, files left out, as proc(5) counts them."""
+    _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+    return (resident - shared) * resource.getpagesize()
+
+
+def _available_memory() -> int:
+    """Return the bytes that new allocations could get without swapping, as proc(5) estimates them."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    return available

@@ -12,6 +12,7 @@ from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
 from mtformer.errors import MtformerError
 from mtformer.hardware import autocast
+from mtformer.memory import return_freed_memory_if_scarce
 from mtformer.model.transformer import Transformer
 from mtformer.seeds import derive_seed
 from mtformer.training.ema import WeightAverage
@@ -99,6 +100,7 @@ class Updater:
             if self.average:
                 self.average.update(step)
         self.model.zero_grad(set_to_none=True)
+        return_freed_memory_if_scarce()
         return Update(loss, cross_entropy, int(n_tokens), grad_norm, fault, suspects)
 
     def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:

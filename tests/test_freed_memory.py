@@ -1,0 +1,32 @@
+"""What happens to the memory of freed tensors."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import torch
+from mtformer import memory
+
+memory.keep_freed_memory()
+tensors, between = [], []
+for _ in range(200):
+    tensors.append(torch.ones(2**18))  # 1 MiB
+    between.append(bytearray(100_000))  # keeps the freed tensors from forming one block at the end of the heap
+del tensors
+freed = memory._resident_memory()
+for available in (10**12, 10**8):
+    memory._available_memory = lambda: available
+    memory.return_freed_memory_if_scarce()
+    print(freed - memory._resident_memory())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries treat freed memory differently")
+def test_freed_memory_is_returned_only_if_little_is_left() -> None:
+    printed = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True).stdout
+    kept, returned = map(int, printed.split())
+    assert abs(kept) < 10e6
+    assert returned > 150e6
