@@ -128,6 +128,7 @@ def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:
     source = "data.train=[{src: report.txt, tgt: rejected.tsv}]"
     result = project.mtformer("data", "check", project.config, "--set", source, "--fix", "clean")
     assert result.status == 0, result.stderr
+    assert "{src: clean/2-report.txt, tgt: clean/2-rejected.tsv}\n" in result.stderr
     clean = project.folder / "clean"
     assert (clean / "rejected.tsv").read_text().startswith("source\tline\trule\t")
     n_rejected = len((clean / "rejected.tsv").read_text().splitlines()) - 1

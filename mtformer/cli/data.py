@@ -1,6 +1,7 @@
 """``mtformer data``."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -100,8 +101,9 @@ def check(
     checkup = doctor.check(loaded, load_tokenizer(base) if base is not None else None)
     print_result(json.dumps(doctor.as_json(checkup), ensure_ascii=False) if as_json else doctor.as_text(checkup))
     if fix is not None:
-        for src, tgt in doctor.write_clean(checkup, fix):
-            log.info("clean text: src:%s,tgt:%s", src, tgt)
+        for files in doctor.write_clean(checkup, fix):
+            src, tgt = (os.path.relpath(file.resolve(), config.resolve().parent) for file in files)
+            log.info("clean text, a source for the config: {src: %s, tgt: %s}", src, tgt)
     if strict and checkup.n_problems:
         raise typer.Exit(1)
 
