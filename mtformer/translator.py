@@ -1,9 +1,9 @@
-"""Strings to strings: split what is too long, search, join the parts. The public Python API."""
+"""Strings to strings: take out markup, prepare, search, check, and put everything back. The public Python API."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ from mtformer.engines import LoadedModel, load_model, on_torch
 from mtformer.errors import UserError
 from mtformer.guard import Guard, guarded
 from mtformer.pipeline import Preparation, Translation, make_plan
-from mtformer.pipeline.leaves import Leaves, OnDone, on_wholes
+from mtformer.pipeline.leaves import LeafTranslator, OnDone, by_first_part
 from mtformer.pipeline.markup import MarkedLines
 from mtformer.pipeline.standard import known_characters, standard_preparations
 from mtformer.pipeline.terms import Numbers, Terms
 from mtformer.pipeline.translation import FLAG
 from mtformer.runs import find_model
-from mtformer.search import Engine, Hypothesis, SearchOptions
+from mtformer.search import Engine, SearchOptions
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.lines import without_surrogates
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Translator:
-    """A model that can be searched, with its tokenizer and search options.
+    """A model that can be searched, with its tokenizer and search options; :meth:`load` makes one of a trained model.
 
     Several threads may share a translator: it does not change once it is made.
 
@@ -43,9 +44,9 @@ class Translator:
         engine: the model.
         tokenizer: the one that the model was trained with.
         options: how to search.
+        tgt_lang: the target language, which decides whether a space joins the parts of a split text.
         max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
-        src_lang: the source language.
-        tgt_lang: the target language.
+        src_lang: the source language, which decides which lines begin with the number of a list's item.
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
@@ -53,43 +54,18 @@ class Translator:
         guard: finds problems of translations; None if they are not checked.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        tokenizer: Tokenizer,
-        options: SearchOptions,
-        *,
-        tgt_lang: str,
-        max_length: int,
-        src_lang: str = UNDETERMINED,
-        preparations: Sequence[Preparation] = (),
-        markup: bool = False,
-        guard: Guard | None = None,
-    ) -> None:
-        """Put the parts together; :meth:`load` does so for a trained model.
-
-        Args:
-            engine: the model.
-            tokenizer: the one that the model was trained with.
-            options: how to search.
-            tgt_lang: decides whether the parts of a split text are joined by a space.
-            max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
-            src_lang: decides which lines begin with the number of a list's item.
-            preparations: what happens to texts before the model sees them, in order.
-            markup: whether to take tags, placeholders and the like out before, and put them back afterwards.
-            guard: finds problems of translations; None does not check them.
-        """
-        self.engine = engine
-        self.tokenizer = tokenizer
-        self.options = options
-        self.max_length = max_length
-        self.src_lang = src_lang
-        self.tgt_lang = tgt_lang
-        self.preparations = tuple(preparations)
-        self.terms: Terms | None = None
-        self.markup = markup
-        self.alignments = False
-        self.guard = guard
+    engine: Engine
+    tokenizer: Tokenizer
+    options: SearchOptions
+    _: KW_ONLY
+    tgt_lang: str
+    max_length: int
+    src_lang: str = UNDETERMINED
+    preparations: Sequence[Preparation] = ()
+    terms: Terms | None = None
+    markup: bool = False
+    alignments: bool = False
+    guard: Guard | None = None
 
     @classmethod
     def load(
@@ -139,8 +115,7 @@ class Translator:
             raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
         needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
         model = load_model(paths, engine, device, needs_torch=needs_torch, **options).toward(src_lang, tgt_lang, tag)
-        translator = cls.of(model, raw=raw)
-        translator.alignments = alignments
+        translator = replace(cls.of(model, raw=raw), alignments=alignments)
         if terms is None:
             return translator
         glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
@@ -188,9 +163,9 @@ class Translator:
         Raises:
             UserError: an option does not exist, its value is not allowed, or the engine cannot do it.
         """
-        translator = copy(self)
-        translator.options = self.options.updated(**changes)
-        self.engine.require_supported(translator.options)
+        options = self.options.updated(**changes)
+        self.engine.require_supported(options)
+        translator = replace(self, options=options)
         return translator if self.terms is None else translator.with_terms(self.terms)
 
     def with_terms(self, terms: Terms) -> "Translator":
@@ -203,9 +178,7 @@ class Translator:
             raise UserError("terms do not go with sample: a beam search places them")
         if self.options.beam_groups > 1 and terms.is_hard:
             raise UserError("terms do not go with beam_groups: one group of beams places them")
-        translator = copy(self)
-        translator.terms = terms
-        return translator
+        return replace(self, terms=terms)
 
     def translate(
         self,
@@ -234,13 +207,10 @@ class Translator:
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
         texts = _checked(texts)
         report = on_progress or (lambda n_texts: None)
-        results = self._translate_marked(texts, lambda places: report(len(places)))
+        results = self._translate_marked(texts, lambda indices: report(len(indices)))
         if not self.options.sample:
             results = [_distinct(translations) for translations in results]
-        for line, (best, *_) in zip(count(1) if numbers is None else numbers, results, strict=False):
-            for note in best.notes:
-                if not note.startswith(FLAG):
-                    log.warning("line %d: %s", line, note)
+        _warn([best for best, *_ in results], numbers)
         return self._with_alignments(texts, results) if self.alignments else results
 
     def stream(
@@ -286,8 +256,7 @@ class Translator:
         """
         from mtformer.pipeline.pairs import align
 
-        texts = _pairs_of(sources, translations)
-        return align(self.engine, texts, self._paired(texts))
+        return align(self.engine, self._pairs(sources, translations))
 
     def score(
         self, sources: Sequence[str], translations: Sequence[str], *, numbers: Iterable[int] | None = None
@@ -310,19 +279,10 @@ class Translator:
             UserError: there are not as many translations as sources.
             MtformerError: the model predicts NaN.
         """
-        texts = _pairs_of(sources, translations)
-        pairs = self._paired(texts)
-        parts = [part for pair in pairs for part in zip(pair.sources, pair.targets, strict=True)]
-        found = iter(self.engine.score([src for src, _ in parts], [tgt for _, tgt in parts]))
-        scored = []
-        for number, (src, tgt), pair in zip(count(1) if numbers is None else numbers, texts, pairs, strict=False):
-            hypotheses = [Hypothesis(list(ids), next(found)) for ids in pair.targets]
-            notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
-            for note in notes:
-                log.warning("line %d: %s", number, note)
-            is_empty = not src.strip() and not tgt.strip()
-            translation = Translation("", 0.0, 0.0) if is_empty else self._leaves().joined(hypotheses, [], notes)
-            scored.append(replace(translation, text=tgt))
+        from mtformer.pipeline.pairs import score
+
+        scored = score(self._leaves, self._pairs(sources, translations))
+        _warn(scored, numbers)
         return scored
 
     def explain(self, text: str, *, prefix: str | None = None, why_not: Sequence[str] = ()) -> "Trace":
@@ -367,32 +327,45 @@ class Translator:
         )
 
     def _translate_marked(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
-        """Translate texts that may have markup; ``on_done`` is called with places in ``texts``, as in all that follows.
+        """Translate texts that may have markup, each into its best translations.
 
-        A text is done when its first part is.
+        ``on_done`` is called with indices of ``texts``, here and in all that follows.
         """
         if not self.markup:
             return self._translate_texts(texts, on_done)
         lines = self._marked(texts)
         unmarked = [text for texts in lines.texts_of for text in texts]
-        found = self._translate_texts(unmarked, on_wholes(list(map(len, lines.texts_of)), on_done))
+        found = self._translate_texts(unmarked, by_first_part(list(map(len, lines.texts_of)), on_done))
         return lines.put_back(found, self.align)
 
     def _marked(self, texts: Sequence[str]) -> MarkedLines:
         return MarkedLines(texts, self.src_lang, known_characters(self.tokenizer).can_write)
 
     def _translate_texts(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
-        """Prepare texts and translate them."""
+        """Prepare texts, translate and check what is left to the model, and undo the preparations."""
         plans = [make_plan(text, self.preparations) for text in texts]
         leaves_of = [list(plan.leaves()) for plan in plans]
-        flat = [text for texts in leaves_of for text in texts]
-        leaves = self._leaves()
-        found = leaves.translate(flat, self.options, on_wholes(list(map(len, leaves_of)), on_done))
+        leaves = [leaf for leaves in leaves_of for leaf in leaves]
+        found = self._leaves.translate(leaves, self.options, by_first_part(list(map(len, leaves_of)), on_done))
         if self.guard is not None:
-            keep_numbers = self._keeping_numbers if self._can_keep_numbers else None
-            found = guarded(self.guard, flat, found, self.options, leaves.translate, leaves.missing_terms, keep_numbers)
+            found = guarded(
+                self.guard,
+                leaves,
+                found,
+                self.options,
+                self._leaves.translate,
+                self._leaves.missing_terms,
+                self._keeping_numbers if self._can_keep_numbers else None,
+            )
         rest = iter(found)
         return [plan.restored(rest) for plan in plans]
+
+    @cached_property
+    def _leaves(self) -> LeafTranslator:
+        joiner = " " if is_written_with_spaces(self.tgt_lang) else ""
+        return LeafTranslator(
+            self.engine, self.tokenizer, self.terms, self.max_length, self.options.length_penalty, joiner=joiner
+        )
 
     @property
     def _can_keep_numbers(self) -> bool:
@@ -402,20 +375,17 @@ class Translator:
     def _keeping_numbers(self, texts: Sequence[str]) -> list[list[Translation]]:
         """Translate texts so that their numbers are in the translations."""
         terms = Numbers(texts, self.tokenizer, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
-        found = replace(self._leaves(), terms=terms).translate(texts, self.options)
+        found = replace(self._leaves, terms=terms).translate(texts, self.options)
         return [[replace(one, terms=()) for one in ones] for ones in found]
 
-    def _leaves(self) -> Leaves:
-        joiner = " " if is_written_with_spaces(self.tgt_lang) else ""
-        return Leaves(
-            self.engine, self.tokenizer, self.terms, self.max_length, self.options.length_penalty, joiner=joiner
-        )
-
-    def _paired(self, texts: Sequence[tuple[str, str]]) -> "list[Pair]":
+    def _pairs(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Pair]":
+        """Take texts and translations apart; see :class:`mtformer.pipeline.pairs.Pairing`."""
         from mtformer.pipeline.pairs import Pairing
 
+        if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
+            raise UserError("give a list of sources and a list of as many translations")
         pairing = Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
-        return [pairing(src, tgt) for src, tgt in texts]
+        return list(map(pairing, _checked(sources), _checked(translations)))
 
     def _with_alignments(self, texts: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
         sources = [text for text, translations in zip(texts, results, strict=True) for _ in translations]
@@ -431,10 +401,12 @@ def _distinct(translations: Sequence[Translation]) -> list[Translation]:
     return list(first.values())
 
 
-def _pairs_of(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
-    if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
-        raise UserError("give a list of sources and a list of as many translations")
-    return list(zip(_checked(sources), _checked(translations), strict=True))
+def _warn(translations: Iterable[Translation], numbers: Iterable[int] | None) -> None:
+    """Log how translations were made that were not made as usual; ``numbers`` are those of their lines, 1 and so on."""
+    for line, translation in zip(count(1) if numbers is None else numbers, translations, strict=False):
+        for note in translation.notes:
+            if not note.startswith(FLAG):
+                log.warning("line %d: %s", line, note)
 
 
 def _checked(texts: Iterable[object]) -> list[str]:

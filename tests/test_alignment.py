@@ -3,7 +3,6 @@
 import json
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -178,8 +177,7 @@ def test_a_trained_model_aligns_its_translations(translator: Translator) -> None
 
 def test_a_pair_longer_than_the_model_is_aligned_in_parts(translator: Translator) -> None:
     src, tgt = "the red house sees my old friend.", "das rote Haus sieht mein alter Freund."
-    small = copy(translator)
-    small.max_length = len(translator.tokenizer.encode_src([src])[0]) + 2
+    small = replace(translator, max_length=len(translator.tokenizer.encode_src([src])[0]) + 2)
     [alone] = translator.align([src], [tgt])
     [alignment] = small.align([" ".join([src] * 5)], [" ".join([tgt] * 5)])
     links = [(s + 7 * part, t + 7 * part) for part in range(5) for s, t in alone.word_links()]

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -285,10 +286,7 @@ def requests_of(translator: Translator, texts: list[str]) -> list[Request]:
         def __getattr__(self, name: str) -> Any:
             return getattr(engine, name)
 
-    translator.engine = Observed()  # type: ignore[assignment]
-    translator.guard = None
-    translator.translate(texts)
-    translator.engine = engine
+    replace(translator, engine=Observed(), guard=None).translate(texts)
     return asked
 
 

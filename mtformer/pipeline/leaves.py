@@ -1,19 +1,19 @@
-"""What the model translates: texts that are prepared, cut into parts that it can take at once."""
+"""The part of the pipeline between preparing and restoring: encode, cut, find terms, search, join."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
 
 from mtformer.pipeline.terms import Terms
-from mtformer.pipeline.translation import Translation
+from mtformer.pipeline.translation import Translation, joined
 from mtformer.search import Engine, Hypothesis, Request, SearchOptions
 from mtformer.search.ranking import search
 from mtformer.text.cutting import cut
 from mtformer.text.glossary import Term
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
-OnDone = Callable[[Sequence[int]], object]
+OnDone = Callable[[Sequence[int]], object]  # called with the indices of texts, or of parts, that have been translated
 
 
 class _Part(NamedTuple):
@@ -24,8 +24,8 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Leaves:
-    """Translates texts that are prepared, the leaves of their plans.
+class LeafTranslator:
+    """Translates prepared texts, the leaves of their plans.
 
     Attributes:
         engine: the model.
@@ -44,14 +44,14 @@ class Leaves:
     joiner: str
 
     def translate(
-        self, texts: Sequence[str], options: SearchOptions, on_done: OnDone = lambda places: None
+        self, texts: Sequence[str], options: SearchOptions, on_done: OnDone = lambda indices: None
     ) -> list[list[Translation]]:
         """Translate texts, each into its best translations.
 
         Args:
             texts: one line each.
             options: how to search.
-            on_done: called with the places of texts whose first parts have been translated.
+            on_done: called with the indices of texts whose first parts have been translated.
 
         Raises:
             MtformerError: the model predicts NaN.
@@ -59,7 +59,7 @@ class Leaves:
         ids_of = self.tokenizer.encode_src(texts)
         parts_of = [self._parts(text, ids) for text, ids in zip(texts, ids_of, strict=True)]
         requests = [self._request(part, options) for parts in parts_of for part in parts]
-        on_batch = on_wholes(list(map(len, parts_of)), on_done)
+        on_batch = by_first_part(list(map(len, parts_of)), on_done)
         found = search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch)
         if self.terms is not None and self.terms.mode == "hard":  # annotations show the places
             from mtformer.pipeline.placement import Placement  # with NumPy
@@ -67,16 +67,16 @@ class Leaves:
             placement = Placement(self.engine, self.tokenizer, self.terms, options)
             found = placement.improved(requests, [part.terms for parts in parts_of for part in parts], found)
         rest = iter(found)
-        return [self._join(list(islice(rest, len(parts))), [part.terms for part in parts]) for parts in parts_of]
+        return [self._join(parts, list(islice(rest, len(parts)))) for parts in parts_of]
 
     def _parts(self, text: str, ids: list[int]) -> list[_Part]:
         """Cut a text, encoded as ``ids``, into parts with their terms."""
         if len(ids) == len(self.tokenizer.src_prefix) + 1:
             return []
         if self.terms is None:
-            return [_Part(part, []) for part in self._split(ids, self.max_length)]
+            return [_Part(part, []) for part in self._cut(ids, self.max_length)]
         n_added = self.terms.n_added(text)
-        parts = self._split(ids, self.max_length if len(ids) + n_added <= self.max_length else self.max_length // 2)
+        parts = self._cut(ids, self.max_length if len(ids) + n_added <= self.max_length else self.max_length // 2)
         texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
         return [self._with_terms(of_part, part) for of_part, part in zip(texts, parts, strict=True)]
 
@@ -91,7 +91,7 @@ class Leaves:
         constraint = self.terms.constraint(part.terms) if self.terms is not None else None
         return Request(part.ids, options.limit(len(part.ids)), constraint=constraint)
 
-    def _split(self, ids: list[int], max_length: int) -> list[list[int]]:
+    def _cut(self, ids: list[int], max_length: int) -> list[list[int]]:
         """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
         prefix = self.tokenizer.src_prefix
         body = ids[len(prefix) : -1]
@@ -99,30 +99,33 @@ class Leaves:
         sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)
         return [[*prefix, *islice(rest, size), EOS_ID] for size in sizes]
 
-    def _join(self, parts: list[list[Hypothesis]], terms: Sequence[Sequence[Term]]) -> list[Translation]:
-        """Join the r-th best hypotheses of a text's parts, with these terms, into its r-th best translation."""
+    def _join(self, parts: Sequence[_Part], found: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
+        """Return the translations of a text, best first: the best joins the best hypothesis of each part, and so on."""
         if not parts:
             return [Translation("", 0.0, 0.0)]
         notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
-        return [self.joined(chosen, terms, notes) for chosen in zip(*parts, strict=False)]
-
-    def joined(
-        self, parts: Sequence[Hypothesis], terms: Sequence[Sequence[Term]], notes: tuple[str, ...]
-    ) -> Translation:
-        """Join hypotheses of a text's parts, with the terms of each part, into a translation with ``notes``."""
-        texts = [self.tokenizer.decode(part.ids) for part in parts]
-        missing = [
-            note for of_part, text in zip(terms, texts, strict=False) for note in self.missing_terms(of_part, text)
+        of_parts = [
+            [self.to_translation(hypothesis, part.terms) for hypothesis in hypotheses]
+            for part, hypotheses in zip(parts, found, strict=True)
         ]
-        ids = [i for part in parts for i in (*part.ids, EOS_ID)]
+        return [self.join(chosen, notes) for chosen in zip(*of_parts, strict=False)]
+
+    def join(self, parts: Sequence[Translation], notes: tuple[str, ...] = ()) -> Translation:
+        """Join the translations of a text's parts, with ``notes`` before those of the parts."""
+        whole = joined(parts, self.joiner)
+        return replace(whole, notes=(*notes, *whole.notes))
+
+    def to_translation(self, hypothesis: Hypothesis, terms: Sequence[Term] = ()) -> Translation:
+        """Return the translation of a part with these terms."""
+        text = self.tokenizer.decode(hypothesis.ids)
         return Translation(
-            text=self.joiner.join(text for text in texts if text),
-            score=sum(part.score(self.length_penalty) for part in parts),
-            log_prob=sum(part.log_prob for part in parts),
-            tokens=tuple(self.tokenizer.tgt_tokens(ids)),
-            token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
-            terms=tuple(term for of_part in terms for term in of_part),
-            notes=(*notes, *missing),
+            text=text,
+            score=hypothesis.score(self.length_penalty),
+            log_prob=hypothesis.log_prob,
+            tokens=tuple(self.tokenizer.tgt_tokens([*hypothesis.ids, EOS_ID])),
+            token_log_probs=tuple(hypothesis.token_log_probs),
+            terms=tuple(terms),
+            notes=tuple(self.missing_terms(terms, text)),
         )
 
     def missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
@@ -131,13 +134,19 @@ class Leaves:
         return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in missing]
 
 
-def on_wholes(sizes: Sequence[int], on_done: OnDone) -> OnDone:
-    """Return what to call with the places of parts, of which each whole has a number.
+def by_first_part(n_parts: Sequence[int], on_done: OnDone) -> OnDone:
+    """Turn progress on parts into progress on the texts that they belong to: a text is done when its first part is.
 
-    It calls ``on_done`` with the wholes whose first parts these are. Wholes without parts are done at once.
+    Texts without parts are done at once.
+
+    Args:
+        n_parts: how many parts each text has.
+        on_done: called with the indices of texts.
+
+    Returns:
+        What to call with the indices of parts, which are counted through all texts.
     """
-    whole_of = {
-        end - size: whole for whole, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)) if size
-    }
-    on_done([whole for whole, size in enumerate(sizes) if not size])
-    return lambda places: on_done([whole_of[place] for place in places if place in whole_of])
+    ends = accumulate(n_parts)
+    text_of_first = {end - n: text for text, (n, end) in enumerate(zip(n_parts, ends, strict=True)) if n}
+    on_done([text for text, n in enumerate(n_parts) if not n])
+    return lambda parts: on_done([text_of_first[part] for part in parts if part in text_of_first])

@@ -1,15 +1,17 @@
 """Texts and their translations, in parts that the model reads as it translates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
 from mtformer.pipeline.alignment import Alignment
+from mtformer.pipeline.leaves import LeafTranslator
 from mtformer.pipeline.preparation import Preparation, make_plan
 from mtformer.pipeline.standard import standard_preparations
-from mtformer.search.engine import Engine
+from mtformer.pipeline.translation import Translation
+from mtformer.search import Engine, Hypothesis
 from mtformer.text.cutting import cut, cut_alike
 from mtformer.text.spans import Span
 from mtformer.text.tokenizer import EOS_ID, Tokenizer
@@ -17,9 +19,11 @@ from mtformer.text.tokenizer import EOS_ID, Tokenizer
 
 @dataclass
 class Pair:
-    """A text and its translation in tokens, in parts.
+    """A text and its translation, and the tokens of their parts.
 
     Attributes:
+        src: the text.
+        tgt: the translation.
         sources: the ids of each part of the text, EOS last.
         targets: those of each part of the translation, without EOS.
         src_spans: where all source tokens but EOS stand in the text.
@@ -27,11 +31,13 @@ class Pair:
         is_cut: whether a part was too long for the model.
     """
 
-    sources: list[Sequence[int]]
-    targets: list[Sequence[int]]
-    src_spans: list[Span]
-    tgt_spans: list[Span]
-    is_cut: bool
+    src: str
+    tgt: str
+    sources: list[Sequence[int]] = field(default_factory=list)
+    targets: list[Sequence[int]] = field(default_factory=list)
+    src_spans: list[Span] = field(default_factory=list)
+    tgt_spans: list[Span] = field(default_factory=list)
+    is_cut: bool = False
 
 
 class Pairing:
@@ -61,7 +67,7 @@ class Pairing:
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
         sources, targets = self._sentences(src, tgt)
-        pair = Pair([], [], [], [], is_cut=False)
+        pair = Pair(src, tgt)
         places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
         for src_part, tgt_part, src_places, tgt_places in places:
             of_part = self._cut(src_part, tgt_part)
@@ -104,6 +110,8 @@ class Pairing:
             tgt_sizes = cut_alike(tgt_tokens, src_sizes)
         sources = [[*prefix, *part] for part in _parts(src_ids, src_sizes)]
         return Pair(
+            src,
+            tgt,
             [[*part, EOS_ID] for part in sources],
             _parts(tgt_ids, tgt_sizes),
             tokenizer.src_spans(src, [i for part in sources for i in part]),
@@ -150,15 +158,36 @@ def _in_text(span: Span, places: Sequence[Span]) -> Span:
     return at, at
 
 
-def align(engine: Engine, texts: Sequence[tuple[str, str]], pairs: Sequence[Pair]) -> list[Alignment]:
-    """Align texts with their translations, whose parts are ``pairs``.
+def align(engine: Engine, pairs: Sequence[Pair]) -> list[Alignment]:
+    """Align texts with their translations.
 
     Raises:
         UserError: the engine does not give its attention.
     """
-    sources = [part for pair in pairs for part in pair.sources]
-    found = iter(engine.align(sources, [part for pair in pairs for part in pair.targets]))
+    sources, targets = _all_parts(pairs)
+    weights = iter(engine.align(sources, targets))
     return [
-        Alignment(src, tgt, pair.src_spans, pair.tgt_spans, [next(found)[:, :-1] for _ in pair.sources])
-        for (src, tgt), pair in zip(texts, pairs, strict=True)
+        Alignment(pair.src, pair.tgt, pair.src_spans, pair.tgt_spans, [next(weights)[:, :-1] for _ in pair.sources])
+        for pair in pairs
     ]
+
+
+def score(leaves: LeafTranslator, pairs: Sequence[Pair]) -> list[Translation]:
+    """Return the translations of ``pairs`` with the probabilities that the model gives them.
+
+    The empty translation of an empty text has probability 1 and no tokens.
+    """
+    log_probs = iter(leaves.engine.score(*_all_parts(pairs)))
+    scored = []
+    for pair in pairs:
+        parts = [leaves.to_translation(Hypothesis(list(ids), next(log_probs))) for ids in pair.targets]
+        notes = (f"scored in {len(parts)} parts",) if pair.is_cut else ()
+        is_empty = not pair.src.strip() and not pair.tgt.strip()
+        whole = Translation("", 0.0, 0.0) if is_empty else leaves.join(parts, notes)
+        scored.append(replace(whole, text=pair.tgt))
+    return scored
+
+
+def _all_parts(pairs: Sequence[Pair]) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+    """Return the ids of all parts of the texts, and of the translations."""
+    return [part for pair in pairs for part in pair.sources], [part for pair in pairs for part in pair.targets]
