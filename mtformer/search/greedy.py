@@ -9,9 +9,10 @@ from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.observer import Candidates, SearchObserver, SearchStep
-from mtformer.search.processors import Prefixes, Processor, next_log_probs
+from mtformer.search.processors import Prefixes, Processor
+from mtformer.search.rows import decode_rows
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
+from mtformer.text.tokenizer import EOS_ID
 
 _N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 
@@ -19,7 +20,7 @@ _N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 def greedy_search(
     decoder: Decoder, n_sentences: int, processors: Sequence[Processor], observer: SearchObserver | None = None
 ) -> list[Hypothesis]:
-    """Decode B sentences side by side; each leaves the batch when it ends.
+    """Decode B sentences side by side; see :func:`decode_rows`.
 
     Args:
         decoder: at its start, with B sentences.
@@ -33,34 +34,16 @@ def greedy_search(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    found: list[Hypothesis] = [Hypothesis([], [])] * n_sentences
-    sentences = torch.arange(n_sentences, device=decoder.device)  # (n,)
-    ids = torch.full((n_sentences, 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
-    token_log_probs = torch.empty(n_sentences, 0, device=decoder.device)  # (n, t - 1)
-    penalties = torch.zeros(n_sentences, device=decoder.device)  # (n,)
-    while len(sentences):
-        processed, own = next_log_probs(decoder, Prefixes(ids, sentences), processors)
-        best, _, tokens = likeliest(processed, penalties.new_zeros(len(sentences), 1), 1)  # (n, 1)
-        chosen = best if own is processed else own[:, 0].gather(1, tokens)  # (n, 1)
+
+    def choose(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor) -> Tensor:
+        best, _, tokens = likeliest(log_probs[:, None], log_probs.new_zeros(len(log_probs), 1), 1)  # (n, 1)
+        if best.isneginf().any():
+            raise MtformerError(NO_HYPOTHESIS)
         if observer is not None:
-            observer(_step(Prefixes(ids, sentences), token_log_probs, processed[:, 0]))
-        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-        token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
-        penalties = penalties + (chosen - best)[:, 0]
-        is_eos = tokens[:, 0] == EOS_ID
-        is_impossible = best[:, 0] == float("-inf")  # of a token that is not EOS, it would never end
-        if (is_eos | is_impossible).any():
-            if is_impossible.any():
-                raise MtformerError(NO_HYPOTHESIS)
-            ended = is_eos.nonzero()[:, 0]
-            columns = (sentences, ids[:, 0, 1:-1], token_log_probs, penalties)
-            for sentence, *hypothesis in zip(*(column[ended].tolist() for column in columns), strict=True):
-                found[sentence] = Hypothesis(*hypothesis)
-            kept = (~is_eos).nonzero()[:, 0]
-            sentences, ids = sentences[kept], ids[kept]
-            token_log_probs, penalties = token_log_probs[kept], penalties[kept]
-            decoder.select(kept, torch.zeros_like(kept)[:, None])
-    return found
+            observer(_step(prefixes, token_log_probs, log_probs))
+        return tokens
+
+    return decode_rows(decoder, n_sentences, processors, choose)
 
 
 def _step(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor) -> SearchStep:

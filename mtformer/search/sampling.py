@@ -12,8 +12,8 @@ from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.engine import Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
-from mtformer.search.processors import Prefixes, Processor, next_log_probs
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
+from mtformer.search.processors import Prefixes, Processor
+from mtformer.search.rows import decode_rows
 
 _USUAL_NUCLEUS = 128  # tokens; finding these takes a fraction of sorting all
 _BLOCK = 64  # tokens whose probabilities are summed first: summing is several times as fast as cumulative summing
@@ -44,31 +44,15 @@ def sample(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    found: list[Hypothesis] = [Hypothesis([], [])] * len(requests)
     uniforms = _uniforms(requests, limits, options).to(decoder.device)  # (N, L)
-    rows = torch.arange(len(requests), device=decoder.device)  # (n,): the samples that have not ended
-    ids = torch.full((len(requests), 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
-    token_log_probs = torch.empty(len(requests), 0, device=decoder.device)  # (n, t - 1)
-    penalties = torch.zeros(len(requests), device=decoder.device)  # (n,)
-    while len(rows):
-        prefixes = Prefixes(ids, rows)
-        processed, own = (values[:, 0] for values in next_log_probs(decoder, prefixes, processors))  # (n, V)
-        probabilities = token_probabilities(processed, options)
+
+    def choose(prefixes: Prefixes, _token_log_probs: Tensor, log_probs: Tensor) -> Tensor:
+        probabilities = token_probabilities(log_probs, options)
         if probabilities[:, 0].isnan().any():  # every token has probability 0
             raise MtformerError(NO_HYPOTHESIS)
-        tokens = draw(probabilities, uniforms[rows, prefixes.length])[:, None]  # (n, 1)
-        chosen = own.gather(1, tokens)
-        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-        token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
-        penalties = penalties + (chosen - processed.gather(1, tokens))[:, 0]
-        is_eos = tokens[:, 0] == EOS_ID
-        if is_eos.any():
-            columns = (rows, ids[:, 0, 1:-1], token_log_probs, penalties)
-            for row, *hypothesis in zip(*(column[is_eos].tolist() for column in columns), strict=True):
-                found[row] = Hypothesis(*hypothesis)
-            kept = (~is_eos).nonzero()[:, 0]
-            rows, ids, token_log_probs, penalties = rows[kept], ids[kept], token_log_probs[kept], penalties[kept]
-            decoder.select(kept, torch.zeros_like(kept)[:, None])
+        return draw(probabilities, uniforms[prefixes.sentences, prefixes.length])[:, None]
+
+    found = decode_rows(decoder, len(requests), processors, choose)
     return [found[start : start + options.n_best] for start in range(0, len(found), options.n_best)]
 
 
