@@ -286,7 +286,8 @@ def requests_of(translator: Translator, texts: list[str]) -> list[Request]:
         def __getattr__(self, name: str) -> Any:
             return getattr(engine, name)
 
-    replace(translator, engine=Observed(), guard=None).translate(texts)
+    observed: Any = Observed()
+    replace(translator, engine=observed, guard=None).translate(texts)
     return asked
 
 
