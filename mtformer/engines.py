@@ -94,27 +94,14 @@ def load_model(
     if needs_torch is not None and (is_exported(path) or engine == "ctranslate2"):
         raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
     if is_exported(path):
-        if engine == "torch":
-            raise UserError(
-                f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from"
-            )
-        _require_ctranslate2(f"{path} is a model for CTranslate2, which")
-        model = read_folder(path)
-        _require_possible(model, **changes)
-        return _on_ctranslate2(model, device, **changes)
+        return _load_exported(path, engine, device, **changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
         return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
-    if engine == "auto" and needs_torch is None and _suits_ctranslate2(path, device, **changes):
-        try:
-            model = converted(path, _quantization(changes))
-            _require_positions(model, **changes)
-            return _on_ctranslate2(model, "cpu", **changes)
-        except EngineError as error:
-            log.info("torch translates with this model: %s", error)
-        except MtformerError as error:
-            if isinstance(error, UserError):
-                raise
+    if engine == "auto" and needs_torch is None:
+        model = _load_converted(path, device, **changes)
+        if model is not None:
+            return model
 
     from mtformer.bundle import load_ensemble
 
@@ -137,6 +124,33 @@ def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | 
     if len(bundles) > 1:
         digest = hashlib.sha256("\n".join(one.digest for one in bundles).encode()).hexdigest()
     return LoadedModel(engine, first.tokenizer, first.header, digest, options, max_length, "torch", options.precision)
+
+
+def _load_exported(path: Path, engine: str | None, device: str, **changes: float | str | None) -> LoadedModel:
+    """Load the folder of an exported model, which CTranslate2 alone can run."""
+    if engine == "torch":
+        raise UserError(f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from")
+    _require_ctranslate2(f"{path} is a model for CTranslate2, which")
+    model = read_folder(path)
+    _require_possible(model, **changes)
+    return _on_ctranslate2(model, device, **changes)
+
+
+def _load_converted(path: Path, device: str, **changes: float | str | None) -> LoadedModel | None:
+    """Load a bundle for CTranslate2 if that is what ``auto`` takes; None if torch has to translate."""
+    if not _suits_ctranslate2(path, device, **changes):
+        return None
+    try:
+        model = converted(path, _quantization(changes))
+        _require_positions(model, **changes)
+        return _on_ctranslate2(model, "cpu", **changes)
+    except EngineError as error:
+        log.info("torch translates with this model: %s", error)
+    except UserError:
+        raise
+    except MtformerError:
+        pass  # the cache cannot be written, which torch does not need
+    return None
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
@@ -188,7 +202,7 @@ def _require_positions(model: ExportedModel, **changes: float | str | None) -> N
 
 
 def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
-    """Tell whether ``auto`` takes CTranslate2 for a bundle; what is wrong with the bundle, torch's engine says."""
+    """Tell whether ``auto`` takes CTranslate2 for a bundle; it does not for a damaged one, which torch then reports."""
     peeked = peek(path)
     if peeked is None or device not in ("auto", "cpu") or not _has_ctranslate2():
         return False

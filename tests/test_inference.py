@@ -75,13 +75,13 @@ def test_choosing_beams_moves_no_keys_and_values_and_dropping_sentences_only_tho
     cache = inference.start(SRC, SRC_MASK)
     cache.select(EVERYONE, torch.zeros(3, 2, dtype=torch.long))
     inference.step(torch.tensor([4, 5, 6, 7, 8, 9]), cache)
-    tensors = [cache.memory, cache.places[:, :, :, :, : cache.n_places]]  # (L, 2, n, H, …, Dh)
+    tensors = [cache.memory_kv, cache.prefix_kv[:, :, :, :, : cache.n_slots]]  # (L, 2, n, H, …, Dh)
     before = [tensor.clone() for tensor in tensors]
     cache.select(EVERYONE, torch.tensor([[1, 0], [1, 1], [0, 0]]))
     assert all(map(torch.equal, tensors, before))
     cache.select(torch.tensor([2, 1]), torch.tensor([[0, 1], [0, 1]]))
     assert all(torch.equal(tensor, old[:, :, [2, 1, 2]]) for tensor, old in zip(tensors, before, strict=True))
-    assert cache.memory.size(2) == cache.places.size(2) == 2
+    assert cache.memory_kv.size(2) == cache.prefix_kv.size(2) == 2
 
 
 @torch.inference_mode()

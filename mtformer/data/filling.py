@@ -17,3 +17,8 @@ def fill_batches(order: Sequence[int], lengths: Sequence[int], max_tokens: int) 
     if batch:
         batches.append(batch)
     return batches
+
+
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """Return the indices of ``lengths``, longest first."""
+    return sorted(range(len(lengths)), key=lambda i: -lengths[i])

@@ -4,7 +4,7 @@ It computes the same as :class:`mtformer.model.transformer.Transformer`; ``tests
 every architecture. Most of a small model's step is the time that Python and torch need to start operations; hence
 packed weights, no dropout modules, rows instead of (B, T, D), and a cache that is never reordered.
 
-Shapes: n sentences with K beams each, N = n·K rows, sentence by sentence; S source length, C places in the cache;
+Shapes: n sentences with K beams each, N = n·K rows, sentence by sentence; S source length, C slots in the cache;
 L layers, H heads, D ``d_model``, Dh = D / H, V vocabulary. Masks are numbers to add to the scores: 0, or -inf where a
 query may not attend.
 """
@@ -24,87 +24,86 @@ from mtformer.model.packing import pack, pack_linear
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
 
-_FIRST_PLACES = 16  # steps that a new cache has room for; it doubles when it is full
+_FIRST_SLOTS = 16  # in a new cache, which doubles when it is full
 
 
 @dataclass
 class Cache:
-    """What decoding keeps between steps for n sentences.
+    """The key/value cache: what decoding keeps between steps for n sentences.
 
-    The keys and values of every beam stay where they were written. Beams that share a prefix share its places, and
-    ``visible`` tells each beam which places are its own prefix; so choosing other beams moves nothing.
+    The keys and values of every beam stay in the slots where they were written, K in each step. Beams that share a
+    prefix share its slots, and ``visible`` tells each beam which slots are its own prefix; so choosing other beams
+    moves nothing.
 
     Attributes:
-        memory: (L, 2, n, H, S, Dh), each layer's keys and values of the memory; all beams of a sentence share them.
-        places: (L, 2, n, H, C, Dh), each layer's keys and values of the positions decoded so far: K in each step.
+        memory_kv: (L, 2, n, H, S, Dh), each layer's keys and values of the memory; all beams of a sentence share them.
+        prefix_kv: (L, 2, n, H, C, Dh), each layer's keys and values of the positions decoded so far.
         src_mask: (n, 1, 1, S); None if there is no padding.
-        visible: (n, K, n_places), the mask of each beam; None as long as there is one beam, which sees all of them.
+        visible: (n, K, n_slots), the mask of each beam; None as long as there is one beam, which sees all of them.
         n_sentences: n.
         n_beams: K.
-        n_places: how many places are in use.
+        n_slots: how many slots are in use.
         length: the number of positions decoded so far.
     """
 
-    memory: Tensor
-    places: Tensor
+    memory_kv: Tensor
+    prefix_kv: Tensor
     src_mask: Tensor | None
     n_sentences: int
     visible: Tensor | None = None
     n_beams: int = 1
-    n_places: int = 0
+    n_slots: int = 0
     length: int = 0
 
     def select(self, sentences: Tensor, beams: Tensor) -> None:
         """Keep some sentences, and continue some of their beams.
 
         Args:
-            sentences: (n',) which sentences to keep, and in which order. Those that keep their place are not copied.
+            sentences: (n',) which sentences to keep, and in which order. Those that keep their index are not copied.
             beams: (n', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
         """
         n_beams = beams.size(1)
         if n_beams > 1 or self.visible is not None:
             visible = self.visible
             if visible is None:
-                visible = self.memory.new_zeros(self.n_sentences, 1, self.n_places)
+                visible = self.memory_kv.new_zeros(self.n_sentences, 1, self.n_slots)
             rows = (sentences[:, None] * self.n_beams + beams).flatten()  # (n'·K',)
-            self.visible = visible.flatten(0, 1).index_select(0, rows).view(*beams.shape, self.n_places)
+            self.visible = visible.flatten(0, 1).index_select(0, rows).view(*beams.shape, self.n_slots)
         self.n_beams = n_beams
         order = torch.arange(sentences.size(0), device=sentences.device)
         if order.size(0) < self.n_sentences or not torch.equal(sentences, order):
             self._move(sentences, (sentences != order).nonzero()[:, 0])
 
     def _move(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep ``sentences`` (n',), copying those at the indices ``moved``, whose place changes."""
+        """Keep ``sentences`` (n',), copying those whose new index is in ``moved``."""
         n = self.n_sentences = sentences.size(0)
         origins = sentences[moved]
-        self.memory[:, :, moved] = self.memory[:, :, origins]
-        self.places[:, :, moved, :, : self.n_places] = self.places[:, :, origins, :, : self.n_places]
-        self.memory, self.places = self.memory[:, :, :n], self.places[:, :, :n]
+        self.memory_kv[:, :, moved] = self.memory_kv[:, :, origins]
+        self.prefix_kv[:, :, moved, :, : self.n_slots] = self.prefix_kv[:, :, origins, :, : self.n_slots]
+        self.memory_kv, self.prefix_kv = self.memory_kv[:, :, :n], self.prefix_kv[:, :, :n]
         if self.src_mask is not None:
             self.src_mask = self.src_mask[sentences]
 
     def begin_step(self) -> "Step":
-        """Make places for the next position, of which every beam sees its own."""
-        n, k, start = self.n_sentences, self.n_beams, self.n_places
-        self.n_places += k
-        if self.n_places > self.places.size(4):
-            grown = self.places.new_empty(*self.places.shape[:4], 2 * self.n_places, self.places.size(5))
-            grown[:, :, :, :, :start] = self.places[:, :, :, :, :start]
-            self.places = grown
-        mask = None
+        """Take slots for the next position, of which every beam sees its own."""
+        n, k, start = self.n_sentences, self.n_beams, self.n_slots
+        self.n_slots += k
+        if self.n_slots > self.prefix_kv.size(4):
+            grown = self.prefix_kv.new_empty(*self.prefix_kv.shape[:4], 2 * self.n_slots, self.prefix_kv.size(5))
+            grown[:, :, :, :, :start] = self.prefix_kv[:, :, :, :, :start]
+            self.prefix_kv = grown
         if self.visible is not None:
             own = self.visible.new_full((k, k), float("-inf")).fill_diagonal_(0.0)
             self.visible = torch.cat([self.visible, own.expand(n, k, k)], dim=2)
-            mask = self.visible[:, None]
         return Step(
-            n,
-            k,
-            self.length,
-            [tensor.unbind() for tensor in self.memory.unbind()],
-            self.src_mask,
-            self.places.narrow(4, start, k).unbind(),
-            [tensor.unbind() for tensor in self.places.narrow(4, 0, self.n_places).unbind()],
-            mask,
+            n_sentences=n,
+            n_beams=k,
+            position=self.length,
+            memory_kv=[kv.unbind() for kv in self.memory_kv.unbind()],
+            src_mask=self.src_mask,
+            new_kv=self.prefix_kv.narrow(4, start, k).unbind(),
+            prefix_kv=[kv.unbind() for kv in self.prefix_kv.narrow(4, 0, self.n_slots).unbind()],
+            visible=None if self.visible is None else self.visible[:, None],
         )
 
 
@@ -115,20 +114,20 @@ class Step(NamedTuple):
         n_sentences: n.
         n_beams: K.
         position: its number.
-        memory: for each layer the memory's keys and values, (n, H, S, Dh) each.
+        memory_kv: for each layer the memory's keys and values, (n, H, S, Dh) each.
         src_mask: (n, 1, 1, S), or None.
-        new: for each layer (2, n, H, K, Dh), where the keys and values of this position belong.
-        prefixes: for each layer the keys and values of the prefixes, this position included, (n, H, n_places, Dh) each.
-        visible: (n, 1, K, n_places), or None.
+        new_kv: for each layer (2, n, H, K, Dh), the slots for the keys and values of this position.
+        prefix_kv: for each layer the keys and values of the prefixes, this position included, (n, H, n_slots, Dh) each.
+        visible: (n, 1, K, n_slots), or None.
     """
 
     n_sentences: int
     n_beams: int
     position: int
-    memory: Sequence[Sequence[Tensor]]
+    memory_kv: Sequence[Sequence[Tensor]]
     src_mask: Tensor | None
-    new: Sequence[Tensor]
-    prefixes: Sequence[Sequence[Tensor]]
+    new_kv: Sequence[Tensor]
+    prefix_kv: Sequence[Sequence[Tensor]]
     visible: Tensor | None
 
 
@@ -155,12 +154,12 @@ class InferenceModel:
     def start(self, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> Cache:
         """Encode source ids (B, S), given their mask, and start ``n_copies`` sentences of each, with one beam."""
         memory = self.encode(src, src_mask)
-        projected = torch.stack([layer.cross_attention.project_memory(memory) for layer in self._decoder_layers])
+        memory_kv = torch.stack([layer.cross_attention.project_memory(memory) for layer in self._decoder_layers])
         if n_copies > 1:
-            projected = projected.repeat_interleave(n_copies, dim=2)
+            memory_kv = memory_kv.repeat_interleave(n_copies, dim=2)
             src_mask = src_mask.repeat_interleave(n_copies, dim=0)
-        places = projected.new_empty(*projected.shape[:4], _FIRST_PLACES, projected.size(5))
-        return Cache(projected, places, _additive(src_mask), len(src_mask))
+        prefix_kv = memory_kv.new_empty(*memory_kv.shape[:4], _FIRST_SLOTS, memory_kv.size(5))
+        return Cache(memory_kv, prefix_kv, _additive(src_mask), len(src_mask))
 
     def step(self, tokens: Tensor, cache: Cache) -> Tensor:
         """Decode one more position.
@@ -174,8 +173,8 @@ class InferenceModel:
         """
         step = cache.begin_step()
         x = self.model.embed_tgt(tokens[:, None], cache.length)[:, 0]  # (N, D)
-        for number, layer in enumerate(self._decoder_layers):
-            x = layer.step(x, step, number)
+        for i, layer in enumerate(self._decoder_layers):
+            x = layer.step(x, step, i)
         cache.length += 1
         return self._project(self._decoder_norm(x))
 
@@ -264,21 +263,21 @@ class _SelfAttention(_Attention):
 class _PrefixAttention(_SelfAttention):
     """Attention of the beams to their prefixes and themselves."""
 
-    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
-        """Let rows (N, D) attend in layer ``number``, whose cache their keys and values are added to."""
+    def step(self, x: Tensor, step: Step, i: int) -> Tensor:
+        """Let rows (N, D) attend in layer ``i``, whose cache their keys and values are added to."""
         qkv = self._project(x, step.n_sentences)  # (3, n, H, K, Dh)
         if self._rotary:
             qkv = torch.cat([rotate(qkv[:2, ..., None, :], step.position)[..., 0, :], qkv[2:]])
-        step.new[number].copy_(qkv.narrow(0, 1, 2))
-        k, v = step.prefixes[number]
+        step.new_kv[i].copy_(qkv.narrow(0, 1, 2))
+        k, v = step.prefix_kv[i]
         return self._attend(qkv.select(0, 0), k, v, step.visible)
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         """Return (N, H, 1, t), the weights of each beam on its own prefix."""
-        weights = super()._weights(q, k, mask)  # (n, H, K, n_places)
+        weights = super()._weights(q, k, mask)  # (n, H, K, n_slots)
         if mask is None:
             return weights
-        own = (mask == 0).transpose(1, 2).expand(-1, -1, weights.size(1), -1)  # (n, K, H, n_places)
+        own = (mask == 0).transpose(1, 2).expand(-1, -1, weights.size(1), -1)  # (n, K, H, n_slots)
         return weights.transpose(1, 2)[own].view(-1, weights.size(1), 1, int(own[0, 0, 0].sum()))
 
 
@@ -295,10 +294,10 @@ class _CrossAttention(_Attention):
         """Turn the memory (n, S, D) into keys and values (2, n, H, S, Dh)."""
         return self._kv_proj(memory.flatten(0, 1)).view(*memory.shape[:2], 2, *self._heads).permute(2, 0, 3, 1, 4)
 
-    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
-        """Let rows (N, D) attend to the memory in layer ``number``: a sentence's beams are its queries."""
+    def step(self, x: Tensor, step: Step, i: int) -> Tensor:
+        """Let rows (N, D) attend to the memory in layer ``i``: a sentence's beams are its queries."""
         q = self._q_proj(x).view(step.n_sentences, step.n_beams, *self._heads).transpose(1, 2)
-        k, v = step.memory[number]
+        k, v = step.memory_kv[i]
         return self._attend(q, k, v, step.src_mask)
 
 
@@ -324,8 +323,8 @@ class _DecoderLayer:
         self._feed_forward = _FeedForward(layer.feed_forward, precision)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
 
-    def step(self, x: Tensor, step: Step, number: int) -> Tensor:
-        """Map rows (N, D) in layer ``number``, whose cache their keys and values are added to."""
-        x = self._residuals[0](x, self._self_attention.step, step, number)
-        x = self._residuals[1](x, self.cross_attention.step, step, number)
+    def step(self, x: Tensor, step: Step, i: int) -> Tensor:
+        """Map rows (N, D) in layer ``i``, whose cache their keys and values are added to."""
+        x = self._residuals[0](x, self._self_attention.step, step, i)
+        x = self._residuals[1](x, self.cross_attention.step, step, i)
         return self._residuals[2](x, self._feed_forward)

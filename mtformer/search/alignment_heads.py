@@ -36,16 +36,14 @@ def choose_heads(
     chosen: list[int] = []
     best, total = -_LEAST_GAIN, np.zeros_like(weights[0])
     while len(chosen) < len(heads):
-        gains = {
-            place: _information(src, tgt, total + weights[place]) for place in range(len(heads)) if place not in chosen
-        }
-        place = max(gains, key=gains.__getitem__)
-        if gains[place] < best + _LEAST_GAIN:
+        gains = {i: _information(src, tgt, total + weights[i]) for i in range(len(heads)) if i not in chosen}
+        i = max(gains, key=gains.__getitem__)
+        if gains[i] < best + _LEAST_GAIN:
             break
-        best = gains[place]
-        total += weights[place]
-        chosen.append(place)
-    return [heads[place] for place in sorted(chosen)]
+        best = gains[i]
+        total += weights[i]
+        chosen.append(i)
+    return [heads[i] for i in sorted(chosen)]
 
 
 def _sample(
@@ -69,8 +67,8 @@ def _all_weights(
     src_parts = [np.empty((0, longest), np.int64)]
     tgt_parts = [np.empty(0, np.int64)]
     parts = [np.empty((len(heads), 0, longest), np.float32)]
-    for place, weights in cross_attention(model, sources, targets):
-        src, tgt = np.array(sources[place][:-1]), np.array(targets[place])
+    for i, weights in cross_attention(model, sources, targets):
+        src, tgt = np.array(sources[i][:-1]), np.array(targets[i])
         padding = (0, longest - len(src))
         src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
         tgt_parts.append(tgt)

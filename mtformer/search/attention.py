@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mtformer.data.batches import pad
-from mtformer.data.filling import fill_batches
+from mtformer.data.filling import fill_batches, longest_first
 from mtformer.header import AlignmentHead
 from mtformer.model.layers import DecoderLayer
 from mtformer.model.tap import record_attention
@@ -37,8 +37,8 @@ def soft_alignments(
 ) -> list[NDArray[np.float32]]:
     """Return for each pair (T, S), the mean of the weights of ``heads``; see :meth:`mtformer.search.Engine.align`."""
     found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
-    for place, weights in cross_attention(model, sources, targets):
-        found[place] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
+    for i, weights in cross_attention(model, sources, targets):
+        found[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
     return found
 
 
@@ -52,7 +52,7 @@ def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
 def cross_attention(
     model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, Tensor]]:
-    """Yield for each pair its place and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
+    """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 
     The first row is that of the step that reads BOS and predicts the first token; the last one reads the last token.
 
@@ -63,12 +63,12 @@ def cross_attention(
     """
     device = next(model.parameters()).device
     lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
-    for batch in fill_batches(sorted(range(len(sources)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
+    for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
         src = pad([sources[i] for i in batch]).to(device)  # (B, S)
         tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(device)  # (B, T + 1)
         with record_attention(model.decoder_layers) as recorded:
             model(src, src != PAD_ID, tgt_in)
         layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
-        for row, place in enumerate(batch):
-            n_rows, n_columns = len(targets[place]) + 1, len(sources[place])
-            yield place, torch.stack([weights[row, :, :n_rows, :n_columns] for weights in layers]).float().cpu()
+        for row, i in enumerate(batch):
+            n_rows, n_columns = len(targets[i]) + 1, len(sources[i])
+            yield i, torch.stack([weights[row, :, :n_rows, :n_columns] for weights in layers]).float().cpu()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ctranslate2
 
 from mtformer.config import SearchOptions
-from mtformer.data.filling import fill_batches
+from mtformer.data.filling import fill_batches, longest_first
 from mtformer.errors import MtformerError, UserError
 from mtformer.export.folder import VOCABULARY_MAP
 from mtformer.search.ctranslate2_support import n_threads, require_supported
@@ -138,8 +138,8 @@ class CTranslate2Engine:
         with self._workers(len(batches)) as workers:
             try:
                 for batch, results in zip(batches, (workers.map if workers else map)(search, batches), strict=True):
-                    for place, hypotheses in zip(batch, results, strict=True):
-                        found[place] = hypotheses
+                    for i, hypotheses in zip(batch, results, strict=True):
+                        found[i] = hypotheses
                     if on_batch is not None:
                         on_batch(batch)
             except BaseException:
@@ -159,16 +159,17 @@ class CTranslate2Engine:
         lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
         self._require_positions(max(lengths, default=0))
         scores: list[list[float]] = [[] for _ in sources]
-        order = sorted(range(len(sources)), key=lambda i: -lengths[i])
-        for batch in fill_batches(order, lengths, max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)):
+        for batch in fill_batches(
+            longest_first(lengths), lengths, max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)
+        ):
             results = self._model.score_batch(
                 [self._tokenizer.src_tokens(sources[i]) for i in batch],
                 [self._tokenizer.tgt_tokens(targets[i]) for i in batch],
                 max_input_length=0,
             )
-            for place, result in zip(batch, results, strict=True):
-                scores[place] = list(result.log_probs)
-                if any(map(math.isnan, scores[place])):
+            for i, result in zip(batch, results, strict=True):
+                scores[i] = list(result.log_probs)
+                if any(map(math.isnan, scores[i])):
                     raise MtformerError(PREDICTS_NAN)
         return scores
 
@@ -181,7 +182,7 @@ class CTranslate2Engine:
 
         found = [np.empty((len(tgt), len(src)), np.float32) for src, tgt in zip(sources, targets, strict=True)]
         lengths = [len(src) + len(tgt) for src, tgt in zip(sources, targets, strict=True)]
-        order = sorted((i for i, tgt in enumerate(targets) if len(tgt)), key=lambda i: -lengths[i])
+        order = [i for i in longest_first(lengths) if len(targets[i])]
         for batch in fill_batches(order, lengths, _BATCH_TOKENS):
             results = self._model.translate_batch(
                 [self._tokenizer.src_tokens(sources[i]) for i in batch],
@@ -192,19 +193,19 @@ class CTranslate2Engine:
                 return_attention=True,
                 return_end_token=True,
             )
-            for place, result in zip(batch, results, strict=True):
+            for i, result in zip(batch, results, strict=True):
                 first = int(self._aligns_reading)
-                rows = result.attention[0][first : first + len(targets[place])]
-                found[place] = np.array(rows, dtype=np.float32)
+                rows = result.attention[0][first : first + len(targets[i])]
+                found[i] = np.array(rows, dtype=np.float32)
         return found
 
     def _batches(self, requests: Sequence[Request], options: SearchOptions) -> list[list[int]]:
-        """Divide the places of ``requests`` into batches: sentences that the vocabulary map covers, and others.
+        """Divide the indices of ``requests`` into batches: sentences that the vocabulary map covers, and others.
 
         Which sentences share a batch with a map matters for their translations: it must not depend on the machine.
         """
         lengths = [len(request.src) for request in requests]
-        order = sorted(range(len(requests)), key=lambda i: -lengths[i])
+        order = longest_first(lengths)
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
         budget = max(1, min(_BATCH_TOKENS, options.batch_tokens, share))
         is_mapped = [self._is_mapped(request, options) for request in requests]
@@ -231,13 +232,13 @@ class CTranslate2Engine:
         limits = [max(request.limit, len(request.prefix)) for request in requests]
         decode = self._greedy if options.beam_size == 1 else self._beams
         candidates = decode(requests, limits, options)
-        for place, (request, limit) in enumerate(zip(requests, limits, strict=True)):
+        for i, (request, limit) in enumerate(zip(requests, limits, strict=True)):
             if limit == 0:  # CTranslate2 chooses one token at least
-                candidates[place] = [_Candidate([], 0.0, None)]
-            elif any(len(one.tokens) > limit for one in candidates[place]):
-                [candidates[place]] = decode([request], [limit], options)
-            if any(not self._forbidden.isdisjoint(one.tokens) for one in candidates[place]):
-                [candidates[place]] = decode([request], [limit], options, suppress=True)
+                candidates[i] = [_Candidate([], 0.0, None)]
+            elif any(len(one.tokens) > limit for one in candidates[i]):
+                [candidates[i]] = decode([request], [limit], options)
+            if any(not self._forbidden.isdisjoint(one.tokens) for one in candidates[i]):
+                [candidates[i]] = decode([request], [limit], options, suppress=True)
         return self._best(requests, limits, candidates, options)
 
     def _greedy(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
@@ -33,9 +32,7 @@ def diverse_search(
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
     n_groups = options.beam_groups
-    selection = Diverse(
-        len(limits) // n_groups, n_groups, options.beam_size // n_groups, options.diversity, decoder.device
-    )
+    selection = Diverse(len(limits) // n_groups, n_groups, options.beam_size // n_groups, options.diversity)
     of_each = options.model_copy(update={"n_best": -(-options.n_best // n_groups)})
     found = beam_search(decoder, limits, of_each, processors, selection=selection)
     sentences = (found[start : start + n_groups] for start in range(0, len(found), n_groups))
@@ -52,7 +49,7 @@ class Diverse:
     a plain search does. The first group is a plain search.
     """
 
-    def __init__(self, n_sentences: int, n_groups: int, group_size: int, strength: float, device: torch.device) -> None:
+    def __init__(self, n_sentences: int, n_groups: int, group_size: int, strength: float) -> None:
         """Start the groups.
 
         Args:
@@ -60,7 +57,6 @@ class Diverse:
             n_groups: G; those of sentence b are sentences b·G to b·G + G - 1 of the search.
             group_size: K, the beams of a group.
             strength: what a token costs for each beam that has taken it.
-            device: where to compute.
         """
         self.beam_size = group_size
         self._n_sentences, self._n_groups, self._strength = n_sentences, n_groups, strength

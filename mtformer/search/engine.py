@@ -56,7 +56,7 @@ class Engine(Protocol):
         Args:
             requests: the sentences.
             options: how to search; ranking (``mbr``, ``coverage_penalty``) is not the engine's part.
-            on_batch: called with places in ``requests`` when they have been translated.
+            on_batch: called with the indices of requests that have been translated.
 
         Returns:
             For each request at least one and at most ``options.n_best`` hypotheses, in any order; with

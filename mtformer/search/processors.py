@@ -19,7 +19,7 @@ class Prefixes:
 
     Attributes:
         ids: (n, K, t), BOS first.
-        sentences: (n,) the place in the batch of each sentence that has not ended.
+        sentences: (n,) the index in the batch of each sentence that has not ended.
     """
 
     ids: Tensor

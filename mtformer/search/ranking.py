@@ -27,7 +27,7 @@ def search(
         requests: the sentences.
         options: how to search, and how to rank what is found.
         decode: makes a text of the ids of a hypothesis.
-        on_batch: called with places in ``requests`` when they have been translated.
+        on_batch: called with the indices of requests that have been translated.
 
     Returns:
         For each request at least one and at most ``options.n_best`` hypotheses, best first. Samples that are not ranked

@@ -1,6 +1,6 @@
 """The engine that computes with torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad
-from mtformer.data.filling import fill_batches
+from mtformer.data.filling import fill_batches, longest_first
 from mtformer.hardware import require_precision
 from mtformer.header import AlignmentHead
 from mtformer.model.inference import InferenceModel
@@ -72,29 +72,32 @@ class TorchEngine:
         Args:
             requests: the sentences.
             options: how to search.
-            on_batch: called with places in ``requests``.
+            on_batch: called with the indices of requests that have been translated.
             observer: called with each step of the search in each batch.
 
         Raises:
             UserError: this device cannot compute in ``options.precision``.
             MtformerError: the model predicts NaN.
         """
-        lengths = [len(request.src) for request in requests]
-        vocab_size = self.model.output.out_features
-        widths = [_n_rows(request, options) for request in requests]
-        order = sorted(range(len(requests)), key=lambda i: -lengths[i])  # longest first: memory runs out early or never
         found: list[list[Hypothesis]] = [[] for _ in requests]
-        for width in sorted(set(widths)):
-            least = min(_BEAMS_IN_BUDGET, width) * vocab_size // _LOGITS_PER_TOKEN
-            sizes = [max(length, least) for length in lengths]
-            budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, width)
-            for batch in fill_batches([i for i in order if widths[i] == width], sizes, budget):
-                results = self._search([requests[i] for i in batch], options, observer)
-                for place, hypotheses in zip(batch, results, strict=True):
-                    found[place] = hypotheses
-                if on_batch is not None:
-                    on_batch(batch)
+        for batch in self._batches(requests, options):
+            results = self._search([requests[i] for i in batch], options, observer)
+            for i, hypotheses in zip(batch, results, strict=True):
+                found[i] = hypotheses
+            if on_batch is not None:
+                on_batch(batch)
         return found
+
+    def _batches(self, requests: Sequence[Request], options: SearchOptions) -> Iterator[list[int]]:
+        """Yield the indices of requests of the same width, longest first: memory runs out early or never."""
+        lengths = [len(request.src) for request in requests]
+        order = longest_first(lengths)
+        widths = [_width(request, options) for request in requests]
+        for width in sorted(set(widths)):
+            n_logits = min(_BEAMS_IN_BUDGET, width) * self.model.output.out_features
+            sizes = [max(length, n_logits // _LOGITS_PER_TOKEN) for length in lengths]
+            budget = options.batch_tokens * _BEAMS_IN_BUDGET // max(_BEAMS_IN_BUDGET, width)
+            yield from fill_batches([i for i in order if widths[i] == width], sizes, budget)
 
     def require_supported(self, options: SearchOptions) -> None:
         """Refuse a precision that this device cannot compute in; see :class:`Engine`."""
@@ -119,14 +122,10 @@ class TorchEngine:
         ]
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
-        processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
-        if any(request.prefix for request in requests):
-            processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
-        constraints = [request.constraint for request in requests if request.constraint is not None]  # of all or none
-        rooms = [constraint.max_tokens for constraint in constraints] or [0] * len(requests)
-        limits = [max(request.limit, len(request.prefix) + room) for request, room in zip(requests, rooms, strict=True)]
-        processors += [EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
-        if constraints:
+        limits = [_limit(request) for request in requests]
+        processors = self._processors(requests, limits, options)
+        constraints = [request.constraint for request in requests if request.constraint is not None]
+        if constraints:  # of all requests or none: they are of the same width
             prefix_lengths = [len(request.prefix) for request in requests]
             return constrained_search(decoder, constraints, prefix_lengths, limits, options, processors, observer)
         if options.sample:
@@ -137,17 +136,26 @@ class TorchEngine:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)
 
+    def _processors(
+        self, requests: Sequence[Request], limits: Sequence[int], options: SearchOptions
+    ) -> list[Processor]:
+        """Return the rules of a search, in order."""
+        processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
+        if any(request.prefix for request in requests):
+            processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
+        return [*processors, EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
+
     @torch.inference_mode()
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Score by teacher forcing; see :class:`Engine`."""
         lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
         scores: list[list[float]] = [[] for _ in sources]
-        for batch in fill_batches(sorted(range(len(sources)), key=lambda i: -lengths[i]), lengths, _SCORING_TOKENS):
+        for batch in fill_batches(longest_first(lengths), lengths, _SCORING_TOKENS):
             src = pad([sources[i] for i in batch]).to(self._device)  # (B, S)
             tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(self._device)  # (B, T)
             hidden = [model(src, src != PAD_ID, tgt_in) for model in self.models]
-            for place, *rows in zip(batch, *hidden, strict=True):
-                tgt_out = torch.tensor([*targets[place], EOS_ID], device=self._device)
+            for i, *rows in zip(batch, *hidden, strict=True):
+                tgt_out = torch.tensor([*targets[i], EOS_ID], device=self._device)
                 log_probs = [
                     model.project(row[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row
                     for model, row in zip(self.models, rows, strict=True)
@@ -155,7 +163,7 @@ class TorchEngine:
                 for one in log_probs:
                     refuse_nan(one)
                 chosen = torch.stack([one.gather(1, tgt_out[:, None])[:, 0] for one in log_probs])  # (M, T)
-                scores[place] = mean_log_probs(chosen).tolist()
+                scores[i] = mean_log_probs(chosen).tolist()
         return scores
 
     def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
@@ -166,6 +174,12 @@ class TorchEngine:
         return [np.mean(weights, axis=0) for weights in zip(*found, strict=True)]
 
 
-def _n_rows(request: Request, options: SearchOptions) -> int:
+def _width(request: Request, options: SearchOptions) -> int:
     """Return how many hypotheses the search works on; more for a request with a constraint than without."""
     return options.n_rows if request.constraint is None else constrained_width(options.beam_size, request.constraint)
+
+
+def _limit(request: Request) -> int:
+    """Return the maximum length of the hypotheses, which have room for the prefix and for the constraint."""
+    n_needed = 0 if request.constraint is None else request.constraint.max_tokens
+    return max(request.limit, len(request.prefix) + n_needed)
