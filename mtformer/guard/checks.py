@@ -1,26 +1,21 @@
-"""The guard: what may be wrong with a translation, seen from the two texts alone."""
+"""Find problems of translations, and repair what can be repaired without the model."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from mtformer.config import SearchOptions
 from mtformer.pipeline.translation import FLAG, Translation
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_numbers
+from mtformer.text.numbers import lost_numbers, with_right_numbers
 from mtformer.text.tokenizer import Tokenizer, on_one_line
 
-_WIDEST_BEAM = 16  # of a second attempt
-_LINES_SHOWN = 5
-_MOST_KEPT_DIGITS = 40  # of the numbers of a text that a search is made to keep, which takes longer with each
-_MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
+LOOP, EMPTY, SHORT = "repeats itself", "empty", "too short"
 
-_LOOP, _EMPTY, _SHORT = "repeats itself", "empty", "too short"
+_MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
 _MOST_PHRASE_WORDS = 8
 _REPEATS = 3  # of a phrase in a row
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
@@ -56,16 +51,16 @@ class Guard:
         ``terms`` are those of a glossary in ``source``, whose translations are as they should be.
         """
         if not translation.strip():
-            return (_EMPTY,) if source.strip() else ()
+            return (EMPTY,) if source.strip() else ()
         found = []
         masked = self._mask(source, translation, terms)
         if _has_loop(masked.translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
-            found.append(_LOOP)
+            found.append(LOOP)
         expected = self._ratio * len(masked.source)  # characters
         if len(masked.translation) > _LONGEST * expected + self._slack:
             found.append("too long")
         elif len(masked.translation) + self._slack < _SHORTEST * expected:
-            found.append(_SHORT)
+            found.append(SHORT)
         if translation == source and self._is_prose(source) and not self._same_language:
             found.append("not translated")
         if lost := lost_numbers(masked.source, masked.translation):
@@ -111,12 +106,12 @@ class Guard:
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Return a repaired text, and what has been done: nothing if nothing can be."""
-        if _EMPTY in problems:
+        if EMPTY in problems:
             return on_one_line(source), ("not translated",)
         masked = self._mask(source, translation.text, translation.terms)
         text = masked.translation
         repairs: tuple[str, ...] = ()
-        if _LOOP in problems:
+        if LOOP in problems:
             loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
             text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
         if corrected := with_right_numbers(masked.source, text):
@@ -196,120 +191,5 @@ def _n_repeated_pairs(units: Sequence[str]) -> int:
     return max(0, len(units) - 1 - len(set(pairwise(units))))
 
 
-def guarded(
-    guard: Guard,
-    texts: Sequence[str],
-    found: Sequence[list[Translation]],
-    options: SearchOptions,
-    translate: Callable[[Sequence[str], SearchOptions], list[list[Translation]]],
-    missing: TermNotes,
-    keep_numbers: Callable[[Sequence[str]], list[list[Translation]]] | None = None,
-) -> list[list[Translation]]:
-    """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
-
-    Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
-    it still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is not
-    damaged otherwise.
-
-    Args:
-        guard: finds the problems.
-        texts: what was translated.
-        found: the translations of each text, best first.
-        options: how they were searched for.
-        translate: translates texts.
-        missing: notes the terms that a repaired translation lacks.
-        keep_numbers: translates texts so that their numbers are in the translations; None if the search cannot.
-    """
-    results = list(found)
-    problems = [guard.problems(text, best.text, best.terms) for text, (best, *_) in zip(texts, found, strict=True)]
-    groups: dict[SearchOptions, list[int]] = {}  # of places, by the options of the second attempt
-    for place, (text, ones) in enumerate(zip(texts, problems, strict=True)):
-        if ones:
-            groups.setdefault(stricter(options, text, ones), []).append(place)
-    for strict, places in groups.items():
-        again = translate([texts[place] for place in places], strict)
-        for place, translations in zip(places, again, strict=True):
-            best = translations[0]
-            if len(guard.problems(texts[place], best.text, best.terms)) < len(problems[place]):
-                results[place] = translations
-    checked = [[guard.checked(text, one, missing) for one in ones] for text, ones in zip(texts, results, strict=True)]
-    return checked if keep_numbers is None else _with_numbers(guard, texts, checked, missing, keep_numbers)
-
-
-def _with_numbers(
-    guard: Guard,
-    texts: Sequence[str],
-    found: Sequence[list[Translation]],
-    missing: TermNotes,
-    keep_numbers: Callable[[Sequence[str]], list[list[Translation]]],
-) -> list[list[Translation]]:
-    """Translate texts whose best translation lacks numbers again, and keep what is better."""
-    results = list(found)
-    places = [
-        place
-        for place, (text, (best, *_)) in enumerate(zip(texts, found, strict=True))
-        if lost_numbers(text, best.text) and sum(map(len, numbers_to_keep(text))) <= _MOST_KEPT_DIGITS
-    ]
-    again = keep_numbers([texts[place] for place in places]) if places else []
-    for place, translations in zip(places, again, strict=True):
-        text = texts[place]
-        before, after = (guard.problems(text, best.text) for best, *_ in (found[place], translations))
-        if len(after) < len(before) and not guard.is_damaged(translations[0], found[place][0]):
-            noted = (replace(one, notes=(*one.notes, FLAG + ADDED)) for one in translations)
-            results[place] = [guard.checked(text, one, missing) for one in noted]
-    return results
-
-
-def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
-    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source."""
-    is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
-    ngram_size = 2 if _LOOP in problems else 3
-    min_length = len(text.split()) // 2 if {_EMPTY, _SHORT} & set(problems) else 1
-    return options.model_copy(
-        update={
-            "beam_size": options.beam_size * (2 if is_wider else 1),
-            "no_repeat_ngram_size": min(options.no_repeat_ngram_size or ngram_size, ngram_size),
-            "repetition_penalty": max(options.repetition_penalty, 1.1),
-            "max_length_factor": min(options.max_length_factor, 1.5),
-            "max_length_offset": min(options.max_length_offset, 10),
-            "min_length": max(options.min_length, min_length, 1),
-        }
-    )
-
-
 def _per_token(translation: Translation) -> float:
     return translation.log_prob / max(1, len(translation.tokens))
-
-
-@dataclass
-class FlagCounter:
-    """Counts the lines of a job whose translations may be wrong, and says so in one line.
-
-    Attributes:
-        n_lines: how many they are.
-        first: the numbers of the first of them.
-        problems: how many lines have each problem.
-    """
-
-    n_lines: int = 0
-    first: list[int] = field(default_factory=list)
-    problems: dict[str, int] = field(default_factory=dict)
-
-    def add(self, found: Iterable[tuple[int, Translation]]) -> None:
-        """Count lines, each given by its number and its best translation."""
-        for line, best in found:
-            notes = (note.removeprefix(FLAG) for note in best.notes if note.startswith(FLAG))
-            problems = dict.fromkeys(note.split(":")[0] for note in notes)
-            if problems:
-                self.n_lines += 1
-                self.problems |= {problem: self.problems.get(problem, 0) + 1 for problem in problems}
-                self.first += [line] if len(self.first) < _LINES_SHOWN else []
-
-    def summary(self) -> str | None:
-        """Return what to tell the user; None if nothing is wrong."""
-        if not self.n_lines:
-            return None
-        lines = ", ".join(map(str, self.first)) + (", …" if self.n_lines > len(self.first) else "")
-        problems = ", ".join(f"{problem} ({n:,})" for problem, n in Counter(self.problems).most_common())
-        which = f"line {lines}" if self.n_lines == 1 else f"{self.n_lines:,} lines ({lines})"
-        return f"check the translation of {which}: {problems}; --format json has the notes of each"
