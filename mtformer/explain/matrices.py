@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mtformer.explain.trace import Attention, Block
+from mtformer.explain.trace import Attention, Block, Kind
 from mtformer.model.attention import MultiHeadAttention, causal_mask
 from mtformer.model.layers import FeedForward, GatedFeedForward, Residual
 from mtformer.model.tap import record_attention
@@ -91,15 +91,17 @@ def _record_calls(model: nn.Module) -> Iterator[dict[nn.Module, list[_Call]]]:
 
 
 def _attentions(weights: dict[str, list[Tensor]]) -> Iterator[Attention]:
-    for stack, sublayer, kind in (
-        ("encoder", "self_attention", "encoder"),
-        ("decoder", "self_attention", "decoder"),
-        ("decoder", "cross_attention", "cross"),
-    ):
+    """Yield the weights of all attentions, encoder first, by their names such as decoder_layers.0.cross_attention."""
+    kinds: dict[tuple[str, str], Kind] = {
+        ("encoder_layers", "self_attention"): "encoder",
+        ("decoder_layers", "self_attention"): "decoder",
+        ("decoder_layers", "cross_attention"): "cross",
+    }
+    for module, kind in kinds.items():
         for name, [found] in weights.items():
-            layers, number, module = name.split(".")
-            if (layers, module) == (f"{stack}_layers", sublayer):
-                yield Attention(kind, int(number) + 1, name, found[0].float().cpu().numpy())  # type: ignore[arg-type]
+            stack, number, sublayer = name.split(".")
+            if (stack, sublayer) == module:
+                yield Attention(kind, int(number) + 1, name, found[0].float().cpu().numpy())
 
 
 class _Blocks:

@@ -133,11 +133,16 @@ class Tree:
 
     def path(self, node: Node) -> list[Node]:
         """Return the nodes from the first token to ``node``, BOS left out."""
-        nodes: list[Node] = []
-        while node.parent is not None:
-            nodes.append(node)
-            node = self.nodes[node.parent]
-        return nodes[::-1]
+        return path_to(node, self.nodes)
+
+
+def path_to(node: Node, nodes: Sequence[Node]) -> list[Node]:
+    """Return those of ``nodes``, all of a tree, that lead from the first token to ``node``, BOS left out."""
+    path: list[Node] = []
+    while node.parent is not None:
+        path.append(node)
+        node = nodes[node.parent]
+    return path[::-1]
 
 
 @dataclass(frozen=True)

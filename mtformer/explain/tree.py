@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from mtformer.explain.tokens import target_tokens
-from mtformer.explain.trace import Finished, Node, Tree
+from mtformer.explain.trace import Finished, Node, Tree, path_to
 from mtformer.search import Hypothesis, length_penalty
 from mtformer.search.observer import SearchStep
 from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
@@ -30,15 +30,14 @@ class TreeRecorder:
             if beam is not None:
                 self._nodes[beam] = replace(self._nodes[beam], fate="expanded")
         self._beams += [None] * (step.prefixes.ids.size(1) - len(self._beams))
-        totals = step.candidates.log_probs[0].tolist()
-        places: list[int | None] = [None] * len(totals)
-        for place, total in enumerate(totals):
+        added = {}  # the node of each candidate that is possible
+        for candidate, total in enumerate(step.candidates.log_probs[0].tolist()):
             if total > float("-inf"):
-                places[place] = len(self._nodes)
-                self._nodes.append(self._node(step, place))
+                added[candidate] = len(self._nodes)
+                self._nodes.append(self._node(step, candidate))
         self._beams = []
-        for place in step.chosen[0].tolist():
-            node = places[place]
+        for candidate in step.chosen[0].tolist():
+            node = added.get(candidate)
             survives = node is not None and self._nodes[node].fate == "pruned"  # unless it has ended in EOS
             self._beams.append(node if survives else None)
             if node is not None and survives:
@@ -47,16 +46,17 @@ class TreeRecorder:
     def tree(self, returned: list[Hypothesis]) -> Tree:
         """Return the tree; ``returned`` are the hypotheses that the search has returned."""
         ids = [hypothesis.ids for hypothesis in returned]
-        tree = Tree(tuple(self._nodes), ())
         finished = sorted(
             (node for node in self._nodes if node.fate == "finished"), key=lambda node: -(node.score or 0.0)
         )
-        return Tree(tree.nodes, tuple(self._finished(tree, node, rank, ids) for rank, node in enumerate(finished, 1)))
+        ranked = enumerate(finished, 1)
+        return Tree(tuple(self._nodes), tuple(self._finished(node, rank, ids) for rank, node in ranked))
 
-    def _node(self, step: SearchStep, place: int) -> Node:
+    def _node(self, step: SearchStep, candidate: int) -> Node:
+        """Return the node of a candidate, to be added to the others."""
         candidates = step.candidates
-        beam, token = int(candidates.beams[0, place]), int(candidates.tokens[0, place])
-        log_prob = float(candidates.token_log_probs[0, place])
+        beam, token = int(candidates.beams[0, candidate]), int(candidates.tokens[0, candidate])
+        log_prob = float(candidates.token_log_probs[0, candidate])
         parent = self._beams[beam]
         assert parent is not None, "a candidate continues a beam"
         node = Node(
@@ -65,17 +65,17 @@ class TreeRecorder:
             step=step.prefixes.length + 1,
             token=target_tokens(self._tokenizer, [token])[0],
             log_prob=log_prob,
-            total=float(candidates.log_probs[0, place]),
-            rank=place + 1,
+            total=float(candidates.log_probs[0, candidate]),
+            rank=candidate + 1,
             fate="pruned",
         )
-        if not step.finished[0, place]:
+        if not step.finished[0, candidate]:
             return node
-        log_probs = [other.log_prob for other in Tree(tuple(self._nodes), ()).path(self._nodes[parent])]
+        log_probs = [other.log_prob for other in path_to(self._nodes[parent], self._nodes)]
         return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._alpha))
 
-    def _finished(self, tree: Tree, node: Node, rank: int, returned: list[list[int]]) -> Finished:
-        path = tree.path(node)
+    def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
+        path = path_to(node, self._nodes)
         ids = [other.token.id for other in path if other.token.id != EOS_ID]
         assert node.score is not None
         return Finished(

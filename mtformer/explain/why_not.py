@@ -18,14 +18,14 @@ class _Place(NamedTuple):
     """A place for the word in the translation.
 
     Attributes:
-        step: the first step that has to choose another token for it.
+        at: the first step that has to choose another token for it.
         token: that token.
         chosen: the token that the translation has instead.
         prefix: the translation up to there, followed by the word.
         n_tokens: of the word.
     """
 
-    step: WhyNotStep
+    at: WhyNotStep
     token: Token
     chosen: Token
     prefix: list[int]
@@ -60,11 +60,11 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         return replace(answer, found=True, message=f"The translation contains “{word}”, at step {step}.")
     places = _places(explainer, trace, forms)
     n_forced = sum(step.choice.forced for step in trace.steps)
-    free = [place for place in places if place.step.step > n_forced][:_N_STEPS]
+    free = [place for place in places if place.at.step > n_forced][:_N_STEPS]
     sentences = []
-    if places and places[0].step.step <= n_forced:
+    if places and places[0].at.step <= n_forced:
         standing = _standing(word, places[0])
-        sentences.append(f"The prefix excludes it at step {places[0].step.step}, where {standing}.")
+        sentences.append(f"The prefix excludes it at step {places[0].at.step}, where {standing}.")
     other = _best_translation(explainer, trace, pattern, free)
     if other is not None:
         has_word = pattern.search(other.text) is not None
@@ -75,7 +75,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     return replace(
         answer,
         message=" ".join([*sentences, fate]),
-        steps=tuple(place.step for place in free),
+        steps=tuple(place.at for place in free),
         pruned_at=pruned_at,
     )
 
@@ -120,7 +120,7 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         found = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
         [token] = target_tokens(explainer.tokenizer, [i])
         places[tuple(prefix)] = _Place(found, token, trace.target.tokens[step], prefix, len(form))
-    return sorted(places.values(), key=lambda place: -place.step.log_prob)
+    return sorted(places.values(), key=lambda place: -place.at.log_prob)
 
 
 def _best_translation(
@@ -141,15 +141,15 @@ def _standing(word: str, place: _Place) -> str:
     """Say how likely the word was at a place, as in "“sie” was the 2nd likeliest"."""
     which = f"“{word}”"
     if label(place.token) != word:
-        number = place.step.step - len(place.prefix) + place.n_tokens
+        number = place.at.step - len(place.prefix) + place.n_tokens
         which = f"“{label(place.token)}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
-    rank = place.step.rank
+    rank = place.at.rank
     return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
 
 
 def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> list[str]:
     """Describe the place at which the word leads to the best translation, and that translation."""
-    step, chosen = other.place.step, label(other.place.chosen)
+    step, chosen = other.place.at, label(other.place.chosen)
     if step.gap < 0:
         gap = f"{-step.gap:.2f} nats likelier than “{chosen}”, which the search chose"
     else:

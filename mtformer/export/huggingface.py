@@ -174,14 +174,16 @@ def _state(model: Transformer) -> dict[str, Tensor]:
     for name, tensor in weights(model).items():
         if "embedding" in name:
             continue
-        place, module, kind = name.rsplit(".", 2)[0], name.rsplit(".", 2)[-2], name.rsplit(".", 1)[-1]
-        if module in ("qkv_proj", "linear1") and kind == "weight":
-            tensor = tensor[:, order]
-        elif module not in ("qkv_proj", "linear1"):
+        path, kind = name.rsplit(".", 1)  # as in encoder_layers.0.self_attention.qkv_proj, weight
+        parent, _, module = path.rpartition(".")
+        reads_features = module in ("qkv_proj", "linear1")  # the others write them
+        if not reads_features:
             tensor = tensor[order]
+        elif kind == "weight":
+            tensor = tensor[:, order]
         if module == "qkv_proj":
             for part, matrix in zip("qkv", tensor.chunk(3), strict=True):
-                state[_renamed(f"{place}.{part}_proj.{kind}")] = matrix
+                state[_renamed(f"{parent}.{part}_proj.{kind}")] = matrix
         else:
             state[_renamed(name)] = tensor
     source, target = model.src_embedding.weight[:, order], model.tgt_embedding.weight[:, order]

@@ -38,7 +38,7 @@ class GatedFeedForward(FeedForward):
         self.linear1 = nn.Linear(d_model, 2 * d_ff)  # W1 and V, one below the other
 
 
-def feed_forward(config: ModelConfig) -> FeedForward:
+def make_feed_forward(config: ModelConfig) -> FeedForward:
     """Make the network that ``config`` asks for."""
     if config.feed_forward == "swiglu":
         return GatedFeedForward(d_model=config.d_model, d_ff=config.d_ff)
@@ -85,7 +85,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self_attention = make_attention(config, rotary=config.positions == "rotary")
-        self.feed_forward = feed_forward(config)
+        self.feed_forward = make_feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
@@ -101,7 +101,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attention = make_attention(config, rotary=config.positions == "rotary")
         self.cross_attention = make_attention(config)
-        self.feed_forward = feed_forward(config)
+        self.feed_forward = make_feed_forward(config)
         self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
 
     def forward(self, x: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:

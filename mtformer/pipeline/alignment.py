@@ -156,10 +156,10 @@ def _first_of_each(words: _Places, order: _Places) -> _Places:
 class _Membership:
     """Which tokens of a text are in which of its words.
 
-    It is counted twice: first without punctuation that is attached to words, then with it.
+    The first dimension of what it returns is 2: without the punctuation that is attached to words, and with it.
 
     Attributes:
-        n_tokens: (2, words) the tokens of each word.
+        n_tokens: (2, words) how many tokens each word has.
     """
 
     def __init__(self, text: str, spans: Sequence[Span]) -> None:

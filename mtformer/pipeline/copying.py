@@ -14,7 +14,12 @@ class CopyUnknown:
     """Copies texts without letters, and texts of which the model knows no letter."""
 
     def __init__(self, can_write: Callable[[str], bool], *, is_noted: bool = False) -> None:
-        """Take what tells whether the model knows a form of a character, and whether such letters have a note."""
+        """Decide what to copy.
+
+        Args:
+            can_write: tells whether the model knows a form of a character.
+            is_noted: whether unknown letters are noted elsewhere.
+        """
         self._can_write = can_write
         self._is_noted = is_noted
 

@@ -41,7 +41,7 @@ class Pair:
 
 
 class Pairing:
-    """Takes texts and translations apart as the translator takes texts apart.
+    """Divides texts into the parts that the translator would translate, and their translations to match.
 
     The text is prepared for the model. If that changes it, its translation is prepared too: ALL CAPS and emoji at the
     end are undone in both. Several sentences are paired if the translation has as many. Otherwise both stay
@@ -51,7 +51,7 @@ class Pairing:
     def __init__(
         self, tokenizer: Tokenizer, preparations: Sequence[Preparation], *, tgt_lang: str, max_length: int
     ) -> None:
-        """Take what a translator has.
+        """Take the settings of a translator.
 
         Args:
             tokenizer: of both languages.

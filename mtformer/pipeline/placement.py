@@ -64,7 +64,7 @@ class Placement:
     """Finds translations in which terms stand where the words for them would."""
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, terms: Terms, options: SearchOptions) -> None:
-        """Take what has searched; the engine must give its attention."""
+        """Take the engine, which must give its attention, and the options of the search whose results are improved."""
         self._engine = engine
         self._tokenizer = tokenizer
         self._terms = terms
@@ -85,17 +85,17 @@ class Placement:
         """
         results = list(found)
         drafts = {}
-        for place, (request, terms, (best, *_)) in enumerate(zip(requests, terms_of, found, strict=True)):
+        for i, (request, terms, (best, *_)) in enumerate(zip(requests, terms_of, found, strict=True)):
             if terms and min(best.token_log_probs) < _UNLIKELY:
                 draft, text = self._draft(request, terms), self._tokenizer.decode(best.ids)
                 if _n_ends(text) > _n_ends(draft.src) or _ends_with_term(text, terms):
-                    drafts[place] = draft
+                    drafts[i] = draft
         self._place(list(drafts.values()))
-        for place, draft in drafts.items():
-            text = self._tokenizer.decode(found[place][0].ids)
+        for i, draft in drafts.items():
+            text = self._tokenizer.decode(found[i][0].ids)
             is_complete = not self._terms.missing(draft.terms, draft.text)
             if is_complete and self._is_added(text, draft):
-                results[place] = [draft.hypothesis, *found[place]][: len(found[place])]
+                results[i] = [draft.hypothesis, *found[i]][: len(found[i])]
         return results
 
     def _draft(self, request: Request, terms: Sequence[Term]) -> _Draft:
@@ -158,21 +158,27 @@ class Placement:
         ]  # bytes that spell no character have no place
         if not words or not losses:
             return False
-        of_words = np.stack([weights[_within(tgt_spans, word)].mean(axis=0) for word in words])  # (words, S)
-        places = []
-        for number, of_tokens in losses.items():
-            attention = of_words[:, _within(src_spans, draft.spans[number])].sum(axis=1)
-            loss = np.array([of_tokens[_within(tgt_spans, word)].sum() for word in words])
-            places.append((int((attention * np.maximum(loss, _LEAST_LOSS)).argmax()), number))
-        word, number = min(places)
-        start, _ = words[word]
-        tgt, before = draft.terms[number].tgt, draft.text[:start]
-        source = _within(src_spans, draft.spans[number])
-        draft.rest = draft.text[_end_of_translation(draft.text, words[word:], of_words[word:].argmax(axis=1), source) :]
+        tokens_of = [_within(tgt_spans, word) for word in words]
+        attention = np.stack([weights[tokens].mean(axis=0) for tokens in tokens_of])  # (words, S)
+        term_tokens = {number: _within(src_spans, draft.spans[number]) for number in losses}
+        candidates = []
+        for number, loss in losses.items():
+            attended = attention[:, term_tokens[number]].sum(axis=1)  # (words,)
+            lost = np.array([loss[tokens].sum() for tokens in tokens_of])  # (words,)
+            candidates.append((int((attended * np.maximum(lost, _LEAST_LOSS)).argmax()), number))
+        first, number = min(candidates)
+        links = attention[first:].argmax(axis=1)
+        end = _end_of_translation(draft.text, words[first:], links, term_tokens[number])
+        self._replace(draft, number, words[first][0], end)
+        return True
+
+    def _replace(self, draft: _Draft, number: int, start: int, end: int) -> None:
+        """Put a term in the place of the characters from ``start`` to before ``end``, and start again from there."""
+        before, tgt = draft.text[:start], draft.terms[number].tgt
+        draft.rest = draft.text[end:]
         draft.placed.append(number)
         draft.prefix = before + (tgt if before.strip() else capitalized(tgt))
         self._start(draft, draft.prefix)
-        return True
 
     def _start(self, draft: _Draft, text: str) -> None:
         """Let the next translation start with a text that has the terms that have been placed."""

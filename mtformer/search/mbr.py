@@ -24,6 +24,9 @@ def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]
         of_text[text] += weight
     unique = list(of_text)
     [matrix] = pairwise_chrf([unique], [unique])
-    means = (sum(chrf * of_text[text] for text, chrf in zip(unique, row, strict=True)) / sum(weights) for row in matrix)
-    utilities = dict(zip(unique, means, strict=True))
+    total = sum(weights)
+    utilities = {
+        text: sum(chrf * of_text[other] for other, chrf in zip(unique, row, strict=True)) / total
+        for text, row in zip(unique, matrix, strict=True)
+    }
     return [utilities[text] for text in texts]
