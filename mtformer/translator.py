@@ -67,6 +67,15 @@ class Translator:
     alignments: bool = False
     guard: Guard | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse search options that cannot be combined with the terms."""
+        if self.terms is None or not self.terms.is_hard:
+            return
+        if self.options.sample:
+            raise UserError("terms do not go with sample: a beam search places them")
+        if self.options.beam_groups > 1:
+            raise UserError("terms do not go with beam_groups: one group of beams places them")
+
     @classmethod
     def load(
         cls,
@@ -161,12 +170,12 @@ class Translator:
             changes: as in :meth:`load`.
 
         Raises:
-            UserError: an option does not exist, its value is not allowed, or the engine cannot do it.
+            UserError: an option does not exist, its value is not allowed, the engine cannot do it, or it cannot be
+                combined with the terms.
         """
         options = self.options.updated(**changes)
         self.engine.require_supported(options)
-        translator = replace(self, options=options)
-        return translator if self.terms is None else translator.with_terms(self.terms)
+        return replace(self, options=options)
 
     def with_terms(self, terms: Terms) -> "Translator":
         """Return a translator like this one that translates ``terms`` as their glossary says.
@@ -174,10 +183,6 @@ class Translator:
         Raises:
             UserError: the options of the search cannot be combined with terms.
         """
-        if self.options.sample and terms.is_hard:
-            raise UserError("terms do not go with sample: a beam search places them")
-        if self.options.beam_groups > 1 and terms.is_hard:
-            raise UserError("terms do not go with beam_groups: one group of beams places them")
         return replace(self, terms=terms)
 
     def translate(
