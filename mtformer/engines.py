@@ -33,7 +33,7 @@ class LoadedModel:
     Attributes:
         engine: what computes it.
         tokenizer: the one that it was trained with.
-        header: what it says about itself.
+        header: its languages, architecture, search settings and provenance.
         digest: that of the bundle's contents, or of the digests of an ensemble's bundles.
         options: the search options that it asks for, with those of the caller.
         max_length: the most tokens, EOS included, that it takes at once.
@@ -191,10 +191,10 @@ def _require_possible(model: ExportedModel, **changes: float | str | None) -> No
 
 
 def _require_positions(model: ExportedModel, **changes: float | str | None) -> None:
-    """Refuse a model whose tables end before the longest translations that the options allow.
+    """Refuse a model with too few positions for the longest translations that the options allow.
 
     Raises:
-        EngineError: they do.
+        EngineError: it has too few.
     """
     longest = _options(model.header, **changes).limit(model.header.architecture.max_length) + 1
     if model.n_positions is not None and longest > model.n_positions:

@@ -225,7 +225,7 @@ class Header(_Part):
         return ", ".join(map(str, self.language_pairs))
 
     def matching(self, src_lang: str | None, tgt_lang: str | None) -> list[LanguagePair]:
-        """Return the directions with these languages, as far as they are given."""
+        """Return the directions with these languages; None stands for any."""
         return [
             pair
             for pair in self.language_pairs
@@ -233,7 +233,7 @@ class Header(_Part):
         ]
 
     def direction(self, src_lang: str | None = None, tgt_lang: str | None = None) -> LanguagePair:
-        """Return the direction from one language to another, as far as they are given.
+        """Return the direction from one language to another; None leaves it open which.
 
         The source language of a model of several directions may stay open, and is then undetermined.
 

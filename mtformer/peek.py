@@ -30,7 +30,7 @@ class Peeked(NamedTuple):
 
 
 def peek(path: Path) -> Peeked | None:
-    """Read the header of a bundle without torch; None if :func:`mtformer.bundle.load_bundle` has to say what is wrong.
+    """Read the header of a bundle without torch; None for a file that is no bundle or not complete.
 
     The header of a safetensors file is JSON, preceded by its length in eight bytes. The tensors follow, whose places
     tell whether the file is complete.

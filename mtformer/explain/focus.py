@@ -29,7 +29,7 @@ class Focus:
         """Make sure that the model has this attention; without a kind, that either stack has the layer.
 
         Raises:
-            UserError: it has not; the message says what there is.
+            UserError: there is no such layer or head; the message says which there are.
         """
         n_layers: dict[Kind, int] = {
             "encoder": model.n_encoder_layers,

@@ -79,7 +79,7 @@ class HeatMap:
 
     @property
     def _cells(self) -> tuple[int, ...]:
-        """The widths of cells, of which three columns have a free one; a wide character needs two."""
+        """The possible widths of a cell: three columns leave one free, and a wide character needs two."""
         is_wide = any(width(character) == 2 for key in self.keys for character in label(key))
         return (3, 2) if is_wide else (3, 2, 1)
 

@@ -59,7 +59,7 @@ def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> ForwardPass:
 
 @torch.inference_mode()
 def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[Attention, ...]:
-    """Do the same for the weights of the attentions alone."""
+    """Run a model like :func:`record_pass`, and keep only the weights of its attentions."""
     with record_attention(model) as weights:
         model(src, torch.ones_like(src, dtype=torch.bool), tgt_in)
     return tuple(_attentions(weights))

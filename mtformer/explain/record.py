@@ -93,7 +93,7 @@ class Explainer:
         )
 
     def trace_attention(self, text: str, *, prefix: str | None = None) -> AttentionTrace:
-        """Do the same without recording the search, the steps and the matrices."""
+        """Translate ``text`` like :meth:`trace`, and record only the attention."""
         src, forced = self._encode(text, prefix)
         [[best, *_]] = self.search(src, [forced])
         return AttentionTrace(
@@ -104,7 +104,7 @@ class Explainer:
         )
 
     def with_engine(self, engine: TorchEngine) -> "Explainer":
-        """Return the same with other weights."""
+        """Return an explainer of a model with other weights."""
         return replace(self, engine=engine)
 
     def search(
@@ -133,7 +133,7 @@ class Explainer:
         """Make sure that the translation of ``n_tokens`` source tokens has room for ``ids``.
 
         Raises:
-            UserError: it has not; the message calls them ``what``.
+            UserError: there is too little; the message calls the ids ``what``.
         """
         most = self.max_target(n_tokens)
         if len(ids) > most:

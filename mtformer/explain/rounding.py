@@ -8,7 +8,7 @@ _DIGITS = 6
 
 
 def rounded(values: float | np.ndarray) -> Any:
-    """Return numbers, nested as they are, with 6 significant digits; those that are not finite become None."""
+    """Round to 6 significant digits for JSON: arrays become nested lists, and infinity and NaN become None."""
     array = np.asarray(values)
     if array.dtype.kind != "f":
         return array.tolist()

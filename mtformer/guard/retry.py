@@ -21,7 +21,7 @@ def guarded(
     missing: TermNotes,
     keep_numbers: Callable[[Sequence[str]], list[list[Translation]]] | None = None,
 ) -> list[list[Translation]]:
-    """Translate texts whose best translation has problems again, more strictly, and keep what has fewer problems.
+    """Translate again, more strictly, what has problems in its best translation, and keep what has fewer problems.
 
     Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
     it still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is not
@@ -59,7 +59,7 @@ def _with_numbers(
     missing: TermNotes,
     keep_numbers: Callable[[Sequence[str]], list[list[Translation]]],
 ) -> list[list[Translation]]:
-    """Translate texts whose best translation lacks numbers again, and keep what is better."""
+    """Translate again what lacks numbers in its best translation, and keep what is better."""
     results = list(found)
     places = [
         place

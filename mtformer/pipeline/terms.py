@@ -106,14 +106,14 @@ class Terms:
         return Constraint(required, self._vocabulary) if required else None
 
     def missing(self, terms: Sequence[Term], translation: str) -> list[Term]:
-        """Return the terms whose translations are not, or not as often as they should be, in ``translation``."""
+        """Return the terms whose translations ``translation`` lacks, or contains less often than it should."""
         small = translation[:1].lower() + translation[1:]  # the first letter may have been capitalized
         required = self._required(terms)
         found = {tgt: max(self._count(translation, tgt), self._count(small, tgt)) for tgt in required}
         return [term for term in dict.fromkeys(terms) if found[term.tgt] < required[term.tgt]]
 
     def _required(self, terms: Sequence[Term]) -> dict[str, int]:
-        """Count the translations, those within others included, so that each term has one of its own."""
+        """Return how often each translation must occur: once for its term, and in each translation that contains it."""
         wanted = [term.tgt for term in terms]
         return {tgt: sum(self._count(other, tgt) for other in wanted) for tgt in dict.fromkeys(wanted)}
 

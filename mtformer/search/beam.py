@@ -161,7 +161,7 @@ def _with_own(candidates: Candidates, own: Tensor) -> Candidates:
 
 
 def _start(decoder: Decoder, n_sentences: int, k: int) -> Beams:
-    """Give each sentence K beams, of which only the first counts: all start alike."""
+    """Give each sentence K beams. All start alike, so that only the first counts."""
     sentences = torch.arange(n_sentences, device=decoder.device)
     decoder.select(sentences, sentences.new_zeros(n_sentences, k))
     ids = sentences.new_full((n_sentences, k, 1), BOS_ID)

@@ -1,10 +1,10 @@
 """Beam search whose translations contain given phrases.
 
-As in dynamic beam allocation (Post and Vilar 2018), beams compete within banks: those that contain as many of the
-phrases. Here the likeliest K beams always go on, as in plain beam search, so that a translation that contains the
-phrases anyway is found as without them; besides, the likeliest beam of each bank goes on that is none of them. A beam
-that opens a phrase moves to the next bank at once, and reads it token by token, unless its other continuations are
-likelier.
+As in dynamic beam allocation (Post and Vilar 2018), the beams with the same number of missing phrases form a bank, and
+every bank keeps a beam. Unlike there, the likeliest K beams always stay, as in plain beam search, so that a translation
+which contains the phrases anyway is found as without constraints; each bank that none of them is in keeps its likeliest
+beam besides. A beam that opens a phrase moves to the next bank at once. It then spells the phrase token by token,
+unless its other continuations are likelier.
 """
 
 from collections.abc import Iterable, Sequence
@@ -130,7 +130,7 @@ class _Sentence:
         empty = {*banks, *(bank - 1 for bank in banks if bank)} - {self.constraint.n_phrases}  # those within reach
         chosen, states, keys = list[int](), list[int](), list[int]()
         seen: set[tuple[int, int]] = set()  # keys and states
-        taken: set[int] = set()  # keys; what opens or continues a phrase also stands for what does not
+        taken: set[int] = set()  # keys: the same tokens need no second beam outside of a phrase
         for place, (log_prob, number, beam, token) in enumerate(candidates):
             if log_prob == -_INFINITE or not (n_free or empty):
                 break

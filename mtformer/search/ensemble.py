@@ -28,5 +28,5 @@ class EnsembleDecoder:
 
 
 def mean_log_probs(log_probs: Tensor) -> Tensor:
-    """Return the logarithm of the mean of the probabilities of M models, whose logarithms (M, …) are given."""
+    """Return the logarithm of the mean probability, given the log probabilities (M, …) of M models."""
     return log_probs.logsumexp(dim=0) - math.log(len(log_probs))

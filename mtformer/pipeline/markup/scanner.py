@@ -170,7 +170,7 @@ def _kind(character: str) -> str:
 
 
 def with_marks(marks: list[Mark], more: list[Mark]) -> list[Mark]:
-    """Return marks in order, and of those that overlap the first."""
+    """Return all marks in order; where some overlap, the first."""
     return _without_overlaps([*marks, *more]) if more else marks
 
 
