@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -74,6 +75,8 @@ def main() -> None:
     Errors become one sentence on stderr. If the reader of the output stops early, as ``head`` does, that is success.
     """
     debug = "--debug" in sys.argv
+    if sys.stderr is None:  # closed by whoever started the program
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (until the program ends)
     log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     try:
