@@ -89,10 +89,11 @@ def test_a_shorter_limit_only_cuts_samples() -> None:
     assert max(len(one.ids) for one in long) > 3
 
 
-@pytest.mark.parametrize("temperature", [1e-39, 1e-300])  # the latter is 0 in single precision
-def test_a_temperature_near_0_draws_the_likeliest_tokens(temperature: float) -> None:
-    probabilities = token_probabilities(torch.tensor([[-3.0, -0.1, -2.4]]), sampling(temperature=temperature))
-    assert probabilities.tolist() == [[0.0, 1.0, 0.0]]
+@pytest.mark.parametrize("value", [1e-39, 1e-300])  # the latter is 0 in single precision
+@pytest.mark.parametrize("option", ["temperature", "top_p"])
+def test_an_option_near_0_draws_the_likeliest_tokens(option: str, value: float) -> None:
+    probabilities = token_probabilities(torch.tensor([[-3.0, -0.1, -2.4]]), sampling(**{option: value}))
+    assert (probabilities > 0).tolist() == [[False, True, False]]
 
 
 def test_samples_leave_the_batch_as_they_end() -> None:

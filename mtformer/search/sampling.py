@@ -64,14 +64,15 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     likely as the last one that stays do, too.
     """
     likeliest = log_probs.max(dim=-1, keepdim=True).values  # is 0 below, lest a low temperature overflow
-    temperature = max(options.temperature, torch.finfo(log_probs.dtype).tiny)  # a smaller one would be 0 there
+    tiny = torch.finfo(log_probs.dtype).tiny  # smaller numbers would be 0 there
+    temperature, top_p = max(options.temperature, tiny), max(options.top_p, tiny)
     logits = log_probs if temperature == 1 else (log_probs - likeliest) / temperature
     probabilities = logits.softmax(dim=-1)
     if 0 < options.top_k < probabilities.size(-1):
         last = probabilities.topk(options.top_k).values[..., -1:]
         probabilities = probabilities.masked_fill(probabilities < last, 0.0)
-    if options.top_p < 1:
-        sizes = options.top_p * probabilities.sum(dim=-1, keepdim=True)
+    if top_p < 1:
+        sizes = top_p * probabilities.sum(dim=-1, keepdim=True)
         last, is_found = _last_in_nucleus(probabilities.topk(min(_USUAL_NUCLEUS, probabilities.size(-1))).values, sizes)
         if not is_found.all():
             last, _ = _last_in_nucleus(probabilities.sort(dim=-1, descending=True).values, sizes)
