@@ -145,6 +145,7 @@ def test_one_column_by_name_and_the_other_by_language(tmp_path: Path) -> None:
         ("a,b\nc, d,e\n", {}, "table:2: this line has 3 columns, and the first has 2; set delimiter, or put quotes"),
         ('a|b\n"c|d"|e\n', {}, "table:2: this line has 3 columns, and the first has 2; set quotes: true if the fields"),
         ('a,b\n"c\nd,e\nf,g\n', {}, "table:2: this row cannot be read: its quotes are not closed"),
+        ('a,b\n"c,d\n', {}, "table:2: this row cannot be read: its quotes are not closed"),
         ('a,b\n"c"d,e\n', {}, "table:2: this row cannot be read: ',' expected after '\"'"),
         ('"a, a";"b"\n', {}, "',' expected after '\"'; set delimiter, or double the quotes inside quoted text"),
         ("a,b\nc\rd,e\n", {}, "table:2: this row cannot be read: it contains a carriage return outside quotes"),

@@ -75,6 +75,15 @@ def test_other_encodings_and_old_versions_are_read(tmp_path: Path) -> None:
     assert read(memory(tmp_path, text, head=HEAD.replace("UTF-8", "ISO-8859-1"), encoding="latin-1"))[0].tgt == "ä"
 
 
+@pytest.mark.parametrize("encoding", ["GB18030", "no-such-encoding"])
+def test_an_encoding_that_expat_cannot_read_is_an_error_in_a_sentence(tmp_path: Path, encoding: str) -> None:
+    source = memory(tmp_path, unit(en="a", de="b"), head=HEAD.replace("UTF-8", encoding))
+    assert (
+        error_of(source)
+        == ".tmx: the encoding that its first line names cannot be read: convert it to UTF-8, that line too"
+    )
+
+
 def test_a_long_memory_is_read_unit_by_unit(tmp_path: Path) -> None:
     source = memory(tmp_path, *(unit(en=f"e{n}" * 9, de=f"d{n}") for n in range(5_000)))
     assert len(read(source)) == 5_000

@@ -78,8 +78,10 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            reason = "its quotes are not closed" if reader.line_num > first else str(error)
-            if "new-line" in reason:  # Python gives advice on opening files
+            reason = str(error)
+            if reader.line_num > first or "end of data" in reason:
+                reason = "its quotes are not closed"
+            elif "new-line" in reason:  # Python gives advice on opening files
                 reason = "it contains a carriage return outside quotes"
             elif "expected after" in reason and delimiter != "\t":
                 reason += "; set delimiter, or double the quotes inside quoted text"

@@ -66,6 +66,10 @@ def _units(path: Path) -> Iterator[_Unit]:
             handler.parser.Parse(b"", True)
         except expat.ExpatError as error:
             raise UserError(f"{name}:{error.lineno}: this is not valid XML: {expat.ErrorString(error.code)}") from None
+        except (LookupError, ValueError):  # Python gives expat only encodings of one byte a character
+            raise UserError(
+                f"{name}: the encoding that its first line names cannot be read: convert it to UTF-8, that line too"
+            ) from None
     yield from handler.take()
 
 
