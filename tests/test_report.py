@@ -525,6 +525,14 @@ def test_models_are_compared_on_their_test_set(trained: Project, tested: Path, t
 
 
 @needs_browser
+def test_a_page_of_the_current_folder_and_another_is_beside_both(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(run, run.parent / "other")
+    monkeypatch.chdir(run)
+    assert write_report([Path(), Path("../other")], with_test=False) == Path("../report.html")
+    assert not (run / "report.html").exists()
+    assert write_report([run, run.parent / "other"], with_test=False) == run.parent / "report.html"
+
+
 def test_lines_of_several_runs_are_named(trained: Project, run: Path) -> None:
     shutil.copytree(run, run.parent / "other")
     assert (

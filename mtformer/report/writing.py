@@ -1,6 +1,7 @@
 """Write the page of a run, or of several side by side."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def write_report(
     for number, path in enumerate(paths):
         if path.resolve() in (other.resolve() for other in paths[:number]):
             raise UserError(f"{path} is given twice")
-    target = output or (runs[0].folder if len(runs) == 1 else RunFolder(paths[0].parent)).report
+    folder = paths[0] if len(runs) == 1 else Path(os.path.normpath(paths[0] / ".."))  # Path(".").parent is "."
+    target = output or RunFolder(folder).report
     require_distinct(target, [file for run in runs for file in _files_of(run)])
     for run in runs:
         if run.is_training:
