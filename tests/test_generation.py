@@ -271,6 +271,7 @@ def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_be
         (["select", "."], ". is a folder, not a file"),
         (["select", "bad"], "bad:2: this is not a line with a score"),
         (["select", "bad", "--min-score", "0", "--output", "o"], "bad:2: this is not a line with a score"),
+        (["select", "huge"], "huge:1: this is not a line with a score"),
         (["select", "empty"], "empty: there are no scored pairs in it"),
         (["select", "empty", "--share", "0.5"], "empty: there are no scored pairs in it"),
         (["select", "scored", "--share", "0"], "--share 0: a share is above 0 and at most 1"),
@@ -300,6 +301,7 @@ def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_be
 def test_what_cannot_be_done_is_told(project: Project, arguments: list[str], told: str) -> None:
     (project.folder / "empty").touch()
     (project.folder / "bad").write_text('{"score": 0.5}\n{"score": NaN}\n')
+    (project.folder / "huge").write_text('{"score": 1' + 400 * "0" + "}\n")  # has no float
     (project.folder / "scored").write_text('{"en": "a", "de": "b", "score": 0.5}\n')
     before = {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()}
     result = project.mtformer("data", *arguments)

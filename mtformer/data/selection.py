@@ -106,7 +106,7 @@ def _scored_lines(path: Path) -> Iterator[tuple[float, str]]:
     for number, line in enumerate(read_lines(path), 1):
         try:
             yield _score(line), line
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise UserError(
                 f"{input_name(path)}:{number}: this is not a line with a score, as `mtformer data score` writes: "
                 f"{line[:80]!r}"
