@@ -372,9 +372,11 @@ def test_options_that_cannot_work_together_are_refused(trained: Project, tmp_pat
 
 def test_two_processes_translate_a_share_each_and_report_failures(trained: Project, tmp_path: Path) -> None:
     lines = [src.encode() for src, _ in sentence_pairs(9, seed=8)]
-    (tmp_path / "in.en").write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
-    output = tmp_path / "out.de"
-    command = ["translate", "--input", str(tmp_path / "in.en"), "--output", str(output), "--beam-size", "1"]
+    text, terms, output = (tmp_path / name for name in ("in.en", "terms.tsv", "out.de"))
+    text.write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
+    terms.write_text("English\tGerman\n", encoding="utf-8")
+    texts = ["translate", "--input", str(text), "--terms", str(terms), "--beam-size", "1"]
+    command = [*texts, "--output", str(output)]
     failed = trained.process(*command, "--nproc", "2")
     assert failed.status == 2, failed.stderr
     assert failed.stderr.count("in.en:8: byte 0xff") == 1
@@ -383,8 +385,9 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     assert done.status == 0, done.stderr
     assert "not UTF-8: 1 line (8), copied with U+FFFD for the bad bytes" in done.stderr
     assert done.stderr.count("model: runs/config/model.safetensors") == 1
-    assert trained.mtformer(*command[:-4], "--beam-size", "1", "--on-error", "copy").stdout == output.read_text()
-    assert {path.name for path in tmp_path.iterdir()} == {"in.en", "out.de"}
+    assert done.stderr.count("is read as a term") == 1
+    assert trained.mtformer(*texts, "--on-error", "copy").stdout == output.read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"in.en", "terms.tsv", "out.de"}
 
 
 @pytest.mark.parametrize("arguments", [["--input", "test.en"], ["--output", "out.txt"], []])

@@ -128,7 +128,7 @@ def translate(
     from mtformer.runs import find_models
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
-        logging.getLogger("mtformer").setLevel(logging.WARNING)  # the first of the processes reports
+        logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     check_text(text, input)
     if document and alignments and format is Format.text:
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
