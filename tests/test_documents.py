@@ -83,7 +83,7 @@ def translated(document: str, function: Callable[[str], str], folder: Path) -> s
     source, output, model = (folder / name for name in ("in", "out", "model"))
     source.write_text(document)
     model.touch()
-    run(Job(Source(path=source, is_document=True), model, output), lambda: cast(Translator, Fake(function)))
+    run(Job(Source(path=source, is_document=True), [model], output), lambda: cast(Translator, Fake(function)))
     return output.read_text()
 
 

@@ -67,7 +67,7 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job_in(folder: Path, name: str = "out.jsonl") -> Generation:
     (folder / "model").write_text("weights")
-    return Generation(folder / "model", folder / name, options={"beam_size": 4})
+    return Generation([folder / "model"], folder / name, options={"beam_size": 4})
 
 
 def texts(*lines: str) -> Iterator[Paragraph]:

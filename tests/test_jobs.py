@@ -56,7 +56,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     (tmp_path / "model").write_text("weights")
     (tmp_path / "in.txt").write_bytes(b"\n".join(LINES) + b"\n")
     source = Source(path=tmp_path / "in.txt", on_error=OnError.copy)
-    return Job(source, tmp_path / "model", tmp_path / "out.txt", options={"beam_size": 4})
+    return Job(source, [tmp_path / "model"], tmp_path / "out.txt", options={"beam_size": 4})
 
 
 def done(job: Job, most_windows: int = 99) -> Reverser:
@@ -102,7 +102,7 @@ def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "model").touch()
     monkeypatch.setattr(Source, "units", lines)
     monkeypatch.setattr(PartialFile, "write", write)
-    done(Job(Source(), tmp_path / "model", tmp_path / "out"))
+    done(Job(Source(), [tmp_path / "model"], tmp_path / "out"))
     assert (n_written, most_held) == (100_000, 8_000)
 
 
@@ -231,10 +231,10 @@ def test_an_unfinished_output_is_not_continued_with_something_else(job: Job) -> 
     rest = interrupted(job)
     with pytest.raises(UserError, match="different settings: --beam-size was 4, is now 5"):
         done(replace(rest, options={"beam_size": 5}))
-    job.model.write_text("other weights")
+    job.models[0].write_text("other weights")
     with pytest.raises(UserError, match=r"the model was [0-9a-f]{16}, is now [0-9a-f]{16}"):
         done(rest)
-    job.model.write_text("weights")
+    job.models[0].write_text("weights")
     job.source.path.write_bytes(b"other\n" + b"\n".join(LINES[1:]))
     with pytest.raises(UserError, match="first 2 lines or paragraphs of the input have changed"):
         done(rest)

@@ -2,10 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtformer.cli.jobs import compared_options, load_translator
 from mtformer.cli.options import (
     IN_OUT,
     Device,
@@ -29,7 +30,6 @@ from mtformer.errors import UserError
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
     from mtformer.text.sources import ParallelText
-    from mtformer.translator import Translator
 
 TextArgument = Annotated[
     str,
@@ -51,7 +51,6 @@ PairsOption = Annotated[
         metavar="FILE", help="Where the pairs go, as JSON lines: a jsonl source of a config.", rich_help_panel=IN_OUT
     ),
 ]
-_NOT_COMPARED = ("text", "input", "model", "output", "resume")  # when an unfinished output is resumed
 
 
 @takes_search_options
@@ -86,16 +85,15 @@ def backtranslate(
     """
     from mtformer.jobs.generation import Generation, run
     from mtformer.jobs.options import OnError
-    from mtformer.jobs.shards import Shard
     from mtformer.jobs.source import Source
     from mtformer.runs import find_models
 
-    bundle, *others = find_models(model)
-    texts = Source(path=input, on_error=OnError.skip, shard=Shard.parse(shard) if shard is not None else None)
-    job = Generation(bundle, output, resume, _compared(context, others))
-    job.check([input, *others])
+    models = find_models(model)
+    texts = Source(path=input, on_error=OnError.skip, shard=shard)
+    job = Generation(models, output, resume, compared_options(context))
+    job.check([input])
     asked = {"src_lang": from_, "tgt_lang": to, "tag": tag, "n_best": n_best, **search}
-    run(job, texts.units(), partial(_load, [bundle, *others], device, engine=engine, raw=raw, **asked))
+    run(job, texts.units(), partial(load_translator, models, device, engine=engine, raw=raw, **asked))
 
 
 @takes_search_options
@@ -122,17 +120,15 @@ def distill(
     """
     from mtformer.jobs.documents import Paragraph
     from mtformer.jobs.generation import Generation, numbered_share, run
-    from mtformer.jobs.shards import Shard
     from mtformer.runs import find_models
 
-    bundle, *others = find_models(model)
+    models = find_models(model)
     pairs, languages = _text(text, pair)
-    job = Generation(bundle, output, resume, _compared(context, others))
-    job.check([*_files(pairs), *others])
-    share = numbered_share(pairs, Shard.parse(shard) if shard is not None else None)
-    texts = (Paragraph(number, src) for number, (src, _) in share)
+    job = Generation(models, output, resume, compared_options(context))
+    job.check(_files(pairs))
+    texts = (Paragraph(number, src) for number, (src, _) in numbered_share(pairs, shard))
     asked = {**languages._asdict(), "tag": tag, "n_best": n_best, **search}
-    run(job, texts, partial(_load, [bundle, *others], device, engine=engine, raw=raw, **asked))
+    run(job, texts, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
 
 
 def score(
@@ -158,20 +154,16 @@ def score(
     """
     from mtformer.jobs import crossentropy
     from mtformer.jobs.generation import Generation
-    from mtformer.jobs.shards import Shard
     from mtformer.runs import find_model, find_models
 
-    bundle, *others = find_models(model)
-    opposite = find_model(reverse) if reverse is not None else None
+    models = find_models(model)
+    opposite = [find_model(reverse)] if reverse is not None else []
     pairs, (src_lang, tgt_lang) = _text(text, pair)
-    job = Generation(bundle, output, resume, _compared(context, others) | {"reverse": opposite})
-    job.check([*_files(pairs), *others, *([opposite] if opposite else [])])
-
-    def load() -> "tuple[Translator, Translator | None]":
-        forward = _load([bundle, *others], device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
-        return forward, _load([opposite], device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang) if opposite else None
-
-    crossentropy.run(job, pairs, Shard.parse(shard) if shard is not None else None, load)
+    job = Generation(models, output, resume, compared_options(context) | {"reverse": opposite or None})
+    job.check([*_files(pairs), *opposite])
+    forward = partial(load_translator, models, device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
+    backward = partial(load_translator, opposite, device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang)
+    crossentropy.run(job, pairs, shard, lambda: (forward(), backward() if opposite else None))
 
 
 def select(
@@ -201,12 +193,6 @@ def select(
     logging.getLogger(__name__).info("kept %s of %s pairs", f"{n_kept:,}", f"{n_pairs:,}")
 
 
-def _compared(context: typer.Context, others: list[Path]) -> dict[str, object]:
-    """Return the options that what a job writes depends on, and the other models."""
-    options = {name.rstrip("_"): value for name, value in context.params.items() if name not in _NOT_COMPARED}
-    return options | {"model": others}
-
-
 def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
     """Return the training text of a config, or a source, with its languages."""
     from mtformer.config import load_config, parse_source
@@ -232,9 +218,3 @@ def _files(text: "ParallelText") -> list[Path]:
     from mtformer.text.sources import source_files
 
     return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
-
-
-def _load(models: list[Path], device: Device, **options: Any) -> "Translator":
-    from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
-
-    return Translator.load(models, device, **options)

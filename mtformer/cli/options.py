@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.errors import UserError
+from mtformer.jobs.shards import Shard
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
@@ -106,7 +107,8 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
 ]
 ShardOption = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS)
+    Shard | None,
+    typer.Option(parser=Shard.parse, metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS),
 ]
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)

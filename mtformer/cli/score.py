@@ -1,10 +1,12 @@
 """``mtformer score``."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from mtformer.cli.jobs import load_translator
 from mtformer.cli.options import (
     Device,
     DeviceOption,
@@ -15,9 +17,6 @@ from mtformer.cli.options import (
     ToOption,
 )
 from mtformer.jobs.options import Format
-
-if TYPE_CHECKING:
-    from mtformer.translator import Translator
 
 
 def score(
@@ -62,16 +61,9 @@ def score(
 
     Prints how probable the model thinks each is: its log probability, in nats.
     """
-    from mtformer.files import require_distinct
     from mtformer.jobs.scoring import Scoring, run
     from mtformer.runs import find_models
 
-    bundle, *others = find_models(model)
-    require_distinct(output, others)
-
-    def load() -> "Translator":
-        from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
-
-        return Translator.load([bundle, *others], device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)
-
-    run(Scoring(src, tgt, input, output, format, normalize, min_score, rerank), bundle, load)
+    models = find_models(model)
+    load = partial(load_translator, models, device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)
+    run(Scoring(models, src, tgt, input, output, format, normalize, min_score, rerank), load)

@@ -3,11 +3,13 @@
 import logging
 import os
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtformer.cli.jobs import compared_options, load_translator
 from mtformer.cli.options import (
     CONTROL,
     IN_OUT,
@@ -33,11 +35,6 @@ from mtformer.jobs.options import Format, OnError
 if TYPE_CHECKING:
     from mtformer.jobs.source import Source
     from mtformer.text.glossary import Glossary
-    from mtformer.translator import Translator
-
-log = logging.getLogger(__name__)
-
-_NOT_COMPARED = ("text", "model", "input", "output", "resume", "nproc")  # when an unfinished output is resumed
 
 
 class TermsMode(StrEnum):
@@ -120,9 +117,7 @@ def translate(
     ] = 1,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
-    from mtformer.files import require_distinct
     from mtformer.jobs.job import Job, run
-    from mtformer.jobs.shards import Shard
     from mtformer.jobs.source import Source
     from mtformer.memory import keep_freed_memory
     from mtformer.runs import find_models
@@ -134,56 +129,41 @@ def translate(
         raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
     if terms is None and terms_mode is not TermsMode.hard:
         raise UserError(f"--terms-mode {terms_mode.value} needs --terms FILE, a glossary")
-    share = Shard.parse(shard) if shard is not None else None
-    source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=share)
-    bundle, *others = find_models(model)
-    require_distinct(output or Path("-"), others)
-    glossary = _read_terms(terms, source, output) if terms is not None else None
-
-    def load() -> "Translator":
-        from mtformer.translator import Translator  # takes seconds: bad arguments are reported before
-
-        keep_freed_memory()
-        return Translator.load(
-            [bundle, *others],
-            device,
-            engine=engine,
-            terms=glossary,
-            terms_mode=terms_mode.value,
-            raw=raw,
-            alignments=alignments,
-            src_lang=from_,
-            tgt_lang=to,
-            tag=tag,
-            n_best=n_best,
-            **search,
-        )
-
-    options = {name.rstrip("_"): value for name, value in context.params.items() if name not in _NOT_COMPARED}
-    options["model"] = others
-    job = Job(
-        source,
-        bundle,
-        output or Path("-"),
-        format,
-        n_best or 1,
-        resume=resume,
-        n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
-        options=options,
+    target = output or Path("-")
+    source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=shard)
+    models = find_models(model)
+    load = partial(
+        load_translator,
+        models,
+        device,
+        engine=engine,
+        terms=None if terms is None else _read_terms(terms, source, target),
+        terms_mode=terms_mode.value,
+        raw=raw,
+        alignments=alignments,
+        src_lang=from_,
+        tgt_lang=to,
+        tag=tag,
+        n_best=n_best,
+        **search,
     )
+    n_processes = max(nproc, int(os.environ.get("WORLD_SIZE", "1")))
+    options = compared_options(context)
+    job = Job(source, models, target, format, n_best or 1, resume=resume, n_processes=n_processes, options=options)
     if nproc > 1:
         from mtformer.training.launch import launch
 
         job.check()
         launch(nproc, device)
+    keep_freed_memory()
     run(job, load)
 
 
-def _read_terms(terms: Path, source: "Source", output: Path | None) -> "Glossary":
+def _read_terms(terms: Path, source: "Source", output: Path) -> "Glossary":
     from mtformer.files import require_distinct
     from mtformer.text.glossary import Glossary
 
     if source.text is None and str(terms) == str(source.path) == "-":
         raise UserError("--terms and the text are both standard input: name a file for one of them")
-    require_distinct(output or Path("-"), [terms])
+    require_distinct(output, [terms])
     return Glossary.read(terms)

@@ -64,7 +64,7 @@ def run(
             log.warning("%s", warning)
         return lambda window, left_out: _scored(forward, backward, window, left_out)
 
-    file = PartialFile(job.output, described(job.options, job.model))
+    file = PartialFile(job.output, described(job.options, job.models))
     fill(file, chain(first, units), start, resume=job.resume, doing="scoring", unit="pairs", left_out_of="pairs")
 
 

@@ -22,7 +22,7 @@ from mtformer.jobs.documents import Paragraph
 from mtformer.jobs.partial import PartialFile
 from mtformer.jobs.resuming import fill
 from mtformer.jobs.settings import described
-from mtformer.jobs.shards import Shard
+from mtformer.jobs.shards import Shard, share_of
 from mtformer.pipeline.translation import FLAG, Translation
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
@@ -39,13 +39,13 @@ class Generation:
     """What is translated, and where the pairs go.
 
     Attributes:
-        model: the file or folder of the model, or of the first of an ensemble.
+        models: the file or folder of the model, or those of an ensemble.
         output: the file to write: a JSON object on each line, with a text under the code of each language.
         resume: whether to continue an unfinished output.
         options: what else the translations depend on, by name; resuming needs the same ones.
     """
 
-    model: Path
+    models: Sequence[Path]
     output: Path
     resume: bool = False
     options: Mapping[str, object] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Generation:
         Raises:
             UserError: it is.
         """
-        require_distinct(self.output, [self.model, *inputs])
+        require_distinct(self.output, [*self.models, *inputs])
         if not is_regular_output(self.output):
             raise UserError(f"--output {self.output}: name a file, so that the job can be resumed")
 
@@ -84,7 +84,7 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
             log.warning("%s", warning)
         return lambda window, left_out: _pairs(translator, window, left_out)
 
-    file = PartialFile(job.output, described(job.options, job.model))
+    file = PartialFile(job.output, described(job.options, job.models))
     fill(
         file,
         chain(first, texts),
@@ -98,10 +98,7 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
 
 def numbered_share(text: ParallelText, shard: Shard | None) -> Iterator[tuple[int, SentencePair]]:
     """Yield the pairs of a text, or of a share of it, with their numbers from 1."""
-    if shard is None:
-        return enumerate(text, 1)
-    share = shard.of(sum(1 for _ in text))
-    return islice(enumerate(text, 1), share.start, share.stop)
+    return share_of(lambda: enumerate(text, 1), shard)
 
 
 def _pairs(translator: "Translator", window: Sequence[Paragraph], left_out: Counter[str]) -> str:

@@ -35,7 +35,7 @@ class Job:
 
     Attributes:
         source: the lines or paragraphs.
-        model: the file or folder of the model.
+        models: the file or folder of the model, or those of an ensemble.
         output: the file to write; ``-`` is standard output.
         format: how translations are printed.
         n_best: how many translations of each line are printed.
@@ -45,7 +45,7 @@ class Job:
     """
 
     source: Source
-    model: Path
+    models: Sequence[Path]
     output: Path = Path("-")
     format: Format = Format.text
     n_best: int = 1
@@ -59,7 +59,7 @@ class Job:
         Raises:
             UserError: the options contradict each other, or the output is the input or the model.
         """
-        require_distinct(self.output, [self.model, *([self.source.path] if self.source.text is None else [])])
+        require_distinct(self.output, [*self.models, *([self.source.path] if self.source.text is None else [])])
         if self.n_processes > 1 and self.source.shard is not None:
             raise UserError("--shard does not work with several processes: each of them translates a share")
         if self.n_processes > 1 and not (self.source.is_file and is_regular_output(self.output)):
@@ -124,7 +124,7 @@ def partial_file(job: Job) -> PartialFile:
     """Return the output of a job that writes a file."""
     # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
     options = {name: value for name, value in job.options.items() if value is not OnError.stop}
-    return PartialFile(job.output, described(options, job.model))
+    return PartialFile(job.output, described(options, job.models))
 
 
 def translate_to(output: Output, job: Job, load: Callable[[], "Translator"]) -> None:

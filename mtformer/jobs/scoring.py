@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -16,7 +16,7 @@ from mtformer.jobs.options import Format
 from mtformer.jobs.windows import available, windows
 from mtformer.pipeline.translation import Translation
 from mtformer.progress import Progress
-from mtformer.text.lines import is_regular_input, is_regular_output, open_output, read_lines
+from mtformer.text.lines import input_name, is_regular_input, is_regular_output, open_output, read_lines
 
 if TYPE_CHECKING:
     from mtformer.translator import Translator
@@ -39,6 +39,7 @@ class Scoring:
     """What is scored, and what is printed.
 
     Attributes:
+        models: the file or folder of the model, or those of an ensemble.
         src: the sources; None if ``input`` has them.
         tgt: the translations, one for each source; None if ``input`` has them.
         input: a source, a tab and its translation on each line; or, to rerank, what ``translate --format tsv`` prints.
@@ -49,6 +50,7 @@ class Scoring:
         rerank: whether to order the translations of each line by their scores.
     """
 
+    models: Sequence[Path]
     src: Path | None = None
     tgt: Path | None = None
     input: Path = Path("-")
@@ -58,7 +60,7 @@ class Scoring:
     min_score: float | None = None
     rerank: bool = False
 
-    def check(self, model: Path) -> None:
+    def check(self) -> None:
         """Refuse options that contradict each other.
 
         Raises:
@@ -77,7 +79,7 @@ class Scoring:
             raise UserError("give --src and --tgt, or --input, not both")
         if [str(path) for path in self._inputs()].count("-") > 1:
             raise UserError("standard input cannot be read twice: name a file for the sources")
-        require_distinct(self.output, [model, *self._inputs()])
+        require_distinct(self.output, [*self.models, *self._inputs()])
 
     def _inputs(self) -> list[Path]:
         if self.tgt is not None and self.src is not None:
@@ -106,21 +108,21 @@ class Scoring:
         for number, (src, tgt) in enumerate(zip_longest(sources, translations), 1):
             if src is None or tgt is None:
                 ended, other = (self.src, self.tgt) if src is None else (self.tgt, self.src)
-                raise UserError(f"{_name(ended)} ends after line {number - 1}, and {_name(other)} does not")
+                raise UserError(f"{input_name(ended)} ends after line {number - 1}, and {input_name(other)} does not")
             yield Candidate(number, src, tgt)
 
     def _of_columns(self) -> Iterator[Candidate]:
         for number, line in enumerate(read_lines(self.input), 1):
             columns = line.split("\t")
             if len(columns) != 2:
-                raise UserError(f"{_name(self.input)}:{number}: expected a source, a tab and its translation")
+                raise UserError(f"{input_name(self.input)}:{number}: expected a source, a tab and its translation")
             yield Candidate(number, *columns)
 
     def _to_rerank(self) -> Iterator[Candidate]:
         assert self.src is not None
         sources, last, src = read_lines(self.src), 0, ""
         for row, line in enumerate(read_lines(self.input), 1):
-            columns, where = line.split("\t"), f"{_name(self.input)}:{row}"
+            columns, where = line.split("\t"), f"{input_name(self.input)}:{row}"
             if len(columns) not in _RERANKED_COLUMNS or not columns[0].isdecimal():
                 raise UserError(f"{where}: expected a line of translate --format tsv: number, rank, score and text")
             number = int(columns[0])
@@ -135,23 +137,22 @@ class Scoring:
             yield Candidate(number, src, columns[3])
         if next(sources, None) is not None:
             raise UserError(
-                f"{_name(self.input)} has no translation of line {last + 1} of {self.src}, and of none after it"
+                f"{input_name(self.input)} has no translation of line {last + 1} of {self.src}, and of none after it"
             )
 
 
-def run(job: Scoring, model: Path, load: Callable[[], "Translator"]) -> None:
+def run(job: Scoring, load: Callable[[], "Translator"]) -> None:
     """Score translations in order, a window at a time.
 
     Args:
         job: what is scored.
-        model: the file or folder that ``load`` reads.
         load: makes the translator; called once the output is open.
 
     Raises:
         UserError: the options contradict each other, or the input cannot be read.
         MtformerError: the output cannot be written, or the model predicts NaN.
     """
-    job.check(model)
+    job.check()
     with open_output(job.output) as file, Progress("scoring", unit="pairs") as progress:
         n_lines, scored = 0, _scored(job, load(), progress)
         for text in _reranked(job, scored) if job.rerank else _printed(job, scored):
@@ -197,7 +198,3 @@ def _reranked(job: Scoring, scored: Iterator[tuple[Candidate, Translation]]) -> 
         candidates = list(group)
         translations = sorted((translation for _, translation in candidates), key=lambda t: -t.score)  # stable
         yield formatted(Paragraph(number, candidates[0][0].src), translations, job.format, 1)
-
-
-def _name(path: Path) -> str:
-    return "standard input" if str(path) == "-" else str(path)

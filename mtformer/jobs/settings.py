@@ -1,26 +1,32 @@
 """What translations depend on, in a form that can be compared when a job is resumed."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mtformer import __version__
 from mtformer.errors import UserError
 
 
-def described(options: Mapping[str, object], model: Path) -> dict[str, str]:
-    """Return options with their values as text, and hashes of the model and of files that options name.
+def described(options: Mapping[str, object], models: Sequence[Path]) -> dict[str, str]:
+    """Return options with their values as text, and hashes of the models and of files that options name.
 
     Args:
         options: the options of the command line and their values.
-        model: a file, or a folder of files.
+        models: one, or those of an ensemble: each is a file, or a folder of files.
 
     Raises:
         UserError: a file cannot be read.
     """
+    first, *others = models
     try:
         values = {f"--{name.replace('_', '-')}": _described(value) for name, value in options.items()}
-        return {"mtformer's version": __version__, "the model": _digest(model), **values}
+        return {
+            "mtformer's version": __version__,
+            "the model": _digest(first),
+            **values,
+            "--model": _described(others),
+        }
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
 

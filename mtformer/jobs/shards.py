@@ -1,9 +1,14 @@
 """Shares of a file, for several processes or machines."""
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from mtformer.errors import UserError
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,17 @@ class Shard:
             raise UserError(f"--shard {text}: write I/N with I from 1 to N, as in 2/8")
         return cls(index, count)
 
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
     def of(self, n_lines: int) -> range:
         """Return the places of this share among ``n_lines`` lines."""
         return range((self.index - 1) * n_lines // self.count, self.index * n_lines // self.count)
+
+
+def share_of(items: Callable[[], Iterable[Item]], shard: Shard | None) -> Iterator[Item]:
+    """Yield the items of a share, or all of them; ``items`` returns them anew, since they are counted first."""
+    if shard is None:
+        return iter(items())
+    share = shard.of(sum(1 for _ in items()))
+    return islice(items(), share.start, share.stop)

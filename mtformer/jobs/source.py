@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from os import isatty
 from pathlib import Path
 
 from mtformer.errors import UserError
 from mtformer.jobs.documents import Paragraph, paragraphs
 from mtformer.jobs.options import OnError
-from mtformer.jobs.shards import Shard
+from mtformer.jobs.shards import Shard, share_of
 from mtformer.text.lines import Line, is_regular_input, read_numbered_lines
 
 log = logging.getLogger(__name__)
@@ -52,10 +51,7 @@ class Source:
         Raises:
             UserError: the file cannot be read, or a line is not UTF-8 and ``on_error`` is ``stop``.
         """
-        if self.shard is None:
-            return self._all_units()
-        share = self.shard.of(sum(1 for _ in self._all_units()))
-        return islice(self._all_units(), share.start, share.stop)
+        return share_of(self._all_units, self.shard)
 
     def _all_units(self) -> Iterator[Paragraph]:
         lines = self._lines()

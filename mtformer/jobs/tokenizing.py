@@ -11,7 +11,7 @@ from mtformer.peek import peek_tokenizer
 from mtformer.progress import Progress
 from mtformer.runs import is_exported
 from mtformer.text.given_tokenizer import adopt
-from mtformer.text.lines import is_regular_input, open_output, read_lines
+from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 from mtformer.text.tokenizer import Tokenizer
 
 _LINES_AT_ONCE = 1_000
@@ -80,7 +80,6 @@ def detokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: 
     Raises:
         UserError: a line has what is no token, or no id.
     """
-    name = "standard input" if str(input) == "-" else str(input)
     known = {token: i for i, token in enumerate(side.tokens)}
     known = {str(i): i for i in known.values()} if ids else known
 
@@ -89,7 +88,7 @@ def detokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: 
         for number, line in numbers_and_lines:
             tokens = [token for token in line.split(" ") if token]
             if unknown := [token for token in tokens if token not in known]:
-                where = "the text" if text is not None else f"{name}:{number}"
+                where = "the text" if text is not None else f"{input_name(input)}:{number}"
                 what = f"an id below {len(known)}" if ids else "a token of the model"
                 raise UserError(f"{where}: {unknown[0]} is not {what}")
             texts.append(side.decode([known[token] for token in tokens]))
