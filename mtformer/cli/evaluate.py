@@ -21,7 +21,7 @@ from mtformer.cli.options import (
     TestSetOption,
     ToOption,
 )
-from mtformer.cli.output import print_result
+from mtformer.cli.output import print_result, require_file
 from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.errors import UserError
 
@@ -106,11 +106,9 @@ def evaluate(
     from mtformer.evaluate.stress import stress_model
     from mtformer.header import Toward
     from mtformer.runs import find_models
-    from mtformer.text.lines import is_standard_output
 
-    for option, path in (("--output", output), ("--save", save)):
-        if path is not None and is_standard_output(path):
-            raise UserError(f"{option} {path}: standard output has the scores; name a file")
+    require_file("--output", output, "the scores")
+    require_file("--save", save, "the scores")
     others = {"--testset": testset, "--comet": comet, "--save": save, "--stress": stress or None}
     if protocol is not None:
         _refuse("--protocol", others | {f"--{name.replace('_', '-')}": value for name, value in search.items()})

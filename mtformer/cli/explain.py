@@ -17,8 +17,7 @@ from mtformer.cli.options import (
     TagOption,
     ToOption,
 )
-from mtformer.cli.output import columns, has_colours, print_result
-from mtformer.errors import UserError
+from mtformer.cli.output import columns, has_colours, print_result, require_file
 
 
 class ExplainFormat(StrEnum):
@@ -80,11 +79,10 @@ def explain(
     from mtformer.explain.focus import Focus
     from mtformer.explain.terminal import View, render
     from mtformer.runs import find_model
-    from mtformer.text.lines import is_standard_output
     from mtformer.training.snapshots import explain_model
 
-    if output is not None and is_standard_output(output) and format is not None:
-        raise UserError(f"--output {output} and --format both print to standard output: name a file for the page")
+    if format is not None:
+        require_file("--output", output, "what --format prints")
     focus = Focus(kind, layer, head)
     found = explain_model(
         find_model(model),

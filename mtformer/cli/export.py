@@ -12,6 +12,8 @@ import typer
 from mtformer.cli.output import print_result
 from mtformer.errors import UserError
 
+Writer = Callable[[Path], None]
+
 
 class Target(StrEnum):
     """The programs that models are exported to."""
@@ -51,33 +53,45 @@ def export(
 
     path = find_model(bundle)
     require_new_folder(output, "--output")
+    _require_package(to)
+    if to is Target.ctranslate2:
+        write = _ctranslate2_writer(path, quantization, vocabulary_map)
+    else:
+        write = _huggingface_writer(path, quantization, vocabulary_map)
+    write_folder_atomically(output, write)
+    print_result(output)
+
+
+def _require_package(to: Target) -> None:
     if importlib.util.find_spec(_PACKAGES[to]) is None:
         raise UserError(
             f"--to {to} needs the package {_PACKAGES[to]}, which is not installed; pip install 'mtformer[{to}]'"
         )
-    if to is Target.huggingface and quantization is not None:
-        raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
-    if to is Target.huggingface and vocabulary_map is not None:
-        raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
 
+
+def _ctranslate2_writer(path: Path, quantization: str | None, vocabulary_map: tuple[Path, Path] | None) -> Writer:
+    """Load a bundle, and return what writes it into a folder for CTranslate2."""
     from mtformer.bundle import load_bundle
+    from mtformer.export.ctranslate2 import parse_quantization, write_ctranslate2
+    from mtformer.export.vocabulary_map import learn_vocabulary_map
 
-    write: Callable[[Path], None]
-    if to is Target.ctranslate2:
-        from mtformer.export.ctranslate2 import parse_quantization, write_ctranslate2
-        from mtformer.export.vocabulary_map import learn_vocabulary_map
+    stored = parse_quantization(quantization or "float32")
+    bundle = load_bundle(path)
+    if vocabulary_map is not None and bundle.header.directions:
+        raise UserError("--vocabulary-map is for a model of one direction: it says which tokens translate which")
+    learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, bundle)
+    return partial(write_ctranslate2, bundle=bundle, name=path.name, quantization=stored, vocabulary_map=learned)
 
-        stored = parse_quantization(quantization or "float32")
-        loaded = load_bundle(path)
-        if vocabulary_map is not None and loaded.header.directions:
-            raise UserError("--vocabulary-map is for a model of one direction: it says which tokens translate which")
-        learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, loaded)
-        write = partial(write_ctranslate2, bundle=loaded, name=path.name, quantization=stored, vocabulary_map=learned)
-    else:
-        from mtformer.export.huggingface import require_exportable, write_huggingface
 
-        loaded = load_bundle(path)
-        require_exportable(loaded.header.architecture)
-        write = partial(write_huggingface, bundle=loaded, name=path.name)
-    write_folder_atomically(output, write)
-    print_result(output)
+def _huggingface_writer(path: Path, quantization: str | None, vocabulary_map: tuple[Path, Path] | None) -> Writer:
+    """Load a bundle, and return what writes it into a folder for transformers."""
+    if quantization is not None:
+        raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
+    if vocabulary_map is not None:
+        raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
+    from mtformer.bundle import load_bundle
+    from mtformer.export.huggingface import require_exportable, write_huggingface
+
+    bundle = load_bundle(path)
+    require_exportable(bundle.header.architecture)
+    return partial(write_huggingface, bundle=bundle, name=path.name)

@@ -3,8 +3,10 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
-from mtformer.text.lines import open_output
+from mtformer.errors import UserError
+from mtformer.text.lines import is_standard_output, open_output
 
 
 def print_result(result: object) -> None:
@@ -16,6 +18,21 @@ def print_result(result: object) -> None:
     """
     with open_output(None) as output:
         print(result, file=output)
+
+
+def require_file(option: str, path: Path | None, shown: str) -> None:
+    """Refuse standard output for a file, because commands print something else there.
+
+    Args:
+        option: what names the file.
+        path: the file; None if the option is not given.
+        shown: what is printed.
+
+    Raises:
+        UserError: it is standard output.
+    """
+    if path is not None and is_standard_output(path):
+        raise UserError(f"{option} {path}: standard output has {shown}; name a file")
 
 
 def columns() -> int:

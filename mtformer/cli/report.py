@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.options import Device, DeviceOption
-from mtformer.cli.output import print_result
-from mtformer.errors import UserError
+from mtformer.cli.output import print_result, require_file
 
 
 def report(
@@ -24,6 +23,5 @@ def report(
     """
     from mtformer.report.writing import write_report
 
-    if str(output) == "-":
-        raise UserError("--output -: standard output shows the path of the page; name a file for the page")
+    require_file("--output", output, "the path of the page")
     print_result(write_report(runs, output, with_test=not no_test, device=device))

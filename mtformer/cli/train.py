@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli.output import print_result
+from mtformer.cli.output import print_result, require_file
 from mtformer.errors import UserError
 from mtformer.logs import log_as_json
 
@@ -67,8 +67,7 @@ def average(
     [first, *others] = models
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
-    if str(output) == "-":
-        raise UserError("--output -: standard output shows the path of the bundle; name a file for the bundle")
+    require_file("--output", output, "the path of the bundle")
     require_distinct(output, first.rglob("*") if first.is_dir() else models)
     if first.is_dir():
         if others:
