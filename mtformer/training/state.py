@@ -58,6 +58,32 @@ class TrainState:
     n_parts: int = 1
     validation_due: bool = False
 
+    @property
+    def best_steps(self) -> list[int]:
+        """The steps whose checkpoints are kept for their scores."""
+        return [score.step for score in self.best_scores]
+
+    def record(self, score: Score, keep_best: int) -> bool:
+        """Note the score of a validation.
+
+        Args:
+            score: NaN or infinity is never good.
+            keep_best: the number of best scores to keep; of equal ones, the earlier are kept.
+
+        Returns:
+            Whether its model is the best so far.
+        """
+        is_finite = math.isfinite(score.value)
+        is_best = is_finite and (self.best is None or score.rank > self.best.rank)
+        if is_best:
+            self.best, self.stale = score, 0
+        else:
+            self.stale += 1
+        if is_finite:
+            ranking = sorted([*self.best_scores, score], key=lambda score: score.rank, reverse=True)  # stable
+            self.best_scores = ranking[:keep_best]
+        return is_best
+
     @classmethod
     def load(cls, saved: dict[str, Any]) -> "TrainState":
         """Return the state that a checkpoint contains.

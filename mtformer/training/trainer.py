@@ -36,7 +36,7 @@ from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.state import Score, TrainState
 from mtformer.training.update import Update, Updater
-from mtformer.training.validation import Validator
+from mtformer.training.validation import Validation, Validator
 from mtformer.training.writers import Writer
 
 log = logging.getLogger(__name__)
@@ -115,14 +115,11 @@ class Trainer:
         self.updater.n_parts = self.state.n_parts
         self.ranks.by_first(self._cut_journals)
         # A save that was killed may not have come to this.
-        keep_last, keep_steps = self.settings.keep_last, self._best_steps()
+        keep_last, keep_steps = self.settings.keep_last, self.state.best_steps
         self.ranks.by_first(lambda: remove_others(saved.path, keep_last=keep_last, keep_steps=keep_steps))
         self._saved_step = self.state.step
         self._has_checkpoint = True
         return True
-
-    def _best_steps(self) -> list[int]:
-        return [score.step for score in self.state.best_scores]
 
     def _cut_journals(self) -> None:
         """Remove what will be repeated."""
@@ -150,10 +147,14 @@ class Trainer:
             KeyboardInterrupt: Ctrl-C or SIGTERM, after saving a checkpoint.
         """
         started, seconds_before = time.monotonic(), self.state.seconds
+
+        def seconds() -> float:
+            return seconds_before + time.monotonic() - started
+
         # A run that is resumed with a limit that it has passed may not have been validated at all.
         if self.state.validation_due or (self._limit_reached() and not self.state.best):
             self._validate(RunningLoss())
-            self.state.seconds = self.ranks.by_first(lambda: seconds_before + time.monotonic() - started)
+            self.state.seconds = self.ranks.by_first(seconds)
             self._save()
         if reason := self._limit_reached():
             return reason
@@ -163,7 +164,7 @@ class Trainer:
         with Interrupt() as interrupt, progress:
             for batches, rate in self._steps():
                 update = self._update(batches, rate)
-                interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
+                interrupted = self._agree(interrupt, seconds())
                 if not update.fault:
                     running.add(update)
                     since_validation.add(update)
@@ -177,10 +178,11 @@ class Trainer:
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     progress.note("validating")
                     self._validate(since_validation)
-                    interrupted = self._agree(interrupt, seconds_before + time.monotonic() - started)
+                    interrupted = self._agree(interrupt, seconds())
                     reason = reason or out_of_patience(self.settings, self.state.stale)
                     running, since_validation = RunningLoss(), RunningLoss()
-                if interrupted or reason or self._is_due(self.checkpoint_every, update) or self._is_among_best():
+                is_among_best = self.state.step in self.state.best_steps
+                if interrupted or reason or self._is_due(self.checkpoint_every, update) or is_among_best:
                     self._save()
                 if interrupted:
                     self.ranks.wait()  # torchrun stops all ranks as soon as one ends
@@ -247,9 +249,6 @@ class Trainer:
                 "software, and the rest of it would repeat or skip pairs. Undo what provenance.changes in "
                 f"{self.folder.config} lists, or start from scratch with --fresh"
             )
-
-    def _is_among_best(self) -> bool:
-        return any(score.step == self.state.step for score in self.state.best_scores)
 
     def _is_due(self, every: int, update: Update) -> bool:
         return not update.fault and self.state.step % every == 0
@@ -339,38 +338,32 @@ class Trainer:
             self._score(training)
 
     def _score(self, training: RunningLoss) -> None:
+        state, metric = self.state, self.settings.early_stopping_metric
         result = self.validator.validate(self.model, self.ranks)
-        state = self.state
-        metric = self.settings.early_stopping_metric
         value = result.scores[metric] * (-1 if metric in LOWER_IS_BETTER else 1)
-        score = Score(value, result.loss, state.step)
-        better = math.isfinite(value) and (state.best is None or score.rank > state.best.rank)
-        if better:
-            state.best, state.stale = score, 0
-        else:
-            state.stale += 1
-        if math.isfinite(value):
-            # The sort is stable: of equal scores the earlier one is kept.
-            ranking = sorted([*state.best_scores, score], key=lambda score: score.rank, reverse=True)
-            state.best_scores = ranking[: self.settings.keep_best]
+        is_best = state.record(Score(value, result.loss, state.step), self.settings.keep_best)
         scores = {f"valid_{name}": score for name, score in result.all_scores.items()}
         self._log(**scores, valid_perplexity=result.perplexity)
-        if result.samples and self.ranks.is_first:
-            self.samples.write({"step": state.step, "samples": [sample.to_dict() for sample in result.samples]})
         self.table.add(
             step=state.step,
             epoch=self._epochs(),
             minutes=state.seconds / 60,
             training=training,
             result=result,
-            is_best=better,
+            is_best=is_best,
         )
-        if better and self.ranks.is_first:
-            heads = self.validator.alignment_heads(self.model)
-            header = Header.of(self.config, self.tokenizer, result.all_scores | {"step": float(state.step)}, heads)
-            save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
-        if self.settings.report and self.ranks.is_first:
-            refresh_report(self.folder)
+        if self.ranks.is_first:
+            if result.samples:
+                self.samples.write({"step": state.step, "samples": [sample.to_dict() for sample in result.samples]})
+            if is_best:
+                self._save_bundle(result)
+            if self.settings.report:
+                refresh_report(self.folder)
+
+    def _save_bundle(self, result: Validation) -> None:
+        heads = self.validator.alignment_heads(self.model)
+        header = Header.of(self.config, self.tokenizer, result.all_scores | {"step": float(self.state.step)}, heads)
+        save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
 
     def _save(self) -> None:
         if self.ranks.is_first:
@@ -383,7 +376,7 @@ class Trainer:
                 self.updater,
                 asdict(self.state),
                 keep_last=self.settings.keep_last,
-                keep_steps=self._best_steps(),
+                keep_steps=self.state.best_steps,
             )
         self._saved_step = self.state.step
         self._has_checkpoint = True
