@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from mtformer.config import LanguagePair, ResolvedConfig
-from mtformer.data.batches import PlannedBatch, fill_buckets, make_batch
+from mtformer.config import LanguagePair, Precision, ResolvedConfig
+from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.data.encoding import encode_corpus
 from mtformer.data.filling import fill_batches
@@ -94,7 +94,7 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class _Set:
+class _ValidSet:
     """The validation pairs of a direction.
 
     Attributes:
@@ -129,7 +129,7 @@ class Validator:
         if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
             log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
 
-    def _encoded(self, tokenizer: Tokenizer, languages: LanguagePair, pairs: Sequence[SentencePair]) -> _Set:
+    def _encoded(self, tokenizer: Tokenizer, languages: LanguagePair, pairs: Sequence[SentencePair]) -> _ValidSet:
         data = self._config.data
         if not pairs:
             raise UserError(f"there are no validation pairs from {languages.src_lang} to {languages.tgt_lang}")
@@ -143,17 +143,17 @@ class Validator:
         corpus.src = Prefixed(corpus.src, [view.src_prefix], np.zeros(len(corpus), dtype=np.int64))
         # Without MeCab: which model is the best must not depend on what happens to be installed.
         tokenize = bleu_tokenize(self._config.eval.bleu_tokenize, languages.tgt_lang, with_mecab=False)
-        return _Set(languages, pairs, corpus, view, tokenize)
+        return _ValidSet(languages, pairs, corpus, view, tokenize)
 
     @property
     def n_pairs(self) -> int:
         """The validation pairs."""
-        return sum(len(one.pairs) for one in self._sets)
+        return sum(len(valid.pairs) for valid in self._sets)
 
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
-        found = {str(one.languages): self._score(one, model, ranks) for one in self._sets}
+        found = {str(valid.languages): self._score(valid, model, ranks) for valid in self._sets}
         if len(found) == 1:
             return Validation(*found.popitem()[1])
         by_direction = {direction: scores for direction, (scores, _) in found.items()}
@@ -164,25 +164,23 @@ class Validator:
         ]
         return Validation(means, samples, by_direction)
 
-    def _score(self, one: _Set, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
+    def _score(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
         """Score the model on the pairs of a direction."""
         device = next(model.parameters()).device
-        precision = self._config.training.precision
-        with autocast(device, precision):
-            loss = self._loss(one, model, ranks)
-        # The rows of a search change at every step, and oneDNN would generate bfloat16 kernels for each number of them.
-        with autocast(device, "fp32" if device.type == "cpu" else precision):
-            hypotheses = ranks.unshare(self._translate(one, model, ranks.share(one.pairs)))
-        references = [pair.tgt for pair in one.pairs]
-        scores = {"loss": loss, "bleu": bleu(hypotheses, references, one.tokenize).value}
+        with autocast(device, self._config.training.precision):
+            loss = self._loss(valid, model, ranks)
+        with autocast(device, self._search_precision(device)):
+            hypotheses = ranks.unshare(self._translate(valid, model, ranks.share(valid.pairs)))
+        references = [pair.tgt for pair in valid.pairs]
+        scores = {"loss": loss, "bleu": bleu(hypotheses, references, valid.tokenize).value}
         match self._config.training.early_stopping_metric:
             case "chrf":
                 scores["chrf"] = chrf(hypotheses, references).value
             case "ter":
-                scores["ter"] = ter(hypotheses, references, one.languages.tgt_lang).value
+                scores["ter"] = ter(hypotheses, references, valid.languages.tgt_lang).value
         n_samples = self._config.eval.n_samples
         places = range(0, len(references), max(1, len(references) // max(1, n_samples)))[:n_samples]
-        return scores, [Sample(*one.pairs[i], hypotheses[i]) for i in places]
+        return scores, [Sample(*valid.pairs[i], hypotheses[i]) for i in places]
 
     def expected_seconds(self, model: Transformer) -> float:
         """Return how long a validation takes of a model that has learned to end its translations.
@@ -192,32 +190,32 @@ class Validator:
         """
         model.eval()
         started = time.monotonic()
-        for one in self._sets:
-            references = [pair.tgt for pair in one.pairs]
-            bleu(references, references, one.tokenize)
+        for valid in self._sets:
+            references = [pair.tgt for pair in valid.pairs]
+            bleu(references, references, valid.tokenize)
         scoring = time.monotonic() - started
-        return scoring + sum(self._expected_loss(one, model) + self._expected_search(one, model) for one in self._sets)
+        return scoring + sum(
+            self._expected_loss(valid, model) + self._expected_search(valid, model) for valid in self._sets
+        )
 
-    def _expected_loss(self, one: _Set, model: Transformer) -> float:
-        plan = fill_buckets(one.corpus, np.arange(len(one.corpus)), self._config.training.max_tokens)
+    def _expected_loss(self, valid: _ValidSet, model: Transformer) -> float:
         with autocast(next(model.parameters()).device, self._config.training.precision):
             return expected_seconds(
-                plan,
-                lambda planned: self._summed_loss(one, planned, model),
+                self._plan(valid),
+                lambda planned: self._summed_loss(valid, planned, model),
                 lambda planned: len(planned.indices) * (planned.src_length + planned.tgt_length),
                 _N_MEASURED,
             )
 
-    def _expected_search(self, one: _Set, model: Transformer) -> float:
+    def _expected_search(self, valid: _ValidSet, model: Transformer) -> float:
         device = next(model.parameters()).device
-        precision = "fp32" if device.type == "cpu" else self._config.training.precision
-        references = [one.corpus.tgt[i][:-1].tolist() for i in range(len(one.corpus))]
-        requests = [Request(one.corpus.src[i].tolist(), len(row), row) for i, row in enumerate(references)]
-        lengths = one.corpus.src.lengths.tolist()
+        references = [valid.corpus.tgt[i][:-1].tolist() for i in range(len(valid.corpus))]
+        requests = [Request(valid.corpus.src[i].tolist(), len(row), row) for i, row in enumerate(references)]
+        lengths = valid.corpus.src.lengths.tolist()
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         batches = fill_batches(order, lengths, self._search.batch_tokens)
         engine = TorchEngine(model)
-        with autocast(device, precision):
+        with autocast(device, self._search_precision(device)):
             return expected_seconds(
                 batches,
                 lambda batch: engine.translate([requests[i] for i in batch], self._search),
@@ -228,31 +226,40 @@ class Validator:
     def alignment_heads(self, model: Transformer) -> list[AlignmentHead]:
         """Choose the heads that align the validation pairs best, in all directions; see :func:`choose_heads`."""
         n_each = _ALIGNED_PAIRS // len(self._sets)
-        places = [(one.corpus, i) for i in range(n_each) for one in self._sets if i < len(one.corpus)]
+        places = [(valid.corpus, i) for i in range(n_each) for valid in self._sets if i < len(valid.corpus)]
         sources = [corpus.src[i].tolist() for corpus, i in places]
         return choose_heads(model, sources, [corpus.tgt[i][:-1].tolist() for corpus, i in places])
 
-    def _loss(self, one: _Set, model: Transformer, ranks: Ranks) -> float:
+    def _plan(self, valid: _ValidSet) -> Plan:
+        return fill_buckets(valid.corpus, np.arange(len(valid.corpus)), self._config.training.max_tokens)
+
+    def _search_precision(self, device: torch.device) -> Precision:
+        """Return the precision of training, but ``fp32`` on a CPU.
+
+        The rows of a search change at every step, and oneDNN would generate bfloat16 kernels for each number of them.
+        """
+        return "fp32" if device.type == "cpu" else self._config.training.precision
+
+    def _loss(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> float:
         total, n_tokens = 0.0, 0.0
-        plan = fill_buckets(one.corpus, np.arange(len(one.corpus)), self._config.training.max_tokens)
-        for planned in ranks.share(plan):
-            loss, n = self._summed_loss(one, planned, model)
+        for planned in ranks.share(self._plan(valid)):
+            loss, n = self._summed_loss(valid, planned, model)
             total, n_tokens = total + loss, n_tokens + n
         total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
 
     @torch.inference_mode()
-    def _summed_loss(self, one: _Set, planned: PlannedBatch, model: Transformer) -> tuple[float, int]:
+    def _summed_loss(self, valid: _ValidSet, planned: PlannedBatch, model: Transformer) -> tuple[float, int]:
         """Return the loss of a batch and how many tokens it is the sum of."""
-        batch = make_batch(one.corpus, *planned).to(next(model.parameters()).device)
+        batch = make_batch(valid.corpus, *planned).to(next(model.parameters()).device)
         return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
-    def _translate(self, one: _Set, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
+    def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
             TorchEngine(model),
-            one.tokenizer,
+            valid.tokenizer,
             self._search,
-            tgt_lang=one.languages.tgt_lang,
+            tgt_lang=valid.languages.tgt_lang,
             max_length=self._config.data.max_length,
         )
         translations = translator.translate([pair.src for pair in pairs])
