@@ -24,13 +24,13 @@ from mtformer.report.results import (
     test_set_charts,
     test_set_scores,
 )
-from mtformer.report.test_set import TestSet
+from mtformer.report.test_set import TranslatedTestSet
 from mtformer.runs import METRIC_NAMES
 
 ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 
 
-def render(run: Contents, result: TestSet | None = None) -> str:
+def render(run: Contents, result: TranslatedTestSet | None = None) -> str:
     """Return the page of a run, which leaves out what would make it larger than ``MAX_PAGE_BYTES``.
 
     Args:
@@ -40,7 +40,7 @@ def render(run: Contents, result: TestSet | None = None) -> str:
     return fitted(lambda detail: _render(run, result, detail))
 
 
-def _render(run: Contents, result: TestSet | None, detail: Detail) -> str:
+def _render(run: Contents, result: TranslatedTestSet | None, detail: Detail) -> str:
     charts = curves_of(run, detail.points)
     samples = _samples_data(run, detail)
     sections = [
@@ -96,7 +96,7 @@ def describe_state(run: Contents) -> str:
     return f"{languages}, {state}: {at} of training{missing}."
 
 
-def _tiles(run: Contents, result: TestSet | None) -> Html:
+def _tiles(run: Contents, result: TranslatedTestSet | None) -> Html:
     def tile(name: str, value: object, note: object = "") -> Html:
         return element("div", element("dt", name), element("dd", value, element("small", note) if note else ""))
 
@@ -230,7 +230,7 @@ def _source_title(sample: Mapping[str, str]) -> str:
     return f"source, {sample['direction']}" if sample.get("direction") else "source"
 
 
-def _data_and_model(run: Contents, result: TestSet | None) -> Html:
+def _data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:
     config, data = run.config.data, run.data
     recorded = data.get("pairs_by_source", [])
     by_source = recorded if len(recorded) == len(config.train) else [None] * len(config.train)

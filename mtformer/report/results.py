@@ -10,7 +10,7 @@ from mtformer.evaluate.metrics import Score, interval
 from mtformer.explain.trace import Trace
 from mtformer.report.contents import Contents
 from mtformer.report.elements import Html, element, facts, joined, sentence_card, table
-from mtformer.report.test_set import SENTENCE_METRIC, Sentence, TestSet
+from mtformer.report.test_set import SENTENCE_METRIC, Sentence, TranslatedTestSet
 
 LEGEND = Html(
     "Where translation and reference differ, words are marked: "
@@ -24,7 +24,7 @@ def interval_of(score: Score) -> str:
     return f"{low:.2f} to {high:.2f}"
 
 
-def test_set_scores(result: TestSet) -> Html:
+def test_set_scores(result: TranslatedTestSet) -> Html:
     """Return the scores of the whole test set."""
     rows = [
         [score.name, f"{score.value:.2f}", interval_of(score), element("code", score.signature)]
@@ -57,7 +57,7 @@ def test_set_scores(result: TestSet) -> Html:
     )
 
 
-def test_set_charts(result: TestSet) -> list[dict[str, Any]]:
+def test_set_charts(result: TranslatedTestSet) -> list[dict[str, Any]]:
     """Return the charts of scores by sentence length, by rarity of words, and of single sentences."""
     scores = [sentence.score for sentence in result.sentences]
     bins = [(low, low + 10) for low in range(0, 100, 10)]
@@ -91,7 +91,7 @@ def _buckets(title: str, unit: str, of: str, buckets: Sequence[Bucket]) -> dict[
     return {"title": title, "bars": bars, "caption": f"{sum(part.count for part in buckets):,} {unit}."}
 
 
-def best_and_worst(result: TestSet, language: str) -> Html:
+def best_and_worst(result: TranslatedTestSet, language: str) -> Html:
     """Return the worst and the best sentences, with their differences to the reference marked."""
     return joined(
         [

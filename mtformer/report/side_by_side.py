@@ -14,12 +14,12 @@ from mtformer.report.detail import Detail, fitted
 from mtformer.report.elements import Html, element, joined, section, table
 from mtformer.report.page import ASSETS, describe_state, footer, score, short, thinning_note
 from mtformer.report.results import interval_of
-from mtformer.report.test_set import TestSet
+from mtformer.report.test_set import TranslatedTestSet
 from mtformer.runs import METRIC_NAMES
 
 
 def render_side_by_side(
-    runs: Sequence[Contents], results: Sequence[TestSet | None], comparison: Comparison | None
+    runs: Sequence[Contents], results: Sequence[TranslatedTestSet | None], comparison: Comparison | None
 ) -> str:
     """Return the page of several runs.
 
@@ -32,7 +32,7 @@ def render_side_by_side(
 
 
 def _render(
-    runs: Sequence[Contents], results: Sequence[TestSet | None], comparison: Comparison | None, detail: Detail
+    runs: Sequence[Contents], results: Sequence[TranslatedTestSet | None], comparison: Comparison | None, detail: Detail
 ) -> str:
     names = distinct_names(runs)
     charts = curves_side_by_side(runs, detail.points)
@@ -59,7 +59,9 @@ def _render(
     return assemble(title, body, data=data, assets=ASSETS)
 
 
-def _test_scores(results: Sequence[TestSet | None], names: Sequence[str], comparison: Comparison | None) -> Html:
+def _test_scores(
+    results: Sequence[TranslatedTestSet | None], names: Sequence[str], comparison: Comparison | None
+) -> Html:
     known = [(name, result) for name, result in zip(names, results, strict=True) if result]
     if not known:
         return Html()

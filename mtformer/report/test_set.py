@@ -4,13 +4,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle import Bundle, load_bundle
 from mtformer.errors import UserError
 from mtformer.evaluate.analysis import Analysis, analyse
 from mtformer.evaluate.comparison import Comparison, compare_systems
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
-from mtformer.evaluate.testsets import joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
 from mtformer.explain.trace import Trace
 from mtformer.report.contents import Contents
 from mtformer.translator import Translator
@@ -44,7 +44,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class TranslatedTestSet:
     """A translated test set.
 
     Attributes:
@@ -73,8 +73,6 @@ class TestSet:
     sentences: list[Sentence]
     traced: tuple[Sentence, Trace] | None
 
-    __test__ = False  # for pytest, which takes the name for that of a class of tests
-
     @property
     def worst(self) -> list[Sentence]:
         """The sentences with the lowest scores, the worst first; none that equals its reference."""
@@ -87,25 +85,14 @@ class TestSet:
         return sorted(self.sentences, key=lambda sentence: (-sentence.score, -len(sentence.ref)))[:_N_BEST]
 
 
-def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
+def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet | None:
     """Translate the test set of a run with its best model and score it; None, with a warning, if that is impossible.
 
     Raises:
         MtformerError: the model predicts NaN.
     """
-    folder = run.folder
-    if not run.config.data.test:
-        log.warning("%s has no test set (data.test): the report has no test scores", folder.path)
-        return None
-    if not folder.bundle.is_file():
-        log.warning("%s has no model yet: the report has no test scores", folder.path)
-        return None
     try:
-        bundle = load_bundle(folder.bundle)
-        if bundle.header.directions:
-            log.warning("the report has no test scores: mtformer eval shows those of a model of several directions")
-            return None
-        texts = joined(read_eval_sets(folder.bundle, bundle.header))
+        bundle, texts = _bundle_and_texts(run)
     except UserError as error:
         log.warning("the report has no test scores: %s", error)
         return None
@@ -113,21 +100,11 @@ def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
     translator = Translator.from_bundle(bundle, device)
     hypotheses = [translation.text for translation in best_translations(translator, texts.sources)]
     tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
-    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=_N_RESAMPLES)
     of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
     rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
     sentences = [Sentence(n, src, ref, hyp, found[SENTENCE_METRIC]) for n, (src, ref, hyp, found) in enumerate(rows, 1)]
-    analysis = analyse(
-        texts.sources,
-        hypotheses,
-        texts.references,
-        src_lang=header.src_lang,
-        tgt_lang=header.tgt_lang,
-        tokenize=tokenize,
-        tokenizer=bundle.tokenizer,
-    )
     options = translator.options
-    return TestSet(
+    return TranslatedTestSet(
         name=texts.name,
         fingerprint=texts.fingerprint,
         references=texts.references,
@@ -135,14 +112,39 @@ def translate_test_set(run: Contents, device: str = "auto") -> TestSet | None:
         tokenize=tokenize,
         step=header.step,
         search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
-        scores=scores,
-        analysis=analysis,
+        scores=all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=_N_RESAMPLES),
+        analysis=analyse(
+            texts.sources,
+            hypotheses,
+            texts.references,
+            src_lang=header.src_lang,
+            tgt_lang=header.tgt_lang,
+            tokenize=tokenize,
+            tokenizer=bundle.tokenizer,
+        ),
         sentences=sentences,
         traced=_traced(translator, sentences),
     )
 
 
-def compare_test_sets(results: Mapping[str, TestSet | None]) -> Comparison | None:
+def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
+    """Read the best model of a run, and its test set.
+
+    Raises:
+        UserError: one of them is missing or cannot be read, or the model has several directions.
+    """
+    folder = run.folder
+    if not run.config.data.test:
+        raise UserError(f"{folder.path} has no test set (data.test)")
+    if not folder.bundle.is_file():
+        raise UserError(f"{folder.path} has no model yet")
+    bundle = load_bundle(folder.bundle)
+    if bundle.header.directions:
+        raise UserError("mtformer eval shows those of a model of several directions")
+    return bundle, joined(read_eval_sets(folder.bundle, bundle.header))
+
+
+def compare_test_sets(results: Mapping[str, TranslatedTestSet | None]) -> Comparison | None:
     """Test whether models differ significantly from the first one; None unless all have translated the same test set.
 
     Args:
