@@ -1,6 +1,7 @@
 """Where translations are good and where not: by length, by the rarity of words, copies of the reference, loops."""
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from mtformer.evaluate.metrics import bleu
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer import Tokenizer
 
-_LENGTHS = (10, 20, 30, 40, 50)  # the longest of each bucket, in words
+_LENGTHS = (10, 20, 30, 40, 50)  # the longest of each bucket but the last, in words
 _MOST_TOKENS = 4  # words of so many tokens or more share a bucket
 
 _LETTER = r"[^\W\d_]"
@@ -111,19 +112,15 @@ def repeats(text: str, language: str) -> bool:
 
 def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:
     """BLEU of the sentences whose first reference has 0-10 words, 11-20 words and so on; empty buckets are left out."""
-    places: dict[str, list[int]] = {}
+    places: dict[int, list[int]] = {}  # the sentences of each bucket
     for place, words in enumerate(_words(references[0], tokenize)):
-        places.setdefault(_range_of_length(len(words)), []).append(place)
-    return [
-        Bucket(
-            label,
-            len(chosen),
-            bleu(
-                [hypotheses[i] for i in chosen], [[stream[i] for i in chosen] for stream in references], tokenize
-            ).value,
-        )
-        for label, chosen in sorted(places.items(), key=lambda item: int(re.findall(r"\d+", item[0])[0]))
-    ]
+        places.setdefault(bisect_left(_LENGTHS, len(words)), []).append(place)
+    buckets = []
+    for number, chosen in sorted(places.items()):
+        part = [hypotheses[i] for i in chosen]
+        score = bleu(part, [[stream[i] for i in chosen] for stream in references], tokenize)
+        buckets.append(Bucket(_range_of_lengths(number), len(chosen), score.value))
+    return buckets
 
 
 def word_scores(
@@ -161,10 +158,7 @@ def _token_counts(words: Iterable[str], tokenizer: Tokenizer) -> Mapping[str, in
     return {word: min(count, _MOST_TOKENS) for word, count in zip(distinct, counts, strict=True)}
 
 
-def _range_of_length(n_words: int) -> str:
-    shortest = 0
-    for longest in _LENGTHS:
-        if n_words <= longest:
-            return f"{shortest}-{longest}"
-        shortest = longest + 1
-    return f"{shortest}+"
+def _range_of_lengths(number: int) -> str:
+    """Return the label of a bucket, as in ``11-20``."""
+    shortest = _LENGTHS[number - 1] + 1 if number else 0
+    return f"{shortest}-{_LENGTHS[number]}" if number < len(_LENGTHS) else f"{shortest}+"

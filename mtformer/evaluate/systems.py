@@ -110,17 +110,19 @@ def compare_paths(
         UserError: a system or the test set cannot be used, or they do not belong together.
     """
     systems = _read_systems(paths, pair)
-    models = [system for system in systems if system.bundle]
+    bundles = [system.bundle for system in systems if system.bundle]
     test_set, languages = _test_set(systems, pair, texts)
     require_distinct(output, [*test_set.files, *(system.path for system in systems)])
     given = {system.name: _read_hypotheses(system, test_set) for system in systems if not system.bundle}
-    translated = {}
-    for system in models:
-        assert system.bundle
+
+    def hypotheses_of(system: System) -> list[str]:
+        if system.bundle is None:
+            return given[system.name]
         translator = Translator.from_bundle(system.bundle, device, raw=raw, **(search or {}))
-        translated[system.name] = [best.text for best in best_translations(translator, test_set.sources)]
-    hypotheses = {system.name: (given | translated)[system.name] for system in systems}
-    tokenize = models[0].bundle.header.bleu_tokenize if models and models[0].bundle else "auto"
+        return [best.text for best in best_translations(translator, test_set.sources)]
+
+    hypotheses = {system.name: hypotheses_of(system) for system in systems}
+    tokenize = bundles[0].header.bleu_tokenize if bundles else "auto"
     comparison = compare_systems(
         hypotheses,
         test_set.references,
@@ -135,14 +137,13 @@ def compare_paths(
         other: largest_differences(hypotheses[baseline], hypotheses[other], test_set.references, n_sentences)
         for other in others
     }
-    groups = _seed_groups(systems, comparison)
     commands = []
-    if not models and test_set.sacrebleu_arguments:
-        files = [system.path for system in systems]
+    if not bundles and test_set.sacrebleu_arguments:
         for test, n in (("bs", n_resamples), ("ar", n_trials)):
             options = f"--paired-{test}", f"--paired-{test}-n", str(n)
-            command = sacrebleu_command(files, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)
+            command = sacrebleu_command(paths, test_set.sacrebleu_arguments, languages.tgt_lang, tokenize, *options)
             commands.append(f"SACREBLEU_SEED={seed} {command}")
+    groups = _seed_groups(systems, comparison)
     return SystemsComparison(test_set, languages.tgt_lang, comparison, groups, differences, commands)
 
 
@@ -232,9 +233,8 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
                 raise UserError(f"the reference {path} is empty")
             if len(stream) != len(streams[0]):
                 raise UserError(f"{references[0]} has {len(streams[0]):,} lines, {path} has {len(stream):,}")
-        test_set = EvalSet(
-            str(references[0]), [""] * len(streams[0]), streams, list(references), tuple(map(str, references))
-        )
+        names = tuple(map(str, references))
+        test_set = EvalSet(names[0], [""] * len(streams[0]), streams, list(references), names)
     elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:
