@@ -205,46 +205,70 @@ def _draw(n: int, share: float, seed: int) -> Iterator[int]:
         yield from (first + np.flatnonzero(drawn)).tolist()
 
 
+class _SizeError(Exception):
+    """A text does not support a vocabulary of the given size; ``limit`` is the nearest that it does."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class _TooLargeError(_SizeError):
+    """The text has too few candidates for so many tokens."""
+
+
+class _TooSmallError(_SizeError):
+    """The characters of the text need more tokens."""
+
+
 def _train(
     texts: list[_Texts], config: TokenizerConfig, control_symbols: Sequence[str] = (), *, adjust: bool
 ) -> list[bytes]:
     """Train a model on each of ``texts``; the first, which the source has, gets ``control_symbols``."""
+    given = f"tokenizer.vocab_size = {config.vocab_size}"
     models: list[bytes] = []
-    most: list[int] = []
-    least: list[int] = []
+    needed: list[int] = []
     for side in texts:
         symbols = control_symbols if side is texts[0] else ()
         try:
             models.append(_train_model(side, config, symbols, config.vocab_size))
-        except Exception as error:
-            if side.error is not None:
-                raise side.error from None
-            limit = _limits(str(error))
-            nearest = limit[0] or limit[1]
-            if "sentences_.empty()" in str(error):
-                raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
-            if nearest is None:
-                raise
-            if limit[0] and (adjust or len(texts) > 1):
-                models.append(_train_model(side, config, symbols, nearest))
-            elif adjust:  # all sides again, so that this size, given, would train the same
-                return _train(texts, config.model_copy(update={"vocab_size": nearest}), control_symbols, adjust=True)
-            elif limit[0]:
-                most.append(limit[0])
-            else:
-                least.append(nearest)
-    given = f"tokenizer.vocab_size = {config.vocab_size}"
-    if most:
-        raise UserError(f"{given} is more than the training text supports; it supports up to {min(most)}")
-    if least:
+        except _TooLargeError as error:
+            if not adjust and len(texts) == 1:
+                raise UserError(
+                    f"{given} is more than the training text supports; it supports up to {error.limit}"
+                ) from None
+            models.append(_train_model(side, config, symbols, error.limit))
+        except _TooSmallError as error:
+            if adjust:  # all sides again, so that this size, given, would train the same
+                larger = config.model_copy(update={"vocab_size": error.limit})
+                return _train(texts, larger, control_symbols, adjust=True)
+            needed.append(error.limit)
+    if needed:
         raise UserError(
             f"{given} is less than the characters of the training text need; "
-            f"give {max(least)} or more, or a smaller tokenizer.character_coverage"
+            f"give {max(needed)} or more, or a smaller tokenizer.character_coverage"
         )
     return models
 
 
 def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
+    """Train a model, and say what SentencePiece's errors mean."""
+    try:
+        return _model(texts, config, symbols, vocab_size)
+    except Exception as error:
+        if texts.error is not None:
+            raise texts.error from None
+        message = str(error)
+        if "sentences_.empty()" in message:
+            raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
+        if found := re.search(r"value <= (\d+)", message):
+            raise _TooLargeError(int(found[1])) from error
+        if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+            raise _TooSmallError(int(found[1])) from error
+        raise
+
+
+def _model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
     if config.type == "byte":
         return _byte_model(config, symbols)
     n_fixed = EOS_ID + 1 + _N_BYTES + len(symbols) + len(config.user_symbols)
@@ -300,10 +324,3 @@ def _character_coverage(languages: tuple[str, ...]) -> float:
 def _max_token_length(languages: tuple[str, ...]) -> int:
     """Return the longest limit of any of the languages; 16 is SentencePiece's own."""
     return max(max_token_length(language) or 16 for language in languages)
-
-
-def _limits(message: str) -> tuple[int | None, int | None]:
-    """Parse the largest or the smallest vocabulary size that SentencePiece would train from its error message."""
-    too_high = re.search(r"value <= (\d+)", message)
-    too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
-    return (int(too_high[1]) if too_high else None, int(too_low[1]) if too_low else None)
