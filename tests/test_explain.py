@@ -393,7 +393,7 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
     assert answer.score == pytest.approx(best.score(0.6), abs=1e-4)
     assert "findet" in answer.text
     assert f"has score {answer.score:.3f} instead of {trace.target.score:.3f}." in answer.message
-    assert "▁" not in answer.message
+    assert "▁" not in answer.message.replace("“▁”", "")  # a token may be nothing but the space before a word
 
 
 def test_why_not_finds_where_a_beam_was_pruned(translator: Translator) -> None:
