@@ -4,7 +4,7 @@ from mtformer.config import TrainingConfig
 
 
 def limit_reached(training: TrainingConfig, *, step: int, epoch: int, seconds: float) -> str:
-    """Return which limit ends a run, or an empty string while it may go on.
+    """Return the limit that ends a run, or an empty string if none is reached.
 
     Args:
         training: its settings, with nothing left open.
