@@ -194,7 +194,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
 
-        A text without words has the empty text as its one translation. A text that is too long is split at sentence
+        A blank text has the empty text as its one translation. A text that is too long is split at sentence
         ends or else at words, with a warning, and its parts' translations are joined. What the guard rejects is
         translated again; what may still be wrong with it is in the notes of its translations. Surrogates without their
         other half, which no text in UTF-8 has, are read as U+FFFD.

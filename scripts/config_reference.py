@@ -20,16 +20,17 @@ from mtformer.config.sources import SOURCE_KINDS, SourceSection
 INTRODUCTION = """# Config reference
 
 A config is a YAML file with up to seven sections; a missing section or key takes its default. Values are read by the
-type of their key: `5e-4` is a number, and the language `no` is Norwegian. Relative paths start at the config file.
-`{src_lang}` and `{tgt_lang}` in paths and in `run.name` stand for the languages. All errors are reported at once, with
-file, line and the nearest valid key. `--set section.key=value` overrides a key on the command line.
+type of their key: `5e-4` is a number, and the language `no` is Norwegian. Relative paths start at the folder of the
+config file, but `run.dir` at the current folder. `{src_lang}` and `{tgt_lang}` in paths and in `run.name` stand for the
+languages. All errors are reported at once, with file, line and the nearest valid key. `--set section.key=value`
+overrides a key on the command line.
 
 This page is generated: `python scripts/config_reference.py > docs/config.md`.
 """
 SIZING = """## Defaults chosen by the size of the data
 
-A key shown with a dash that is not set gets its value from the number of training pairs. The value is written to the
-`config.yaml` of the run.
+Keys of this table that are not set get their values from the number of training pairs: `max_epochs` if no other limit
+is set, and `warmup_steps` at least 1,000 with post-norm. The values are written to the `config.yaml` of the run.
 
 | training pairs | `preset` | `vocab_size` | `max_tokens` | `max_epochs` | `warmup_steps` |
 |---|---|---|---|---|---|"""

@@ -55,7 +55,7 @@ def _options(
     diversity: Annotated[
         float | None,
         typer.Option(
-            metavar="S", min=0, help="The penalty of a token that groups before have chosen.", rich_help_panel=SEARCH
+            metavar="S", min=0, help="The penalty of a token that earlier groups have chosen.", rich_help_panel=SEARCH
         ),
     ] = None,
     mbr: Annotated[

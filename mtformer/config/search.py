@@ -65,7 +65,7 @@ class SearchOptions(SearchConfig):
     beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
     """Diverse beam search (Vijayakumar et al. 2018): the number of groups that the beams are divided into."""
     diversity: float = Field(default=0.5, ge=0, le=100)
-    """Diverse beam search: what a token costs for each beam of another group that has taken it at the same step."""
+    """Diverse beam search: what a token costs for each beam of an earlier group that has taken it at the same step."""
     mbr: int = Field(default=0, ge=0, le=_MAX_SAMPLES)
     """Minimum Bayes risk: choose among this many candidates, the best ones or samples, the one most similar to all."""
     coverage_penalty: float = Field(default=0.0, ge=0, le=100)
@@ -89,7 +89,7 @@ class SearchOptions(SearchConfig):
     epsilon: float = Field(default=0.0, ge=0, lt=1)
     """Sampling: draw from the tokens with at least this probability, or else from the likeliest."""
     seed: int = Field(default=1, ge=0, lt=2**31)
-    """Sampling: the seed; the samples of a line depend on nothing but the seed and the line."""
+    """Sampling: the seed; the samples of a sentence depend on nothing but the seed and the sentence."""
 
     def limit(self, n_tokens: int) -> int:
         """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""

@@ -191,8 +191,8 @@ def run_protocol(
         output: write the unprocessed translations there, one a line.
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
-        texts: the protocol's test set, unprocessed, as for :func:`read_eval_sets`; without any, that of the
-            first one's run.
+        texts: the protocol's test set, unprocessed, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without
+            any, that of the first one's run.
 
     Raises:
         UserError: the model or the test set is another than the protocol's.

@@ -139,8 +139,8 @@ def stress_model(
         device: where to compute.
         engine: what computes, as for :func:`mtformer.engines.load_model`.
         raw: translate with the model alone.
-        texts: the test sets, as for :func:`read_eval_sets`; without any, those of the first one's run. First
-            references count.
+        texts: the test sets, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without any, those of the first
+            one's run. First references count.
 
     Raises:
         UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.

@@ -10,7 +10,7 @@ from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
 
 
 class TreeRecorder:
-    """A :class:`mtformer.search.SearchObserver` for the search of one sentence."""
+    """A :data:`mtformer.search.observer.SearchObserver` for the search of one sentence."""
 
     def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
         """Start with BOS.

@@ -1,10 +1,10 @@
-"""The choices that options of ``translate`` offer; --help imports them, so nothing heavy is here."""
+"""The choices that options of ``translate`` and ``score`` offer; --help imports them, so nothing heavy is here."""
 
 from enum import StrEnum
 
 
 class Format(StrEnum):
-    """How ``translate`` prints."""
+    """How ``translate`` and ``score`` print."""
 
     text = "text"
     tsv = "tsv"
