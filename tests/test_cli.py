@@ -451,9 +451,18 @@ def test_an_average_does_not_replace_what_it_is_made_of(trained: Project, tmp_pa
     bundle = trained.folder / "runs/config/model.safetensors"
     copy = tmp_path / "model.safetensors"
     copy.write_bytes(bundle.read_bytes())
-    for arguments in (("runs/config", "--output", bundle), (copy, bundle, "--output", copy), (copy, "--output", "-")):
+    refused = [("runs/config", "--output", path) for path in (bundle, bundle.parent / "checkpoints/mean.safetensors")]
+    for arguments in (*refused, (copy, bundle, "--output", copy), (copy, "--output", "-")):
         assert trained.mtformer("average", *arguments).status == 2
     assert copy.read_bytes() == bundle.read_bytes()
+
+
+def test_an_average_in_the_folder_of_its_run_can_be_written_again(trained: Project) -> None:
+    mean = trained.folder / "runs/config/mean.safetensors"
+    for _ in range(2):
+        result = trained.mtformer("average", "runs/config", "--output", mean)
+        assert (result.status, result.stdout) == (0, f"{mean}\n"), result.stderr
+    mean.unlink()
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])

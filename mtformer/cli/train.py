@@ -62,13 +62,14 @@ def average(
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
     from mtformer.files import require_distinct
+    from mtformer.runs import RunFolder
     from mtformer.training.averaging import average_bundles, average_checkpoints
 
     [first, *others] = models
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
     require_file("--output", output, "the path of the bundle")
-    require_distinct(output, first.rglob("*") if first.is_dir() else models)
+    require_distinct(output, RunFolder(first).parts if first.is_dir() else models)
     if first.is_dir():
         if others:
             raise UserError("give one run's folder, or bundles")

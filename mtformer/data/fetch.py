@@ -140,7 +140,8 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
         log.warning("%s", warning)
     reasons = ", ".join(f"{reason} ({n:,})" for reason, n in drops.counts.most_common())
     dropped = f"; lines dropped: {reasons}" * bool(reasons)
-    log.info("%s pairs written to %s and %s%s", f"{written.n_pairs:,}", files.src, files.tgt, dropped)
+    n_pairs = "1 pair" if written.n_pairs == 1 else f"{written.n_pairs:,} pairs"
+    log.info("%s written to %s and %s%s", n_pairs, files.src, files.tgt, dropped)
 
 
 class _Side:

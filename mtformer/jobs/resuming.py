@@ -58,8 +58,8 @@ def fill(
     left = f"; {left_out_of} left out: {reasons}" * bool(reasons)
     log.log(
         logging.WARNING if reasons else logging.INFO,
-        "%s pairs written to %s%s%s",
-        *(f"{output.done.n_lines:,}", output.path, before, left),
+        "%s written to %s%s%s",
+        *("1 pair" if output.done.n_lines == 1 else f"{output.done.n_lines:,} pairs", output.path, before, left),
     )
 
 

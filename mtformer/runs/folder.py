@@ -139,6 +139,18 @@ class RunFolder:
         """The file that the process that trains holds a lock on."""
         return self.path / "lock"
 
+    @property
+    def parts(self) -> list[Path]:
+        """The files and folders of the run, whether they exist or not; anything else in the folder is the user's."""
+        return [self.lock_file, self.cleared, *self.results]
+
+    @property
+    def results(self) -> list[Path]:
+        """What a run leaves behind, and ``--fresh`` removes."""
+        files = (self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id)
+        tokenizers = (self.joint_tokenizer, *self.separate_tokenizers)
+        return [self.checkpoints, self.tensorboard, *files, self.evaluations, self.report, *tokenizers]
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for one process that trains; the kernel releases it when the process ends, however it ends.

@@ -30,14 +30,12 @@ def clear(folder: RunFolder) -> None:
     Raises:
         MtformerError: something cannot be removed.
     """
-    tokenizers = (folder.joint_tokenizer, *folder.separate_tokenizers)
     try:
-        for path in (folder.checkpoints, folder.tensorboard):
-            if path.exists():
+        for path in folder.results:
+            if path.is_dir():
                 shutil.rmtree(path)
-        files = (folder.config, folder.metrics, folder.samples, folder.starts, folder.bundle, folder.wandb_id)
-        for path in (*files, folder.evaluations, folder.report, *tokenizers):
-            path.unlink(missing_ok=True)
+            else:
+                path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(
             f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
