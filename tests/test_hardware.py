@@ -2,15 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from conftest import training_settings
 from test_update import make_corpus, make_updater
 
 from mtformer.config import Precision
-from mtformer.data.batches import Batch
+from mtformer.data.batches import Batch, Plan
 from mtformer.hardware import pick_precision
-from mtformer.training.timing import seconds_per_update
+from mtformer.training.timing import seconds_per_update, share_of_new_shapes
 from mtformer.training.update import Updater
 
 CPU = torch.device("cpu")
@@ -52,9 +53,21 @@ def test_a_precision_that_is_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [pick_precision(choice, CPU, never) for choice in ("fp32", "bf16")] == ["fp32", "bf16"]
 
 
-def test_the_mean_over_differently_shaped_batches_counts_with_the_creation_of_kernels(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("n_batches", "n_shapes", "expected"),
+    [(3, 3, 1.0), (480, 48, 0.1), (10_000, 50, 0.005), (10_000, 200, 0.75)],
+    ids=["each its own", "all in the cache", "a large corpus", "more than the cache takes"],
+)
+def test_kernels_are_created_for_new_shapes_and_for_those_that_the_cache_has_lost(
+    n_batches: int, n_shapes: int, expected: float
 ) -> None:
+    ends = np.arange(1, n_batches + 1)
+    lengths = np.stack([ends % n_shapes, np.ones_like(ends)], axis=1)
+    plan = Plan(order=np.arange(n_batches), bounds=np.stack([ends - 1, ends], axis=1), lengths=lengths)
+    assert share_of_new_shapes(plan) == pytest.approx(expected)
+
+
+def test_the_creation_of_kernels_counts_as_often_as_it_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     now, update = 0.0, Updater.update
     warm_up, reuse = [100.0], [1.0, 1.0, 1.0]
     seconds = {"bf16": iter([*warm_up, 7.0, 8.0, 9.0, *reuse]), "fp32": iter([*warm_up, 2.0, 2.0, 2.0, *reuse])}
@@ -68,12 +81,13 @@ def test_the_mean_over_differently_shaped_batches_counts_with_the_creation_of_ke
 
     monkeypatch.setattr(Updater, "update", take_time)
     monkeypatch.setattr("mtformer.training.timing.time.perf_counter", lambda: now)
+    monkeypatch.setattr("mtformer.training.timing.share_of_new_shapes", lambda plan: 0.25)
     precisions: tuple[Precision, ...] = ("bf16", "fp32")
     trials = {precision: training_settings(precision=precision) for precision in precisions}
     updater = make_updater()
     before = [parameter.detach().clone() for parameter in updater.model.parameters()]
     corpus = make_corpus(1000)
-    assert seconds_per_update(updater.model, trials, corpus) == pytest.approx({"bf16": 4.5, "fp32": 1.5})
+    assert seconds_per_update(updater.model, trials, corpus) == pytest.approx({"bf16": 2.75, "fp32": 1.25})
     measured = shapes[2:]
     assert len(set(measured)) == 3
     assert measured[::2] == measured[1::2]
