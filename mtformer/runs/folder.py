@@ -142,14 +142,18 @@ class RunFolder:
     @property
     def parts(self) -> list[Path]:
         """The files and folders of the run, whether they exist or not; anything else in the folder is the user's."""
-        return [self.lock_file, self.cleared, *self.results]
+        return [self.lock_file, self.cleared, *self.folders_left_behind, *self.files_left_behind]
 
     @property
-    def results(self) -> list[Path]:
-        """What a run leaves behind, and ``--fresh`` removes."""
-        files = (self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id)
-        tokenizers = (self.joint_tokenizer, *self.separate_tokenizers)
-        return [self.checkpoints, self.tensorboard, *files, self.evaluations, self.report, *tokenizers]
+    def folders_left_behind(self) -> list[Path]:
+        """The folders that a run leaves behind, and ``--fresh`` removes."""
+        return [self.checkpoints, self.tensorboard]
+
+    @property
+    def files_left_behind(self) -> list[Path]:
+        """The files that a run leaves behind, and ``--fresh`` removes."""
+        files = [self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id]
+        return [*files, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers]
 
     @contextmanager
     def lock(self) -> Iterator[None]:

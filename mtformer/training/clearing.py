@@ -31,11 +31,11 @@ def clear(folder: RunFolder) -> None:
         MtformerError: something cannot be removed.
     """
     try:
-        for path in folder.results:
-            if path.is_dir():
+        for path in folder.folders_left_behind:
+            if path.exists():
                 shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        for path in folder.files_left_behind:
+            path.unlink(missing_ok=True)
     except OSError as error:
         raise MtformerError(
             f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
