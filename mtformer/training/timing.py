@@ -29,8 +29,8 @@ def seconds_per_update(
     """Return the mean time of an update of a copy of ``model`` with the settings of each trial.
 
     The trials take turns in two passes over a short, a medium and a long batch. In bfloat16, the first pass creates
-    oneDNN's kernels for these shapes and the second reuses them. The first pass counts as much as kernels are created
-    in an epoch.
+    oneDNN's kernels for these shapes and the second reuses them. The mean weights the passes by the shares of an
+    epoch's batches that create and reuse kernels.
     """
     copied = copy.deepcopy(model)
     updaters = {precision: Updater(copied, settings) for precision, settings in trials.items()}
