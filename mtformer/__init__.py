@@ -8,18 +8,19 @@
 
 from typing import TYPE_CHECKING, Any
 
+from mtformer.support import __version__
+
 if TYPE_CHECKING:
-    from mtformer.pipeline import Translation
-    from mtformer.translator import Translator
+    from mtformer.translate.translation import Translation
+    from mtformer.translate.translator import Translator
 
 __all__ = ["Translation", "Translator", "__version__"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     """Import the public API on first use: ``import mtformer`` loads neither torch nor anything else."""
     if name in ("Translation", "Translator"):
-        from mtformer import translator
+        from mtformer.translate import translator
 
         return getattr(translator, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

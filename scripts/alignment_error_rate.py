@@ -17,16 +17,15 @@ from pathlib import Path
 
 import torch
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
-from mtformer.header import AlignmentHead
-from mtformer.phrasebook import Saying, held_out
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.bundle.header import AlignmentHead
 from mtformer.phrasebook.alignments import concepts
-from mtformer.pipeline.alignment import Alignment
-from mtformer.runs import find_model
-from mtformer.search.alignment_heads import choose_heads
-from mtformer.search.attention import all_heads, cross_attention, of_head
-from mtformer.text.spans import Span, word_spans
+from mtformer.phrasebook.splits import Saying, held_out
+from mtformer.runs.models import find_model
+from mtformer.search.alignment import all_heads, choose_heads, cross_attention, of_head
+from mtformer.support.errors import UserError
+from mtformer.text.words import Span, word_spans
+from mtformer.translate.alignment import Alignment
 
 Links = set[tuple[int, int]]
 

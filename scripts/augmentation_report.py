@@ -13,15 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
-from mtformer.bundle import load_bundle
-from mtformer.engines import load_model
-from mtformer.errors import MtformerError, UserError
+from mtformer.bundle.format import load_bundle
+from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.stress import StressRow, stress_model
 from mtformer.evaluate.testsets import joined, read_eval_sets
-from mtformer.runs import find_model
-from mtformer.tables import as_markdown
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.runs.models import find_model
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.terminal import as_markdown
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _FORMS: dict[str, Callable[[str], str]] = {
     "clean": str,

@@ -49,9 +49,9 @@ def prepare(config: Path) -> dict[str, float]:
 
     from mtformer.config import load_config
     from mtformer.data.batches import make_batch
-    from mtformer.runs import RunFolder
+    from mtformer.runs.folder import RunFolder
+    from mtformer.support.processes.ranks import ALONE
     from mtformer.training import run
-    from mtformer.training.ranks import ALONE
 
     found: dict[str, float] = {"import": time.monotonic() - started}
 

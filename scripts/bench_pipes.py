@@ -18,8 +18,8 @@ from pathlib import Path
 import torch
 
 from mtformer import Translator
-from mtformer.jobs.windows import windows
 from mtformer.text.lines import read_lines
+from mtformer.translate.jobs.windows import windows
 
 
 def seconds(translator: Translator, calls: list[list[str]]) -> float:

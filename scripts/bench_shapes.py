@@ -19,12 +19,12 @@ import torch
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus
-from mtformer.data.encoding import encode_corpus
 from mtformer.data.filling import fill_batches
-from mtformer.memory import keep_freed_memory
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store.encoding import encode_corpus
 from mtformer.model.transformer import Transformer
-from mtformer.text.sources import ParallelText
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.support.memory import keep_freed_memory
+from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training.memory import used_memory
 from mtformer.training.update import Updater
 

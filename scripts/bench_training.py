@@ -26,10 +26,10 @@ import torch.nn.functional as F
 import yaml
 
 from mtformer.config import TextFiles, TokenizerConfig
-from mtformer.hardware import pick_precision
-from mtformer.text.sources import ParallelText
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.hardware import pick_precision
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 
 SCRIPTS = Path(__file__).parent
 VOCAB_SIZE = 8_000

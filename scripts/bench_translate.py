@@ -26,13 +26,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.runs import find_model
-from mtformer.tables import as_markdown, as_text
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.support.terminal import as_markdown, as_text
 from mtformer.text.lines import read_lines
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 PEERS = Path(__file__).resolve().parent / "peers"
 BATCH_TOKENS = 4096

@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from mtformer.bundle import Bundle, digest, load_bundle, save_bundle
+from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
 
 FIXTURE = Path(__file__).parent.parent / "tests" / "fixtures" / "bundle-2.safetensors"
 

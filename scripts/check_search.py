@@ -10,13 +10,13 @@ import sys
 import time
 from pathlib import Path
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
-from mtformer.pipeline import Translation
-from mtformer.runs import find_model
-from mtformer.translator import Translator
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 _TOLERANCE = 1e-4  # of scores: batches of other shapes are rounded otherwise
 

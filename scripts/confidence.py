@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from sacrebleu import sentence_chrf
 from torch import Tensor
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import load_bundle
 from mtformer.model.transformer import Transformer
-from mtformer.runs import find_model
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
 from mtformer.text.lines import read_lines
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
-from mtformer.translator import Translator
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
+from mtformer.translate.translator import Translator
 
 Values = NDArray[np.float64]
 

@@ -25,9 +25,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from mtformer.bundle import digest, load_bundle
-from mtformer.errors import MtformerError, UserError
-from mtformer.translator import Translator
+from mtformer.bundle.format import digest, load_bundle
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.translate.translator import Translator
 
 MAX_MEMORY = 256 * 2**20  # bytes beyond those that the process has at the start
 CASES_PER_PROCESS = 200

@@ -27,20 +27,20 @@ from itertools import islice
 from pathlib import Path
 from unittest import mock
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import parse_source
-from mtformer.errors import UserError
+from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import joined, read_eval_sets
-from mtformer.pipeline.placement import Placement
-from mtformer.pipeline.terms import MODES, Terms
-from mtformer.runs import find_model
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.sources import ParallelText
-from mtformer.text.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
 from mtformer.text.words import WordRule, find_words, word_rule
-from mtformer.translator import Translator
+from mtformer.translate.placement import Placement
+from mtformer.translate.terms import MODES, Terms
+from mtformer.translate.translator import Translator
 
 _N_FREQUENT = 50  # the most frequent words of each side are no terms
 _LEAST_DICE = 0.1

@@ -10,10 +10,10 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mtformer.bundle.peek import BUNDLE_FORMAT
 from mtformer.config import load_config
-from mtformer.peek import BUNDLE_FORMAT
 from mtformer.training.run import train
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
 

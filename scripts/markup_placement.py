@@ -10,14 +10,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import UserError
-from mtformer.phrasebook import LANGUAGES, held_out
+from mtformer.bundle.format import load_bundle
 from mtformer.phrasebook.alignments import concepts
-from mtformer.pipeline import Translation
-from mtformer.pipeline.markup import MarkedLines
-from mtformer.runs import find_model
-from mtformer.translator import Translator
+from mtformer.phrasebook.splits import LANGUAGES, held_out
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.translate.markup.lines import MarkedLines
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 
 def tagged(text: str, span: tuple[int, int]) -> str:

@@ -23,16 +23,16 @@ from typing import Any
 import torch
 import yaml
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import TextFiles, load_config
 from mtformer.config.sizing import size_for
 from mtformer.data.preview import sample_pairs
+from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu
-from mtformer.files import write_atomically
-from mtformer.runs import RunFolder
-from mtformer.text.sources import ParallelText
+from mtformer.runs.folder import RunFolder
+from mtformer.support.files import write_atomically
 from mtformer.training.run import train
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 SHAPES: dict[str, dict[str, Any]] = {
     "tiny": {"preset": "tiny"},

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import repeats
-from mtformer.pipeline import Translation
-from mtformer.runs import find_model
-from mtformer.translator import Translator
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 SUITE = Path(__file__).parent.parent / "tests" / "nasty.jsonl"
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

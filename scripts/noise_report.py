@@ -27,14 +27,15 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
-from mtformer.data.filters import Filters, rule_of
-from mtformer.data.filters.corruptions import CORRUPTIONS, WAYS
-from mtformer.data.filters.learned import LearnedRules
-from mtformer.data.filters.seen import HeldOut
-from mtformer.tables import as_markdown
+from mtformer.data.clean.corruptions import CORRUPTIONS, WAYS
+from mtformer.data.clean.filters import Filters, rule_of
+from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.seen import HeldOut
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.terminal import as_markdown
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import read_lines
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.pairs import SentencePair
 
 # These look for no noise.
 CORPUS_RULES: tuple[FilterName, ...] = ("held_out", "duplicates", "near_duplicates", "many_targets")

@@ -12,8 +12,8 @@ import random
 from functools import partial
 from pathlib import Path
 
-from mtformer.files import write_atomically
 from mtformer.phrasebook.lexicon import LEXICON, Noun
+from mtformer.support.files import write_atomically
 
 SYNONYMS = dict(
     pair.split(":")

@@ -8,12 +8,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
-from mtformer.phrasebook import challenges, held_out
-from mtformer.runs import find_model
-from mtformer.translator import Translator
+from mtformer.phrasebook import challenges
+from mtformer.phrasebook.splits import held_out
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.translate.translator import Translator
 
 
 def main() -> None:

@@ -22,17 +22,16 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.data.batches import pad
 from mtformer.data.filling import fill_batches
-from mtformer.errors import UserError
 from mtformer.model.tap import record_attention
-from mtformer.phrasebook import LANGUAGES, Saying, held_out
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
-from mtformer.phrasebook.splits import antecedent
-from mtformer.runs import find_model
-from mtformer.text.tokenizer import BOS_ID, PAD_ID
+from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 
 _BATCH_TOKENS = 4096
 _BECAUSE = {"de": "weil ", "zh": "因为"}

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from pronoun_attention import Head, measure, places_of, questions
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
-from mtformer.files import open_atomically
-from mtformer.phrasebook import held_out
-from mtformer.runs import RunFolder, find_model
-from mtformer.translator import Translator
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.phrasebook.splits import held_out
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.models import find_model
+from mtformer.support.errors import UserError
+from mtformer.support.files import open_atomically
+from mtformer.translate.translator import Translator
 
 SENTENCE = "The animal did not cross the street because it was too {}."
 REASONS = ("tired", "wide")

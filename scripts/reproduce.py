@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mtformer.files import write_atomically
-from mtformer.peek import peek
-from mtformer.tables import as_markdown, as_text
+from mtformer.bundle.peek import peek
+from mtformer.support.files import write_atomically
+from mtformer.support.terminal import as_markdown, as_text
 
 ROOT = Path(__file__).parent.parent
 RUNS = Path("runs/reproduce")

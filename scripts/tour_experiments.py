@@ -23,16 +23,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import BuiltinText, load_config
+from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu
-from mtformer.files import write_atomically
 from mtformer.model.attention import MultiHeadAttention
-from mtformer.phrasebook import challenges, held_out
-from mtformer.runs import RunFolder
-from mtformer.text.sources import ParallelText
+from mtformer.phrasebook import challenges
+from mtformer.phrasebook.splits import held_out
+from mtformer.runs.folder import RunFolder
+from mtformer.support.files import write_atomically
 from mtformer.training.run import train
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 CONFIG = Path(__file__).parent.parent / "configs/phrasebook_en_zh.yaml"
 N_SENTENCES = 500  # of each test set

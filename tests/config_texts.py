@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mtformer.config import Config, load_config
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 MINIMAL = """\
 data:

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import mtformer.files
+import pytest
 
 UNREADABLE = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOMEM]
 _OPERATIONS = ("mkdir", "open", "fsync", "chmod", "rename", "replace", "unlink", "rmdir")
@@ -38,7 +37,7 @@ def fault_before(n: int, fault: Callable[[], object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in _OPERATIONS:
             patch.setattr(os, name, counted(getattr(os, name)))
-        patch.setattr(mtformer.files, "_exchange", counted(mtformer.files._exchange))
+        patch.setattr(mtformer.support.files, "_exchange", counted(mtformer.support.files._exchange))
         yield
 
 

@@ -13,11 +13,11 @@ from torch.distributed.tensor import DTensor
 
 from mtformer.config.schema import ModelConfig
 from mtformer.data.batches import Batch, pad
-from mtformer.errors import MtformerError
 from mtformer.model.transformer import Transformer
-from mtformer.text.tokenizer import BOS_ID, PAD_ID
+from mtformer.support.errors import MtformerError
+from mtformer.support.processes.ranks import Ranks
+from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 from mtformer.training.finetune import freeze
-from mtformer.training.ranks import Ranks
 from mtformer.training.sharding import shard, unsharded, whole
 from mtformer.training.update import Updater
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
-from mtformer.pipeline.markup.scanner import scan
+from mtformer.translate.markup.scanner import scan
 
 # [ ] is a phrase to be marked, < > another, and | is where a value goes.
 SENTENCES = """

@@ -12,23 +12,22 @@ import pytest
 import torch
 from conftest import ENGLISH, GERMAN, Project, sentence_pairs
 
-from mtformer.bundle import load_bundle, save_bundle
+from mtformer.bundle.format import load_bundle, save_bundle
+from mtformer.bundle.header import AlignmentHead
 from mtformer.config import ModelConfig, TokenizerConfig
-from mtformer.errors import UserError
-from mtformer.header import AlignmentHead
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.phrasebook import held_out
 from mtformer.phrasebook.alignments import concepts
-from mtformer.pipeline.alignment import Alignment
-from mtformer.search.alignment_heads import choose_heads
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.cutting import cut, cut_alike
-from mtformer.text.sources import SentencePair
-from mtformer.text.spans import word_spans
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.translator import Translator
+from mtformer.phrasebook.splits import held_out
+from mtformer.search.alignment import choose_heads
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.words import cut, cut_alike, word_spans
+from mtformer.translate.alignment import Alignment
+from mtformer.translate.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +324,7 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: 
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mtformer.search.alignment_heads.cross_attention",
+            "mtformer.search.alignment.cross_attention",
             lambda model, sources, targets: ((place, weights(place)) for place in range(len(sources))),
         )
         chosen = choose_heads(model, sources, targets)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 from conftest import Project
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import analyse, length_scores, repeats, word_scores
 from mtformer.evaluate.metrics import bleu
-from mtformer.text.sampling import Sampling
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 @pytest.fixture

@@ -14,23 +14,24 @@ import yaml
 from config_texts import MINIMAL, load, problems
 from conftest import Project, make_project, sentence_pairs
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
-from mtformer.data.augment import Augmenter, TokenizerText
+from mtformer.data.augment.augment import Augmenter, TokenizerText
+from mtformer.data.augment.terms import TermSampler
+from mtformer.data.clean.filters import filters_of
 from mtformer.data.corpus import Corpus
-from mtformer.data.encoding import encode_corpus
-from mtformer.data.filters import filters_of
-from mtformer.data.store import stored_text
-from mtformer.data.terms import TermSampler
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store.encoding import encode_corpus
+from mtformer.data.store.store import stored_text
 from mtformer.data.training import TrainingData
-from mtformer.pipeline.casing import Casing
+from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import all_tags
-from mtformer.text.tokenizer import MARKERS, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.training.checkpoint import list_checkpoints
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.casing import Casing
 
 ROOT = Path(__file__).parent.parent
 NAMES = tuple(AugmentConfig.model_fields)

@@ -10,9 +10,9 @@ import torch
 from conftest import Project, make_project
 from torch import Tensor, nn
 
-from mtformer.bundle import load_bundle, save_bundle
+from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.model.weights import weights
-from mtformer.training.checkpoint import list_checkpoints, load_checkpoint, model_weights, step_of
+from mtformer.runs.checkpoints import list_checkpoints, load_checkpoint, model_weights, step_of
 from mtformer.training.ema import WeightAverage
 
 

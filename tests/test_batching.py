@@ -10,7 +10,7 @@ from mtformer.data import batches as batching
 from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.filling import fill_batches
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 MAX_TOKENS = 1024
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import load_bundle
+from mtformer.support.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"

@@ -20,15 +20,15 @@ from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mtformer.bundle import Bundle, digest, load_bundle, save_bundle
+from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import peek, peek_tokenizer
 from mtformer.config import Facts, load_config, resolve
-from mtformer.errors import UserError
-from mtformer.header import Header
 from mtformer.model.weights import build_model
-from mtformer.peek import peek, peek_tokenizer
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.translator import Translator
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.translator import Translator
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]

@@ -13,11 +13,12 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import Config, load_config, parse_source
-from mtformer.data.check import check, write_clean
-from mtformer.data.check.checkup import _with_offsets
-from mtformer.data.check.slips import Slip, find_slips
-from mtformer.errors import UserError
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.data.clean.checkup import _with_offsets, check
+from mtformer.data.clean.cleaning import write_clean
+from mtformer.data.clean.slips import Slip, find_slips
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
 N_PAIRS = 3_000
@@ -137,14 +138,14 @@ def test_clean_text_never_gets_the_name_of_a_report(project: Project) -> None:
 
 
 def test_lengths_are_those_of_a_sample_of_all_sources(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtformer.data.check.checkup._FOR_LENGTHS", 100)
+    monkeypatch.setattr("mtformer.data.clean.checkup._FOR_LENGTHS", 100)
     measured: list[SentencePair] = []
 
     def keep(_: Config, pairs: list[SentencePair], n_pairs: int, tokenizer: None) -> None:
         assert n_pairs == 800
         measured.extend(pairs)
 
-    monkeypatch.setattr("mtformer.data.check.checkup.measure_lengths", keep)
+    monkeypatch.setattr("mtformer.data.clean.checkup.measure_lengths", keep)
     (project.folder / "other.tsv").write_text("other\tanderes\n" * 400)
     config = load_config(project.config, ["data.train=[{src: train.en, tgt: train.de}, {tsv: other.tsv}]"])
     check(config)
@@ -220,7 +221,7 @@ def best_passages(log_odds: list[float], border: float) -> float:
 
 def test_passages_are_the_best_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     border = 2.0
-    monkeypatch.setattr("mtformer.data.check.slips._BORDER", border)
+    monkeypatch.setattr("mtformer.data.clean.slips._BORDER", border)
     random = np.random.default_rng(1)
     n_found = 0
     for _ in range(30):

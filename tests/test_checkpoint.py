@@ -17,16 +17,10 @@ from torch import Tensor
 
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch
-from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.training.checkpoint import (
-    DamagedCheckpointError,
-    list_checkpoints,
-    newest_checkpoint,
-    restore,
-    save_checkpoint,
-    set_aside_damaged,
-)
+from mtformer.runs.checkpoints import DamagedCheckpointError, list_checkpoints, newest_checkpoint
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.training.checkpoint import restore, save_checkpoint, set_aside_damaged
 from mtformer.training.update import Updater
 
 STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
@@ -292,7 +286,7 @@ def test_a_save_killed_at_any_operation_leaves_an_intact_checkpoint(
     exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        monkeypatch.setattr("mtformer.files._exchange", lambda path, other: False)
+        monkeypatch.setattr("mtformer.support.files._exchange", lambda path, other: False)
     training = Training(seed=1)
     found: list[int] = []
     for n in range(100):

@@ -19,10 +19,10 @@ from conftest import Project, make_project, sentence_pairs
 from safetensors.torch import load_file
 
 from mtformer.data.batches import Batch
-from mtformer.pipeline import Translation
-from mtformer.runs import RunFolder
+from mtformer.runs.folder import RunFolder
 from mtformer.training.update import Update, Updater
-from mtformer.translator import Translator
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 SENTENCE, TRANSLATION = "the red house sees a small dog.", "das rote Haus sieht ein kleiner Hund."
 PROGRAM = f"{sys.executable} -m mtformer"

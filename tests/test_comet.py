@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import Project
 
-from mtformer.errors import MtformerError, UserError
 from mtformer.evaluate.comet import comet_scores
+from mtformer.support.errors import MtformerError, UserError
 
 # As comet-score of unbabel-comet 2.2.7: options, files, and the shape of the JSON.
 STAND_IN = """#!{python}

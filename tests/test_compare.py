@@ -21,7 +21,7 @@ import torch
 import yaml
 from conftest import Project
 
-from mtformer.bundle import load_bundle, save_bundle
+from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.cli.output import has_colours
 from mtformer.evaluate.comparison import compare_systems
 from mtformer.text.languages import language_of_script

@@ -11,9 +11,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from mtformer.errors import MtformerError, UserError
 from mtformer.evaluate.comparison import Comparison, Estimate, Outcome, compare_systems
 from mtformer.evaluate.differences import mark_differences
+from mtformer.support.errors import MtformerError, UserError
 
 WORDS = "the a red old house dog friend car sees likes finds garden book near under with".split()
 CHINESE = "我你他吃喝看买卖苹果香蕉书水茶大小红的了在"

@@ -8,7 +8,7 @@ from config_texts import MINIMAL, SECTIONS, problems
 from conftest import Project
 
 from mtformer.config import load_config
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from test_search import RandomDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.search import Hypothesis, Request
+from mtformer.engines.torch import TorchEngine
 from mtformer.search.constrained import constrained_search
 from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
+from mtformer.search.engine import Request
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import EOS_ID
+from mtformer.text.tokenizer.tokenizer import EOS_ID
 from mtformer.text.words import find_words, word_rule
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]

@@ -13,19 +13,27 @@ from test_search import EOS, A, B, C, RandomDecoder, Table, TableDecoder, assert
 from torch import Tensor
 
 from mtformer import Translator
-from mtformer.bundle import load_bundle, save_bundle
+from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import SearchOptions
-from mtformer.errors import UserError
-from mtformer.search import Hypothesis, Request
+from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
+from mtformer.search.decoder import EnsembleDecoder
 from mtformer.search.diverse import diverse_search
-from mtformer.search.ensemble import EnsembleDecoder
+from mtformer.search.engine import Request
 from mtformer.search.greedy import greedy_search
-from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.processors import (
+    ForcePrefixes,
+    MinLength,
+    NoRepeatedNgrams,
+    Prefixes,
+    Processor,
+    RepetitionPenalty,
+    rules_of,
+)
 from mtformer.search.ranking import search
-from mtformer.search.rules import MinLength, NoRepeatedNgrams, RepetitionPenalty, rules_of
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import BOS_ID
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import BOS_ID
 
 CPU = torch.device("cpu")
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -4,10 +4,10 @@ from conftest import sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.data.corpus import Corpus, Ragged
-from mtformer.data.encoding import encode_corpus, reason_to_drop
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import EOS_ID, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.data.store.encoding import encode_corpus, reason_to_drop
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 
 EMPTY = "a side is empty"
 TOO_LONG = "longer than 20 tokens (data.max_length)"

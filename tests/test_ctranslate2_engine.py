@@ -15,17 +15,18 @@ import torch
 from conftest import Project, sentence_pairs
 
 from mtformer import Translator
-from mtformer.bundle import Bundle, load_bundle, save_bundle
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions
-from mtformer.errors import MtformerError, UserError
-from mtformer.export.cache import converted
-from mtformer.export.ctranslate2 import write_ctranslate2
-from mtformer.header import AlignmentHead
-from mtformer.search import Engine, Request, length_penalty, ranked
-from mtformer.search.ctranslate2_engine import CTranslate2Engine
+from mtformer.engines.ctranslate2.cache import converted
+from mtformer.engines.ctranslate2.conversion import write_ctranslate2
+from mtformer.engines.ctranslate2.engine import CTranslate2Engine
+from mtformer.engines.torch import TorchEngine
+from mtformer.search.engine import Engine, Request
+from mtformer.search.hypothesis import length_penalty, ranked
 from mtformer.search.ranking import search
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SENTENCES = [src for src, _ in sentence_pairs(40, seed=9)]
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
@@ -361,7 +362,7 @@ def test_what_takes_a_bundle_says_so_when_it_gets_an_exported_model(trained: Pro
 def test_a_missing_package_is_named_and_auto_does_without(
     trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtformer.engines._has_ctranslate2", lambda: False)
+    monkeypatch.setattr("mtformer.engines.loading._has_ctranslate2", lambda: False)
     for arguments in (("--model", "runs", "--engine", "ctranslate2"), ("--model", folder)):
         result = trained.mtformer("translate", SENTENCES[0], *arguments)
         assert result.status == 2
@@ -488,7 +489,7 @@ def test_the_cache_keeps_the_models_that_were_used_last(tmp_path: Path, monkeypa
         os.utime(folder, (seconds, seconds))
     assert converted(FIXTURE, "float32").path == folders[0]  # used again
     size = sum(file.stat().st_size for file in folders[0].iterdir())
-    monkeypatch.setattr("mtformer.export.cache._MAX_BYTES", int(1.9 * size))
+    monkeypatch.setattr("mtformer.engines.ctranslate2.cache._MAX_BYTES", int(1.9 * size))
     newest = converted(FIXTURE, "float16").path
     assert [path.is_dir() for path in (*folders, newest)] == [True, False, True]
 

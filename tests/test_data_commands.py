@@ -13,7 +13,7 @@ from conftest import Project
 
 from mtformer.config import BuiltinText, parse_source
 from mtformer.data.preview import sample_pairs
-from mtformer.phrasebook import held_out, train
+from mtformer.phrasebook.splits import held_out, train
 
 
 @pytest.fixture

@@ -10,15 +10,16 @@ import yaml
 from config_texts import load, problems
 from conftest import Project, make_project, sentence_pairs
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
-from mtformer.data.encoding import encode_corpus
-from mtformer.errors import UserError
-from mtformer.runs import RunFolder
-from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.text.tokenizer import EOS_ID, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.translator import Translator
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store.encoding import encode_corpus
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.translator import Translator
 
 DIRECTIONS = ["en-de", "de-en", "en-nl"]
 TEXT = """\

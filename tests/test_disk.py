@@ -10,7 +10,7 @@ from conftest import Project, make_project
 from faults import disk_error_before
 
 from mtformer.config import load_config
-from mtformer.errors import MtformerError
+from mtformer.support.errors import MtformerError
 from mtformer.training.run import train
 
 SETTINGS = {"max_steps": 60, "checkpoint_every": 10, "keep_last": 100, "validate_every": 30}

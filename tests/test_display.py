@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import Project, make_project
 
-from mtformer.progress import Progress, watched
+from mtformer.support.progress import Progress, watched
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.update import Update
@@ -105,7 +105,7 @@ def test_off_a_terminal_a_note_stands_where_rate_and_time_would(
     total: int | None, done: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="mtformer")
-    monkeypatch.setattr("mtformer.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_BETWEEN_LINES", 0.0)
     with Progress("training", total, 1_499, "steps", with_rate=False) as progress:
         progress.note("validating")
         progress.advance(note="loss 1.5")
@@ -117,7 +117,7 @@ def test_watched_items_are_timed_from_the_first_one_on(
 ) -> None:
     caplog.set_level(logging.INFO, logger="mtformer")
     now = 0.0
-    monkeypatch.setattr("mtformer.progress.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("mtformer.support.progress.time", SimpleNamespace(monotonic=lambda: now))
 
     def items() -> Iterator[str]:
         nonlocal now

@@ -7,14 +7,15 @@ from typing import Any, cast
 
 import pytest
 
-from mtformer.jobs.documents import paragraphs
-from mtformer.jobs.job import Job, run
-from mtformer.jobs.layout import wrapped
-from mtformer.jobs.source import Source
-from mtformer.pipeline import Translation
-from mtformer.tables import text_width
+from mtformer.support.terminal import text_width
 from mtformer.text.lines import Line
-from mtformer.translator import Translator
+from mtformer.translate.jobs.documents import paragraphs
+from mtformer.translate.jobs.job import Job
+from mtformer.translate.jobs.layout import wrapped
+from mtformer.translate.jobs.run import run
+from mtformer.translate.jobs.source import Source
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 WRAPPED = """\
   Two dogs are running through the snow because a man

@@ -14,15 +14,15 @@ import sacrebleu
 from conftest import Project
 from safetensors import safe_open
 
-from mtformer.bundle import load_bundle
-from mtformer.engines import load_model
-from mtformer.errors import UserError
+from mtformer.bundle.format import load_bundle
+from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.metrics import all_scores, sacrebleu_command, sentence_scores
 from mtformer.evaluate.results import Evaluation
 from mtformer.evaluate.testsets import read_eval_sets
-from mtformer.text.sources import Example, SentencePair, fingerprint
-from mtformer.translator import Translator
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import Example, SentencePair, fingerprint
+from mtformer.translate.translator import Translator
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_the_files_of_a_local_data_set_are_inputs(
     rows = tmp_path / "data" / "test.jsonl"
     rows.parent.mkdir()
     rows.touch()
-    monkeypatch.setattr("mtformer.text.sources.parallel.read_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
+    monkeypatch.setattr("mtformer.data.sources.parallel.read_hub", lambda *_: iter([Example("a house", "ein Haus", 1)]))
     with pytest.raises(UserError, match="is both input and output"):
         evaluated(bundle, data=[f"hf:{rows.parent},split:test"], output=rows)
 

@@ -15,10 +15,10 @@ from conftest import Project
 from torch import Tensor, nn
 
 from mtformer import Translator
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import ModelConfig
-from mtformer.errors import UserError
-from mtformer.explain import compare
+from mtformer.engines.torch import TorchEngine
+from mtformer.explain.changes import compare
 from mtformer.explain.explanation import Checkpoint, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
@@ -29,9 +29,10 @@ from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.search import Hypothesis, Request, length_penalty
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from mtformer.search.engine import Request
+from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SENTENCE = "the red house sees a small dog."
 Blocks = dict[Any, Tensor]  # by stack, side, layer, sub-layer and name

@@ -16,9 +16,9 @@ from conftest import Project
 from playwright.sync_api import Page
 
 import mtformer.explain.page as page_module
-from mtformer.errors import UserError
 from mtformer.explain.page import _pack, render_page
-from mtformer.page import MAX_PAGE_BYTES
+from mtformer.support.errors import UserError
+from mtformer.support.page import MAX_PAGE_BYTES
 
 SENTENCE = "the red house sees a small dog."
 OTHER = "the red house likes my old friend."

@@ -10,14 +10,14 @@ import pytest
 from conftest import Project
 
 from mtformer import Translator
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.cli.output import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
 from mtformer.explain.heatmap import HeatMap
 from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, upright, width, wrap
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
-from mtformer.tables import as_text
+from mtformer.support.terminal import as_text
 
 SENTENCE = "the red house sees a small dog."
 CHINESE = ["▁那只", "动物", "没", "穿过", "，", "因为", "它", "太", "累", "了", "。"]

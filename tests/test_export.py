@@ -16,19 +16,19 @@ from sentencepiece import SentencePieceTrainer
 from transformers import AutoModelForSeq2SeqLM
 
 from mtformer import Translator
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import SearchOptions, TokenizerConfig
-from mtformer.errors import UserError
-from mtformer.export.ctranslate2 import to_spec
+from mtformer.data.clean.ibm_model_1 import EncodedPairs, ibm_model_1
+from mtformer.engines.ctranslate2.conversion import to_spec
+from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
+from mtformer.engines.torch import TorchEngine
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
-from mtformer.export.vocabulary_map import make_vocabulary_map
-from mtformer.search import Request
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.given_tokenizer import adopt
-from mtformer.text.ibm_model_1 import EncodedPairs, ibm_model_1
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import PAD_ID, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.search.engine import Request
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.adopt import adopt
+from mtformer.text.tokenizer.tokenizer import PAD_ID, Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
 SENTENCE = "the red house sees my old friend."
@@ -243,7 +243,7 @@ def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, folder = trained.folder / "runs/config/model.safetensors", tmp_path / "exported"
-    monkeypatch.setattr("mtformer.export.vocabulary_map._N_FREQUENT", 0)
+    monkeypatch.setattr("mtformer.engines.ctranslate2.vocabulary_map._N_FREQUENT", 0)
     command = ("export", model, "--to", "ctranslate2", "--output", folder, "--vocabulary-map", "train.en", "train.de")
     result = trained.mtformer(*command)
     assert result.status == 0, result.stderr

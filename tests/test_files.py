@@ -11,8 +11,8 @@ import torch
 from faults import PowerCut, power_cut_before
 from safetensors.torch import save_file
 
-from mtformer.errors import MtformerError, UserError
-from mtformer.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
 
 OLD, NEW = "what was there before", "what comes instead"
 
@@ -97,7 +97,7 @@ def test_of_two_processes_that_write_at_once_the_first_to_finish_writes_and_the_
             file.write(OLD)
             file.flush()
             with monkeypatch.context() as other:
-                other.setattr("mtformer.files._PROCESS", "0" * 8)
+                other.setattr("mtformer.support.files._PROCESS", "0" * 8)
                 target.write(lambda path: path.write_text(NEW))
             file.write(OLD)
 
@@ -183,7 +183,7 @@ def write_in_two_halves(path: Path) -> None:
 def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """One that can exchange two names atomically, and one that cannot."""
     if request.param == "no exchange":
-        monkeypatch.setattr("mtformer.files._exchange", lambda path, other: False)
+        monkeypatch.setattr("mtformer.support.files._exchange", lambda path, other: False)
     return str(request.param)
 
 
@@ -283,7 +283,7 @@ def test_a_dash_means_the_file_that_the_stream_is_redirected_to(
     text = tmp_path / "text"
     text.write_text(OLD)
     for stream, output, source, name in (("_STDIN", text, "-", text), ("_STDOUT", Path("-"), text, "standard output")):
-        monkeypatch.setattr(f"mtformer.files.{stream}", text)
+        monkeypatch.setattr(f"mtformer.support.files.{stream}", text)
         with pytest.raises(UserError, match=f"^{name} is both input and output"):
             require_distinct(output, [Path(source)])
 

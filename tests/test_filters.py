@@ -15,18 +15,18 @@ from conftest import Project, sentence_pairs
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
-from mtformer.data.filters import Filters, filters_of
-from mtformer.data.filters.association import Association
-from mtformer.data.filters.filters import reason
-from mtformer.data.filters.hash_table import HashTable
-from mtformer.data.filters.identifier import identifier
-from mtformer.data.filters.language import language_warning
-from mtformer.data.filters.seen import HashSet, HeldOut, hashes
-from mtformer.data.filters.words import Words
-from mtformer.data.store import stored_text
-from mtformer.errors import UserError
-from mtformer.text.ibm_model_1 import EncodedPairs
-from mtformer.text.sources import ParallelText, SentencePair
+from mtformer.data.clean.association import Association
+from mtformer.data.clean.filters import Filters, filters_of, reason
+from mtformer.data.clean.hash_table import HashTable
+from mtformer.data.clean.ibm_model_1 import EncodedPairs
+from mtformer.data.clean.identifier import identifier
+from mtformer.data.clean.language import language_warning
+from mtformer.data.clean.seen import HashSet, HeldOut, hashes
+from mtformer.data.clean.words import Words
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store.store import stored_text
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
 
 EN_DE = LanguagePair("en", "de")
 CLEAN = [

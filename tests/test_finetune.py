@@ -8,11 +8,11 @@ import pytest
 import torch
 from conftest import Project, Result, make_project, sentence_pairs, write_pairs
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import TokenizerConfig
 from mtformer.model.weights import weights
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer_training import extend_tokenizer, train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
 
 ANIMALS = [("zebra", "Zebra"), ("walrus", "Walross"), ("hedgehog", "Stachelschwein"), ("squirrel", "Eichhörnchen")]
 PLACES = [("jungle", "im Dschungel"), ("desert", "in der Wüste"), ("lighthouse", "im Leuchtturm"), ("☃", "beim ☃")]

@@ -8,13 +8,13 @@ import pytest
 import torch
 from conftest import Project, make_project, sentence_pairs
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import LanguagePair, ResolvedConfig
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.weights import build_model
-from mtformer.progress import clock
-from mtformer.runs import RunFolder
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.sources import SentencePair
+from mtformer.runs.folder import RunFolder
+from mtformer.support.progress import clock
+from mtformer.text.pairs import SentencePair
 from mtformer.training.timing import expected_seconds
 from mtformer.training.validation import Validator
 

@@ -14,16 +14,15 @@ from conftest import Project, sentence_pairs
 
 from mtformer.config import TsvFile
 from mtformer.data.selection import curve, describe, select
-from mtformer.errors import UserError
-from mtformer.jobs import crossentropy
-from mtformer.jobs import windows as window_sizes
-from mtformer.jobs.documents import Paragraph
-from mtformer.jobs.generation import Generation, run
-from mtformer.jobs.shards import Shard
-from mtformer.pipeline import Translation
-from mtformer.pipeline.translation import FLAG
-from mtformer.text.sources import ParallelText
-from mtformer.translator import Translator
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.errors import UserError
+from mtformer.translate.jobs import crossentropy
+from mtformer.translate.jobs import windows as window_sizes
+from mtformer.translate.jobs.documents import Paragraph
+from mtformer.translate.jobs.generation import Generation, run
+from mtformer.translate.jobs.shards import Shard
+from mtformer.translate.translation import FLAG, Translation
+from mtformer.translate.translator import Translator
 
 MODEL = "runs/config/model.safetensors"
 

@@ -8,13 +8,20 @@ import pytest
 from conftest import Project, make_project, sentence_pairs
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
-from mtformer.errors import UserError
-from mtformer.text.given_tokenizer import adopt, read_tokenizer
-from mtformer.text.model_proto import Kind, Token, append_tokens, read_settings, read_tokens, with_tokens
-from mtformer.text.sampling import Sampling
-from mtformer.text.tokenizer import MARKERS, UNK_ID, Tokenizer
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.adopt import adopt, read_tokenizer
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.sentencepiece_file import (
+    Kind,
+    Token,
+    append_tokens,
+    read_settings,
+    read_tokens,
+    with_tokens,
+)
+from mtformer.text.tokenizer.tokenizer import MARKERS, UNK_ID, Tokenizer
 
 TEXTS = [text for pair in sentence_pairs(200) for text in pair]
 ODD = ["the ｆｕｌｌ ﬁve  houses\u200b", " café 😀 <s> <pad> <0x41> ", "▁a▁", "", "über"]

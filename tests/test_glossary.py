@@ -12,17 +12,17 @@ import pytest
 from conftest import Project
 from numpy.typing import NDArray
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import SearchOptions
-from mtformer.errors import UserError
-from mtformer.pipeline.placement import Placement
-from mtformer.pipeline.terms import Terms
-from mtformer.search import Hypothesis, Request
+from mtformer.search.engine import Request
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Term
-from mtformer.text.spans import Span, word_spans
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.words import find_words, word_rule
-from mtformer.translator import Translator
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.words import Span, find_words, word_rule, word_spans
+from mtformer.translate.placement import Placement
+from mtformer.translate.terms import Terms
+from mtformer.translate.translator import Translator
 
 EN, ZH = word_rule("en"), word_rule("zh")
 

@@ -9,17 +9,19 @@ import torch
 from conftest import Project
 
 from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
-from mtformer.guard import FlagCounter, Guard, guarded, stricter
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
-from mtformer.pipeline import Translation
-from mtformer.pipeline.terms import Numbers
-from mtformer.search.torch_engine import TorchEngine
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import lost_numbers, with_right_numbers
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.translator import Translator
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.guard.checks import Guard
+from mtformer.translate.guard.flags import FlagCounter
+from mtformer.translate.guard.retry import guarded, stricter
+from mtformer.translate.terms import Numbers
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 SOURCE = "Two dogs play in the snow with a small child."
 

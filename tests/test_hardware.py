@@ -10,7 +10,7 @@ from test_update import make_corpus, make_updater
 
 from mtformer.config import Precision
 from mtformer.data.batches import Batch, Plan
-from mtformer.hardware import pick_precision
+from mtformer.support.hardware import pick_precision
 from mtformer.training.timing import seconds_per_update, share_of_new_shapes
 from mtformer.training.update import Updater
 

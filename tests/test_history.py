@@ -9,15 +9,15 @@ import yaml
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import Change, Facts, Provenance, ResolvedConfig, dump_config, load_config, resolve
-from mtformer.errors import UserError
 from mtformer.model.weights import weights
-from mtformer.runs import RunFolder
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.training.checkpoint import Checkpoint
+from mtformer.runs.checkpoints import Checkpoint
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training.history import SavedRun, history, load_saved_run, require_same_run
 
 FOLDER = RunFolder(Path("runs/x"))

@@ -1,7 +1,9 @@
-"""The packages and the direction of imports between them."""
+"""The rooms, and the direction of imports between their modules."""
 
 import ast
 import re
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,49 +13,39 @@ import mtformer
 PACKAGE = Path(mtformer.__file__).parent
 ROOT = PACKAGE.parent
 
-# Left to right; a package imports only from packages to its left, or from itself.
-PACKAGES = (
-    "errors",
-    "versions",
-    "logs",
-    "progress",
-    "tables",
-    "files",
-    "cache",
-    "hardware",
-    "memory",
-    "seeds",
+# In the order of the text's way: a module imports only from rooms to the left of its own, or from its own.
+ROOMS = (
+    "support",
     "config",
-    "runs",
-    "phrasebook",
     "text",
+    "phrasebook",
     "data",
     "model",
-    "header",
-    "peek",
     "bundle",
-    "export",
+    "runs",
     "search",
     "engines",
-    "pipeline",
-    "guard",
-    "page",
     "explain",
-    "translator",
+    "translate",
     "evaluate",
     "report",
     "training",
-    "jobs",
+    "export",
     "cli",
 )
+OUTSIDE = ("mtformer", "mtformer.__main__")  # the package itself, which imports the public API on first use
 
 
-def package_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imported_packages(source: str) -> set[str]:
-    packages = set()
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def imported_modules(source: str, modules: Collection[str] = MODULES) -> set[str]:
+    """Return the project's modules that a source imports anywhere, inside functions and for type checking included."""
+    imported = set()
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.ImportFrom):
@@ -61,43 +53,85 @@ def imported_packages(source: str) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        packages |= {name.split(".")[1] for name in names if name.startswith("mtformer.")} - {"__version__"}
-    return packages
+        for name in names:
+            while name not in modules and "." in name:
+                name = name.rpartition(".")[0]
+            imported |= {name} & set(modules)
+    return imported
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def against_the_order(imports: Mapping[str, Collection[str]], rooms: Sequence[str] = ROOMS) -> list[str]:
+    """Return the imports that point to the right."""
+    return [
+        f"{module} imports {imported}"
+        for module, names in imports.items()
+        for imported in sorted(names)
+        if imported in OUTSIDE or rooms.index(room_of(imported)) > rooms.index(room_of(module))
+    ]
+
+
+def circle_in(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the modules of a circle of imports; an empty list if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 @pytest.mark.parametrize(
-    ("source", "packages"),
+    ("source", "modules"),
     [
-        ("from mtformer import cli", {"cli"}),
-        ("from mtformer import cli as c, text", {"cli", "text"}),
-        ("import mtformer.cli", {"cli"}),
-        ("import mtformer.cli.app as app, mtformer.text", {"cli", "text"}),
-        ("from mtformer.cli.app import main", {"cli"}),
-        ("def f():\n    from mtformer import cli", {"cli"}),
-        ("class C:\n    def f(self):\n        import mtformer.cli", {"cli"}),
-        ("if TYPE_CHECKING:\n    from mtformer.cli import app", {"cli"}),
-        ("from mtformer import __version__\nimport mtformer, torch", set()),
+        ("from mtformer import cli", {"mtformer.cli"}),
+        ("from mtformer import cli as c, text", {"mtformer.cli", "mtformer.text"}),
+        ("import mtformer.cli", {"mtformer.cli"}),
+        ("import mtformer.cli.app as app, mtformer.text", {"mtformer.cli.app", "mtformer.text"}),
+        ("from mtformer.cli.app import main", {"mtformer.cli.app"}),
+        ("from mtformer.cli import app", {"mtformer.cli.app"}),
+        ("def f():\n    from mtformer import cli", {"mtformer.cli"}),
+        ("class C:\n    def f(self):\n        import mtformer.cli", {"mtformer.cli"}),
+        ("if TYPE_CHECKING:\n    from mtformer.cli import app", {"mtformer.cli.app"}),
+        ("from mtformer import __version__\nimport torch", {"mtformer"}),
     ],
 )
-def test_every_way_of_importing_is_seen(source: str, packages: set[str]) -> None:
-    assert imported_packages(source) == packages
+def test_every_way_of_importing_is_seen(source: str, modules: set[str]) -> None:
+    assert imported_modules(source) == modules
 
 
 def test_a_relative_import_is_refused() -> None:
     with pytest.raises(AssertionError, match="relative imports"):
-        imported_packages("from . import cli")
+        imported_modules("from . import cli")
 
 
-def test_imports_point_to_the_left() -> None:
-    wrong = []
-    for path in PACKAGE.rglob("*.py"):
-        package = package_of(path)
-        if package in ("__init__", "__main__"):
-            continue
-        allowed = set(PACKAGES[: PACKAGES.index(package) + 1])
-        imported = imported_packages(path.read_text(encoding="utf-8"))
-        wrong += [f"{path.name} in {package} imports from {other}" for other in imported - allowed]
-    assert wrong == []
+def test_an_import_against_the_order_is_seen() -> None:
+    rooms = ("text", "data", "cli")
+    imports = {"mtformer.text.lines": {"mtformer.data.store"}, "mtformer.cli.app": {"mtformer.text.lines"}}
+    assert against_the_order(imports, rooms) == ["mtformer.text.lines imports mtformer.data.store"]
+    assert against_the_order({"mtformer.cli.app": {"mtformer"}}, rooms) == ["mtformer.cli.app imports mtformer"]
+
+
+def test_a_circle_is_seen() -> None:
+    assert set(circle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+    assert circle_in({"a": {"b"}, "b": {"c"}, "d": {"a"}}) == []
+
+
+def test_every_module_has_its_room_and_no_room_is_empty() -> None:
+    assert {room_of(module) for module in MODULES if module not in OUTSIDE} == set(ROOMS)
+    assert sorted(path.name for path in PACKAGE.iterdir() if path.suffix == ".py") == ["__init__.py", "__main__.py"]
+
+
+def test_imports_point_to_the_left_and_form_no_circle() -> None:
+    imports = {
+        module: imported_modules(path.read_text(encoding="utf-8"))
+        for module, path in MODULES.items()
+        if module not in OUTSIDE
+    }
+    assert against_the_order(imports) == []
+    assert circle_in(imports) == []
 
 
 def test_nothing_unpickles() -> None:

@@ -9,11 +9,11 @@ from test_transformer import MAX_LENGTH, SRC, SRC_MASK, TGT_IN, all_positions, b
 from torch import Tensor
 
 from mtformer.config import SearchPrecision
-from mtformer.errors import UserError
-from mtformer.hardware import require_precision
 from mtformer.model.inference import Cache, InferenceModel
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer
+from mtformer.support.errors import UserError
+from mtformer.support.hardware import require_precision
 
 EVERYONE = torch.arange(len(SRC))
 VARIANTS: list[dict[str, Any]] = [

@@ -14,17 +14,18 @@ import pytest
 from conftest import Project, sentence_pairs
 from faults import PowerCut, disk_error_before, power_cut_before
 
-from mtformer.errors import MtformerError, UserError
-from mtformer.jobs import windows as window_sizes
-from mtformer.jobs.documents import Paragraph
-from mtformer.jobs.job import Job, run
-from mtformer.jobs.options import Format, OnError
-from mtformer.jobs.partial import PartialFile
-from mtformer.jobs.shards import Shard
-from mtformer.jobs.source import Source
-from mtformer.jobs.windows import windows
-from mtformer.pipeline import Translation
-from mtformer.translator import Translator
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.translate.jobs import windows as window_sizes
+from mtformer.translate.jobs.documents import Paragraph
+from mtformer.translate.jobs.job import Job
+from mtformer.translate.jobs.options import Format, OnError
+from mtformer.translate.jobs.partial import PartialFile
+from mtformer.translate.jobs.run import run
+from mtformer.translate.jobs.shards import Shard
+from mtformer.translate.jobs.source import Source
+from mtformer.translate.jobs.windows import windows
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 LINES = [b"line 1", b"line 2", b"line 3", b"", b"line 5", b"bad \xff line", b"line 7", b"line 8", b"line 9"]
 
@@ -352,7 +353,7 @@ def test_an_empty_input_gives_an_empty_output(job: Job) -> None:
 def test_whoever_gives_no_text_at_a_terminal_learns_what_to_do(
     trained: Project, monkeypatch: pytest.MonkeyPatch, at_terminal: bool
 ) -> None:
-    monkeypatch.setattr("mtformer.jobs.source.isatty", lambda descriptor: at_terminal)
+    monkeypatch.setattr("mtformer.translate.jobs.source.isatty", lambda descriptor: at_terminal)
     result = trained.mtformer("translate", stdin="a small dog.\n")
     assert (result.status, len(result.stdout.splitlines())) == (0, 1)
     assert ("line by line; Ctrl-D ends it" in result.stderr) == at_terminal

@@ -13,11 +13,11 @@ import torch
 from conftest import Project, make_project
 from faults import PowerCut, power_cut_before
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import load_config
-from mtformer.runs import RunFolder
+from mtformer.runs.checkpoints import Checkpoint, newest_checkpoint
+from mtformer.runs.folder import RunFolder
 from mtformer.training import run
-from mtformer.training.checkpoint import Checkpoint, newest_checkpoint
 
 SETTINGS: dict[str, Any] = {
     "max_steps": 8,

@@ -17,7 +17,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-from mtformer.errors import MtformerError, OutputClosed, UserError
+from mtformer.support.errors import MtformerError, OutputClosed, UserError
 from mtformer.text.lines import is_utf8, open_output, read_lines
 
 ANY_LINES = ["first", "", "zwei\u2028drei", "vier\x85", "\x0cfünf\x1c", " 六。 ", "\ttab\r inside", "last 🙂"]

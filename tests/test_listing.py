@@ -11,7 +11,8 @@ import pytest
 import yaml
 from conftest import Project, make_project, training_settings
 
-from mtformer.runs import Journal, RunFolder
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
 
 SETTINGS = {"max_steps": 400, "max_epochs": None, "max_minutes": None, "early_stopping_patience": 2}
 

@@ -8,11 +8,13 @@ import pytest
 from conftest import Project
 from snippets import is_well_formed, marks_of, snippets
 
-from mtformer.pipeline import Translation
-from mtformer.pipeline.markup import Links, scanner, take_out
-from mtformer.pipeline.markup.scanner import scan
-from mtformer.text.spans import word_spans
-from mtformer.translator import Translator
+from mtformer.text.words import word_spans
+from mtformer.translate.markup import scanner
+from mtformer.translate.markup.atoms import Links
+from mtformer.translate.markup.marked import take_out
+from mtformer.translate.markup.scanner import scan
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 BUNDLE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
 SNIPPETS = snippets()

@@ -11,7 +11,7 @@ from conftest import make_project, training_settings
 from test_update import CORPUS, make_updater
 
 from mtformer.data.batches import Batch
-from mtformer.errors import MtformerError
+from mtformer.support.errors import MtformerError
 from mtformer.training.memory import _largest, _limited_memory, largest_max_tokens, peak_memory
 from mtformer.training.update import Updater, is_out_of_memory
 

@@ -13,14 +13,14 @@ import yaml
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from faults import PowerCut, power_cut_before
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, load_config
 from mtformer.data.corpus import Ragged
 from mtformer.data.mixing import Prefixed, epoch_order, mixing_weights
-from mtformer.errors import UserError
-from mtformer.runs import RunFolder
+from mtformer.runs.checkpoints import newest_checkpoint
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
 from mtformer.training import run
-from mtformer.training.checkpoint import newest_checkpoint
 
 SOURCES = np.repeat([0, 1, 2], [10, 4, 7])
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from browser import needs_browser, opened
 
-from mtformer.page import assemble
-from mtformer.page.html import to_script
+from mtformer.support.page import assemble, to_script
 
 HOSTILE = "</script><script>alert(1)</script> \u2028 & <!-- é 它"
 

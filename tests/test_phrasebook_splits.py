@@ -8,13 +8,22 @@ from itertools import combinations as pairs_of
 
 import pytest
 
-from mtformer.phrasebook import LANGUAGES, Saying, held_out, sentences
-from mtformer.phrasebook import train as draw_train
 from mtformer.phrasebook.challenges import Challenge, ambiguous_words, pronouns
 from mtformer.phrasebook.lexicon import LEXICON, is_ambiguous
 from mtformer.phrasebook.meaning import Clause, NounPhrase, Pronoun, Sentence
 from mtformer.phrasebook.phrases import adjectives_of, nouns, pronoun_for
-from mtformer.phrasebook.splits import HELD_OUT, antecedent, combinations, entries, is_held_out
+from mtformer.phrasebook.splits import (
+    HELD_OUT,
+    LANGUAGES,
+    Saying,
+    antecedent,
+    combinations,
+    entries,
+    held_out,
+    is_held_out,
+    sentences,
+)
+from mtformer.phrasebook.splits import train as draw_train
 
 N_TRAIN = 20_000
 

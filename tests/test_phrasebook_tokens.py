@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import load_config
-from mtformer.phrasebook import train as draw_train
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.phrasebook.splits import train as draw_train
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 DEMO = {

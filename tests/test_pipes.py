@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from conftest import Project, sentence_pairs
 
-from mtformer.errors import UserError
-from mtformer.jobs.windows import LARGEST_SIZE, available
+from mtformer.support.errors import UserError
 from mtformer.text.lines import is_regular_input, is_regular_output, read_lines
+from mtformer.translate.jobs.windows import LARGEST_SIZE, available
 
 _SECONDS = 120  # a wait this long is a failure
 

@@ -7,15 +7,16 @@ import pytest
 from conftest import Project
 
 from mtformer.config import TokenizerConfig
-from mtformer.pipeline import Preparation, Translation, make_plan
-from mtformer.pipeline.casing import Casing
-from mtformer.pipeline.characters import KnownCharacters
-from mtformer.pipeline.copying import CopyUnknown
-from mtformer.pipeline.sentences import SplitSentences, split_sentences
-from mtformer.pipeline.standard import standard_preparations
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer, on_one_line
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.casing import Casing
+from mtformer.translate.characters import KnownCharacters
+from mtformer.translate.copying import CopyUnknown
+from mtformer.translate.plan import Preparation, make_plan
+from mtformer.translate.sentences import SplitSentences, split_sentences
+from mtformer.translate.standard import standard_preparations
+from mtformer.translate.translation import Translation
 
 ASCII = frozenset(map(chr, range(32, 127)))
 SUITE = [

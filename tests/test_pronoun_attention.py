@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from mtformer.config import TokenizerConfig
 from mtformer.model.attention import MultiHeadAttention
-from mtformer.phrasebook import held_out
 from mtformer.phrasebook.meaning import Sentence
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.phrasebook.splits import held_out
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.train import train_tokenizer
 
 SCRIPT: dict[str, Any] = runpy.run_path(str(Path(__file__).parent.parent / "scripts" / "pronoun_attention.py"))
 Question, measure, places_of, questions = (SCRIPT[name] for name in ("Question", "measure", "places_of", "questions"))

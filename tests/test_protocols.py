@@ -10,11 +10,11 @@ import pytest
 import sacrebleu
 from conftest import Project
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import MtformerError, UserError
+from mtformer.bundle.format import load_bundle
 from mtformer.evaluate import protocols
 from mtformer.evaluate.protocols import PROTOCOLS, lower_case_moses, run_protocol
 from mtformer.evaluate.testsets import read_eval_sets
+from mtformer.support.errors import MtformerError, UserError
 
 CASED, LOWER = "multi30k-2016-cased-13a", "multi30k-2016-lc-tok"
 

@@ -17,11 +17,11 @@ import torch
 from conftest import Project, Result, make_project
 
 from mtformer.config import load_config
-from mtformer.errors import UserError
+from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.support.errors import UserError
+from mtformer.support.processes.launch import launch, without_nproc
+from mtformer.support.processes.ranks import ALONE, Ranks, local_device
 from mtformer.training import run
-from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.launch import launch, without_nproc
-from mtformer.training.ranks import ALONE, Ranks, local_device
 
 SETTINGS: dict[str, Any] = {"max_steps": 20, "log_every": 5, "validate_every": 10, "learning_rate": 0.005}
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from conftest import Project
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.model.tap import record_attention
-from mtformer.runs import RunFolder
-from mtformer.text.tokenizer import BOS_ID
-from mtformer.translator import Translator
+from mtformer.runs.folder import RunFolder
+from mtformer.text.tokenizer.tokenizer import BOS_ID
+from mtformer.translate.translator import Translator
 
 ROOT = Path(__file__).parent.parent
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,7 @@ from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer import Translator
 from mtformer.report.writing import write_report
-from mtformer.runs import RunFolder
+from mtformer.runs.folder import RunFolder
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <b>bold</b> & 'quoted'"
 

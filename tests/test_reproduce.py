@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from conftest import Project
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import load_config
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 REPRODUCE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/reproduce.py"))

@@ -18,7 +18,7 @@ from mtformer.config import (
     dump_config,
     resolve,
 )
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 TINY, SMALL = (2, 2, 128, 4, 512, 0.2, "pre"), (3, 3, 256, 4, 1024, 0.2, "pre")
 FAST, FASTEST = (6, 2, 256, 4, 1024, 0.2, "pre"), (12, 1, 256, 4, 1024, 0.2, "pre")

@@ -13,9 +13,10 @@ import pytest
 import torch
 from conftest import Project
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import MtformerError, UserError
-from mtformer.runs import Journal, RunFolder
+from mtformer.bundle.format import load_bundle
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
+from mtformer.support.errors import MtformerError, UserError
 
 HOLDER = """
 import subprocess, sys

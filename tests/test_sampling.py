@@ -9,10 +9,11 @@ import torch
 from test_search import EOS, GARDEN_PATH, A, B, C, Table, TableDecoder, make_model, rules
 
 from mtformer.config import SearchOptions
-from mtformer.errors import MtformerError
-from mtformer.search import Hypothesis, Request
+from mtformer.engines.torch import TorchEngine
+from mtformer.search.engine import Request
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.sampling import draw, sample, token_probabilities
-from mtformer.search.torch_engine import TorchEngine
+from mtformer.support.errors import MtformerError
 
 
 def sampling(**given: Any) -> SearchOptions:

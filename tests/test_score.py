@@ -9,11 +9,11 @@ import pytest
 import torch
 from conftest import ENGLISH, Project, sentence_pairs
 
-from mtformer.errors import UserError
-from mtformer.pipeline import Translation
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
-from mtformer.translator import Translator
+from mtformer.engines.torch import TorchEngine
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 SOURCES = [src for src, _ in sentence_pairs(12, seed=9)]
 

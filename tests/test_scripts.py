@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import TokenizerConfig
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import EOS_ID, Tokenizer, normalize
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.train import train_tokenizer
 
 LINES = (Path(__file__).parent / "scripts.tsv").read_text(encoding="utf-8").splitlines()
 TEXTS = dict(line.split("\t") for line in LINES)

@@ -9,16 +9,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mtformer.config import ModelConfig
-from mtformer.errors import MtformerError
+from mtformer.config import ModelConfig, SearchOptions
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
-from mtformer.search import Hypothesis, Request, SearchOptions, length_penalty, ranked
 from mtformer.search.beam import beam_search
+from mtformer.search.engine import Request
 from mtformer.search.greedy import greedy_search
+from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
 from mtformer.search.topk import likeliest
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from mtformer.support.errors import MtformerError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 EOS, A, B, C = EOS_ID, 4, 5, 6
 Prefix = tuple[int, ...]  # the tokens so far, BOS left out

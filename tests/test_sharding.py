@@ -13,10 +13,10 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.bundle.header import Header
 from mtformer.config import Config, Facts, resolve
-from mtformer.errors import UserError
-from mtformer.header import Header
+from mtformer.support.errors import UserError
 from mtformer.training.finetune import inherit
 
 SETTINGS: dict[str, Any] = {

@@ -13,21 +13,22 @@ import torch
 import yaml
 from conftest import GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
 
-from mtformer.bundle import load_bundle
-from mtformer.config import TokenizerConfig
-from mtformer.data.encoding import encode_corpus
-from mtformer.data.terms import EncodedPair, TermSampler
-from mtformer.errors import UserError
-from mtformer.search import Hypothesis, Request, SearchOptions
-from mtformer.text.annotation import Annotator
+from mtformer.bundle.format import load_bundle
+from mtformer.config import SearchOptions, TokenizerConfig
+from mtformer.data.augment.terms import EncodedPair, TermSampler
+from mtformer.data.store.encoding import encode_corpus
+from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.search.engine import Request
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import EOS_ID, MARKERS, Tokenizer, byte_of
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.annotation import Annotator
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import EOS_ID, MARKERS, Tokenizer, byte_of
+from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.words import find_words, word_rule
-from mtformer.training.checkpoint import list_checkpoints
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 CHINESE = [SentencePair("I ate chips.", "我吃了薯片。"), SentencePair("He buys chips.", "他买薯片。")] * 50

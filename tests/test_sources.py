@@ -21,9 +21,10 @@ from mtformer.config import (
     load_config,
     parse_source,
 )
-from mtformer.errors import UserError
-from mtformer.text.drops import Drops
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint, require_readable, source_files
+from mtformer.data.drops import Drops
+from mtformer.data.sources.parallel import ParallelText, require_readable, source_files
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair, fingerprint
 from mtformer.training.inputs import named_commits
 
 PAIRS = [
@@ -316,7 +317,7 @@ def test_many_dropped_lines_deserve_a_warning(n_kept: int, warned: bool) -> None
 
 
 def test_the_config_of_a_run_names_the_commits_of_data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtformer.text.sources.hub.commit_of", lambda source: f"commit of {source.hf}/{source.split}")
+    monkeypatch.setattr("mtformer.data.sources.hub.commit_of", lambda source: f"commit of {source.hf}/{source.split}")
     hub = HubDataset(hf="me/pairs", split="train")
     other = BuiltinText(builtin="phrasebook")
     data = DataConfig(src_lang="en", tgt_lang="de", train=[other, hub], valid=[hub], test=[hub])

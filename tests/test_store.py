@@ -18,24 +18,26 @@ import pytest
 from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
-from mtformer.cache import from_cache, make_room
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
-from mtformer.data import encoding, store, workers
-from mtformer.data.augment import Augmenter
-from mtformer.data.contents import Contents
+from mtformer.data.augment.augment import Augmenter
+from mtformer.data.clean.filters import Filters
 from mtformer.data.corpus import Corpus
-from mtformer.data.encoding import Encoder, Variation, encode_corpus
-from mtformer.data.filters import Filters
-from mtformer.data.store import StoredText, pack, stored_text, unpack
-from mtformer.data.tokens import TokenStore
-from mtformer.errors import MtformerError, UserError
-from mtformer.files import write_folder_atomically
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store import encoding, store
+from mtformer.data.store.contents import Contents
+from mtformer.data.store.encoding import Encoder, Variation, encode_corpus
+from mtformer.data.store.store import StoredText, pack, stored_text, unpack
+from mtformer.data.store.tokens import TokenStore
+from mtformer.support.cache import from_cache, make_room
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import write_folder_atomically
+from mtformer.support.processes import workers
+from mtformer.support.processes.ranks import Ranks
+from mtformer.text.pairs import SentencePair, fingerprint
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training import run
-from mtformer.training.ranks import Ranks
 
 EN_DE = LanguagePair("en", "de")
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(250)]
@@ -390,7 +392,7 @@ def test_a_store_of_another_version_is_left_alone(
 ) -> None:
     text = text_of(tsv(tmp_path / "a.tsv", PAIRS))
     stored_text(text)
-    monkeypatch.setattr("mtformer.data.contents.__version__", "99")
+    monkeypatch.setattr("mtformer.data.store.contents.__version__", "99")
     assert [*stored_text(text)] == PAIRS
     assert n_reads.total() == 2 and len(folders(own_cache)) == 2
 
@@ -457,7 +459,7 @@ def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mtformer.data.arrays.ArrayWriter.append", full)
+    monkeypatch.setattr("mtformer.data.store.arrays.ArrayWriter.append", full)
     result = project.mtformer("train", project.config)
     assert result.status == 1 and "Traceback" not in result.stderr
     assert "No space left on device; name another folder with $XDG_CACHE_HOME" in result.stderr
@@ -595,7 +597,7 @@ def test_a_folder_that_another_machine_writes_meanwhile_is_used(
 
     def write(folder: Path) -> None:
         with monkeypatch.context() as other:
-            other.setattr("mtformer.files._PROCESS", "0" * 8)
+            other.setattr("mtformer.support.files._PROCESS", "0" * 8)
             write_folder_atomically(place, lambda folder: (folder / "file").write_text("of the other"))
         (folder / "file").write_text("of this one")
 

@@ -10,11 +10,11 @@ import pytest
 from conftest import sentence_pairs
 
 from mtformer.config import TokenizerConfig
-from mtformer.text.model_proto import read_tokens
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.sentencepiece_file import read_tokens
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
 
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 TEXTS = [pair.tgt for pair in PAIRS[:40]] + ["a  b ▁c😀", "", "ünïcode", "{x}y{x} the{x}"]

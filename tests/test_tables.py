@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import CsvFile, TsvFile
-from mtformer.errors import UserError
-from mtformer.text.drops import Drops
-from mtformer.text.sources import ParallelText
+from mtformer.data.drops import Drops
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.errors import UserError
 
 Pairs = list[tuple[str, str]]
 

@@ -14,9 +14,9 @@ from conftest import Project
 from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
-from mtformer.bundle import load_bundle
-from mtformer.errors import MtformerError, UserError
+from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.support.errors import MtformerError, UserError
 
 TEXTS = {
     "src.en": ["the red house sees my old friend.", "a small dog likes every good book."],

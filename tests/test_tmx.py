@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import TmxFile
-from mtformer.errors import UserError
-from mtformer.text.drops import Drops
-from mtformer.text.sources import Example, ParallelText
+from mtformer.data.drops import Drops
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import Example
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">

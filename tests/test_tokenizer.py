@@ -13,11 +13,11 @@ from conftest import sentence_pairs
 from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
-from mtformer.errors import UserError
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
-from mtformer.text.tokenizer_training import extend_tokenizer, train_tokenizer
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
 
 Type = Literal["unigram", "bpe"]
 

@@ -9,19 +9,19 @@ import torch
 from conftest import Project, make_project, sentence_pairs
 
 from mtformer import Translator
-from mtformer.bundle import Bundle, load_bundle, save_bundle
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import Facts, TokenizerConfig, load_config, resolve
-from mtformer.errors import UserError
-from mtformer.export.ctranslate2 import write_ctranslate2
-from mtformer.export.folder import read_folder
-from mtformer.header import Header
+from mtformer.engines.ctranslate2.conversion import write_ctranslate2
+from mtformer.engines.ctranslate2.folder import read_folder
 from mtformer.model.weights import build_model
-from mtformer.peek import peek_tokenizer
-from mtformer.text.given_tokenizer import adopt
+from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import extend_tokenizer, train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.adopt import adopt
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
 
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 KINDS = [("unigram", "nfkc"), ("bpe", "identity"), ("char", "identity"), ("byte", "nfc"), ("byte", "nfkc")]
@@ -145,7 +145,7 @@ class Stream:
 
 def test_only_the_drawn_pairs_of_a_sequence_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as of a stream, which has to be read."""
-    monkeypatch.setattr("mtformer.text.tokenizer_training.MAX_TRAINING_TEXTS", 60)
+    monkeypatch.setattr("mtformer.text.tokenizer.train.MAX_TRAINING_TEXTS", 60)
     recorded = Recorded()
     config = TokenizerConfig(vocab_size=290, joint=True)
     of_sequence = train_tokenizer(recorded, config, "en", "de", adjust=True, seed=7)

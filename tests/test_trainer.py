@@ -15,20 +15,21 @@ import torch
 from conftest import make_project, sentence_pairs
 from torch import Tensor
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
+from mtformer.bundle.header import AlignmentHead
 from mtformer.config import Facts, LanguagePair, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
-from mtformer.data.store import stored_text
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store.store import stored_text
 from mtformer.data.training import TrainingData
-from mtformer.errors import MtformerError, UserError
-from mtformer.header import AlignmentHead
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
-from mtformer.runs import RunFolder
-from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.training.checkpoint import list_checkpoints
-from mtformer.training.ranks import ALONE, Ranks
+from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Update
 from mtformer.training.validation import Validation, Validator
@@ -266,11 +267,11 @@ def test_metrics_are_a_json_object_for_each_logged_step_and_each_validation(tmp_
 def test_off_a_terminal_a_line_now_and_then_says_how_far_training_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mtformer.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mtformer.support.progress._SECONDS_BETWEEN_LINES", 0.0)
     trainer = make_trainer(tmp_path, max_steps=3)
     with caplog.at_level("INFO"):
         trainer.fit()
-    lines = [record.getMessage() for record in caplog.records if record.name == "mtformer.progress"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "mtformer.support.progress"]
     assert [line.split(" step")[0] for line in lines] == ["training: 1 of 3", "training: 2 of 3", "training: 3 of 3"]
     assert all(", loss " in line and " tokens/s, ETA 0:" in line for line in lines)
 

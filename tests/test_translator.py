@@ -19,19 +19,19 @@ from conftest import Project, sentence_pairs
 from torch import Tensor
 
 import mtformer
-from mtformer.bundle import load_bundle
-from mtformer.config import ModelConfig, SearchConfig, TokenizerConfig
-from mtformer.errors import MtformerError, UserError
+from mtformer.bundle.format import load_bundle
+from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.positions import sinusoidal_table
 from mtformer.model.transformer import Transformer
-from mtformer.pipeline import Translation
-from mtformer.search import Hypothesis, SearchOptions
 from mtformer.search.decoder import TransformerDecoder
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from mtformer.text.tokenizer_training import train_tokenizer
-from mtformer.translator import Translator
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 TEXTS = [
     "the red house sees her new garden.",
@@ -361,7 +361,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = "import sys, mtformer; mtformer.__version__; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-    code = "import sys, mtformer.translator, mtformer.jobs.job; print('torch' in sys.modules)"  # engines import it
+    code = "import sys, mtformer.translate.jobs.run; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     with pytest.raises(AttributeError, match="has no attribute 'Translater'"):

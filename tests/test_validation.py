@@ -9,15 +9,15 @@ import torch.nn.functional as F
 import yaml
 from conftest import Project, sentence_pairs
 
-from mtformer.bundle import load_bundle
+from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, Facts, LanguagePair, ResolvedConfig, resolve
+from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.sources import SentencePair
-from mtformer.text.tokenizer import BOS_ID, Tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.tokenizer import BOS_ID, Tokenizer
 from mtformer.training.validation import Sample, Validation, Validator
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 PAIRS = [
     *(SentencePair(*pair) for pair in sentence_pairs(25, seed=5)),

@@ -15,19 +15,21 @@ import pytest
 from conftest import sentence_pairs
 
 from mtformer.config import LanguagePair, TokenizerConfig, TsvFile
-from mtformer.data import store, workers
-from mtformer.data.encoding import Encoder, Variation, encode_corpus
-from mtformer.data.filters import Filters
-from mtformer.data.store import stored_text
-from mtformer.data.terms import TermSampler
-from mtformer.data.tokens import TokenStore
-from mtformer.data.workers import in_order
-from mtformer.errors import MtformerError, UserError
+from mtformer.data.augment.terms import TermSampler
+from mtformer.data.clean.filters import Filters
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.store import store
+from mtformer.data.store.encoding import Encoder, Variation, encode_corpus
+from mtformer.data.store.store import stored_text
+from mtformer.data.store.tokens import TokenStore
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes import workers
+from mtformer.support.processes.workers import in_order
 from mtformer.text.glossary import Glossary
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import ParallelText, SentencePair
-from mtformer.text.tokenizer import MARKERS
-from mtformer.text.tokenizer_training import train_tokenizer
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import MARKERS
+from mtformer.text.tokenizer.train import train_tokenizer
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from mtformer import __version__
 from mtformer.cli import data
 from mtformer.cli.compare import compare
 from mtformer.cli.evaluate import evaluate
@@ -24,8 +23,9 @@ from mtformer.cli.score import score
 from mtformer.cli.tokenize import detokenize, tokenize
 from mtformer.cli.train import average, train
 from mtformer.cli.translate import translate
-from mtformer.errors import MtformerError, OutputClosed, UserError
-from mtformer.logs import log_to_stderr
+from mtformer.support import __version__
+from mtformer.support.errors import MtformerError, OutputClosed, UserError
+from mtformer.support.logs import log_to_stderr
 
 log = logging.getLogger(__name__)
 

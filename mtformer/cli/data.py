@@ -11,7 +11,7 @@ from mtformer.cli.data_from_models import backtranslate, distill, score, select
 from mtformer.cli.help import ConfigCommand, GroupedCommand, SourceCommand
 from mtformer.cli.options import parse_pair
 from mtformer.cli.output import print_result
-from mtformer.files import require_new_folder
+from mtformer.support.files import require_new_folder
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def check(
 
     from mtformer.config import load_config
     from mtformer.data import check as doctor
-    from mtformer.jobs.tokenizing import load_tokenizer
+    from mtformer.translate.jobs.tokenizing import load_tokenizer
 
     if fix is not None:
         require_new_folder(fix, "--fix")

@@ -25,11 +25,11 @@ from mtformer.cli.options import (
 )
 from mtformer.cli.output import print_result
 from mtformer.cli.search_options import SearchSettings, takes_search_options
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
-    from mtformer.text.sources import ParallelText
+    from mtformer.data.sources.parallel import ParallelText
 
 TextArgument = Annotated[
     str,
@@ -83,10 +83,10 @@ def backtranslate(
     To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
     the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
     """
-    from mtformer.jobs.generation import Generation, run
-    from mtformer.jobs.options import OnError
-    from mtformer.jobs.source import Source
-    from mtformer.runs import find_models
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.generation import Generation, run
+    from mtformer.translate.jobs.options import OnError
+    from mtformer.translate.jobs.source import Source
 
     models = find_models(model)
     texts = Source(path=input, on_error=OnError.skip, shard=shard)
@@ -118,9 +118,9 @@ def distill(
     A smaller or faster model learns more easily from them. With several --model, an ensemble translates. Doubtful
     translations are left out.
     """
-    from mtformer.jobs.documents import Paragraph
-    from mtformer.jobs.generation import Generation, numbered_share, run
-    from mtformer.runs import find_models
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.documents import Paragraph
+    from mtformer.translate.jobs.generation import Generation, numbered_share, run
 
     models = find_models(model)
     pairs, languages = _text(text, pair)
@@ -152,9 +152,9 @@ def score(
     Scores are between 0 and 1. With models of both directions, they are computed from the dual conditional
     cross-entropy of Junczys-Dowmunt (2018).
     """
-    from mtformer.jobs import crossentropy
-    from mtformer.jobs.generation import Generation
-    from mtformer.runs import find_model, find_models
+    from mtformer.runs.models import find_model, find_models
+    from mtformer.translate.jobs import crossentropy
+    from mtformer.translate.jobs.generation import Generation
 
     models = find_models(model)
     opposite = [find_model(reverse)] if reverse is not None else []
@@ -196,7 +196,7 @@ def select(
 def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
     """Return the training text of a config, or a source, with its languages."""
     from mtformer.config import load_config, parse_source
-    from mtformer.text.sources import ParallelText
+    from mtformer.data.sources.parallel import ParallelText
 
     languages = parse_pair(pair) if pair is not None else None
     if text.endswith((".yaml", ".yml")):
@@ -215,6 +215,6 @@ def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
 
 
 def _files(text: "ParallelText") -> list[Path]:
-    from mtformer.text.sources import source_files
+    from mtformer.data.sources.parallel import source_files
 
     return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]

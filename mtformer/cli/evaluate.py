@@ -23,7 +23,7 @@ from mtformer.cli.options import (
 )
 from mtformer.cli.output import print_result, require_file
 from mtformer.cli.search_options import SearchSettings, takes_search_options
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
     from mtformer.evaluate.directions import Evaluations
@@ -101,11 +101,11 @@ def evaluate(
     BLEU, chrF2, chrF2++ and TER come with sacreBLEU's signatures. A model of several directions is scored in each
     for which its run has a test set; --from and --to choose some of them.
     """
+    from mtformer.bundle.header import Toward
     from mtformer.evaluate.directions import evaluate_model
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
-    from mtformer.header import Toward
-    from mtformer.runs import find_models
+    from mtformer.runs.models import find_models
 
     require_file("--output", output, "the scores")
     require_file("--save", save, "the scores")

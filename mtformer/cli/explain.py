@@ -77,9 +77,10 @@ def explain(
     it is, as with translate --raw; if translate would change it first, stderr says what the model would read.
     """
     from mtformer.explain.focus import Focus
+    from mtformer.explain.snapshots import explain_model
     from mtformer.explain.terminal import View, render
-    from mtformer.runs import find_model
-    from mtformer.training.snapshots import explain_model
+    from mtformer.runs.models import find_model
+    from mtformer.translate.translator import Translator
 
     if format is not None:
         require_file("--output", output, "what --format prints")
@@ -87,6 +88,7 @@ def explain(
     found = explain_model(
         find_model(model),
         text,
+        lambda bundle: Translator.from_bundle(bundle, device, beam_size=beam_size, length_penalty=length_penalty),
         src_lang=from_,
         tgt_lang=to,
         tag=tag,
@@ -96,9 +98,6 @@ def explain(
         checkpoints=checkpoints,
         focus=focus,
         output=output,
-        device=device,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
     )
     if format is ExplainFormat.json:
         print_result(dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))

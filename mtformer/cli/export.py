@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.output import print_result
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 Writer = Callable[[Path], None]
 
@@ -48,8 +48,8 @@ def export(
 
     The new folder contains everything that translation needs.
     """
-    from mtformer.files import require_new_folder, write_folder_atomically
-    from mtformer.runs import find_model
+    from mtformer.runs.models import find_model
+    from mtformer.support.files import require_new_folder, write_folder_atomically
 
     path = find_model(bundle)
     require_new_folder(output, "--output")
@@ -71,9 +71,9 @@ def _require_package(to: Target) -> None:
 
 def _ctranslate2_writer(path: Path, quantization: str | None, vocabulary_map: tuple[Path, Path] | None) -> Writer:
     """Load a bundle, and return what writes it into a folder for CTranslate2."""
-    from mtformer.bundle import load_bundle
-    from mtformer.export.ctranslate2 import parse_quantization, write_ctranslate2
-    from mtformer.export.vocabulary_map import learn_vocabulary_map
+    from mtformer.bundle.format import load_bundle
+    from mtformer.engines.ctranslate2.conversion import parse_quantization, write_ctranslate2
+    from mtformer.engines.ctranslate2.vocabulary_map import learn_vocabulary_map
 
     stored = parse_quantization(quantization or "float32")
     bundle = load_bundle(path)
@@ -89,7 +89,7 @@ def _huggingface_writer(path: Path, quantization: str | None, vocabulary_map: tu
         raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
     if vocabulary_map is not None:
         raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
-    from mtformer.bundle import load_bundle
+    from mtformer.bundle.format import load_bundle
     from mtformer.export.huggingface import require_exportable, write_huggingface
 
     bundle = load_bundle(path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from mtformer.translator import Translator
+    from mtformer.translate.translator import Translator
 
 _NOT_COMPARED = ("text", "input", "model", "output", "resume", "nproc")
 
@@ -19,6 +19,6 @@ def compared_options(context: typer.Context) -> dict[str, object]:
 
 def load_translator(models: Sequence[Path], device: str, **options: Any) -> "Translator":
     """Load a model or an ensemble; this takes seconds, so jobs do it once they have refused what cannot work."""
-    from mtformer.translator import Translator
+    from mtformer.translate.translator import Translator
 
     return Translator.load(models, device, **options)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.errors import UserError
-from mtformer.jobs.shards import Shard
+from mtformer.support.errors import UserError
+from mtformer.translate.jobs.shards import Shard
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair

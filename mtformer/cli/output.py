@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 from mtformer.text.lines import is_standard_output, open_output
 
 

@@ -22,7 +22,7 @@ def runs(
 
     For each: what it trains, how far it is, and how good its best model is.
     """
-    from mtformer.report.listing import as_table, list_runs
+    from mtformer.runs.listing import as_table, list_runs
 
     listed = list_runs(folder)
     for run in listed:

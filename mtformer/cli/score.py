@@ -16,7 +16,7 @@ from mtformer.cli.options import (
     TagOption,
     ToOption,
 )
-from mtformer.jobs.options import Format
+from mtformer.translate.jobs.options import Format
 
 
 def score(
@@ -61,8 +61,8 @@ def score(
 
     Prints how probable the model thinks each is: its log probability, in nats.
     """
-    from mtformer.jobs.scoring import Scoring, run
-    from mtformer.runs import find_models
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.scoring import Scoring, run
 
     models = find_models(model)
     load = partial(load_translator, models, device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)

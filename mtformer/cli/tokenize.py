@@ -9,7 +9,7 @@ import typer
 from mtformer.cli.options import check_text
 
 if TYPE_CHECKING:
-    from mtformer.jobs.tokenizing import Side
+    from mtformer.translate.jobs.tokenizing import Side
 
 
 class SideName(StrEnum):
@@ -48,7 +48,7 @@ def tokenize(
 
     One line in, one line out, with spaces between the tokens.
     """
-    from mtformer.jobs import tokenizing
+    from mtformer.translate.jobs import tokenizing
 
     check_text(text, input)
     source = input or Path("-")
@@ -64,7 +64,7 @@ def detokenize(
     output: OutputOption = Path("-"),
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
-    from mtformer.jobs import tokenizing
+    from mtformer.translate.jobs import tokenizing
 
     check_text(text, input)
     source = input or Path("-")
@@ -72,9 +72,9 @@ def detokenize(
 
 
 def _side(model: Path | None, side: SideName, input: Path, output: Path) -> "Side":
-    from mtformer.files import require_distinct
-    from mtformer.jobs.tokenizing import Side, load_tokenizer
-    from mtformer.runs import find_model
+    from mtformer.runs.models import find_model
+    from mtformer.support.files import require_distinct
+    from mtformer.translate.jobs.tokenizing import Side, load_tokenizer
 
     path = find_model(model)
     require_distinct(output, [input, path])

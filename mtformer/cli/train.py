@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.output import print_result, require_file
-from mtformer.errors import UserError
-from mtformer.logs import log_as_json
+from mtformer.support.errors import UserError
+from mtformer.support.logs import log_as_json
 
 
 def train(
@@ -36,12 +36,12 @@ def train(
 
     loaded = load_config(config, overrides or [])
     if nproc > 1:
-        from mtformer.training.launch import launch
+        from mtformer.support.processes.launch import launch
 
         launch(nproc, loaded.training.device)
 
+    from mtformer.support.processes.launch import end_at_once, is_first_rank
     from mtformer.training import run
-    from mtformer.training.launch import end_at_once, is_first_rank
 
     if dry_run:
         print_result(run.dry_run(loaded, fresh=fresh))
@@ -61,9 +61,9 @@ def average(
     best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
-    from mtformer.files import require_distinct
-    from mtformer.runs import RunFolder
-    from mtformer.training.averaging import average_bundles, average_checkpoints
+    from mtformer.runs.averaging import average_bundles, average_checkpoints
+    from mtformer.runs.folder import RunFolder
+    from mtformer.support.files import require_distinct
 
     [first, *others] = models
     if last is not None and best is not None:

@@ -29,12 +29,12 @@ from mtformer.cli.options import (
     check_text,
 )
 from mtformer.cli.search_options import SearchSettings, takes_search_options
-from mtformer.errors import UserError
-from mtformer.jobs.options import Format, OnError
+from mtformer.support.errors import UserError
+from mtformer.translate.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
-    from mtformer.jobs.source import Source
     from mtformer.text.glossary import Glossary
+    from mtformer.translate.jobs.source import Source
 
 
 class TermsMode(StrEnum):
@@ -117,10 +117,11 @@ def translate(
     ] = 1,
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
-    from mtformer.jobs.job import Job, run
-    from mtformer.jobs.source import Source
-    from mtformer.memory import keep_freed_memory
-    from mtformer.runs import find_models
+    from mtformer.runs.models import find_models
+    from mtformer.support.memory import keep_freed_memory
+    from mtformer.translate.jobs.job import Job
+    from mtformer.translate.jobs.run import run
+    from mtformer.translate.jobs.source import Source
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
@@ -151,7 +152,7 @@ def translate(
     options = compared_options(context)
     job = Job(source, models, target, format, n_best or 1, resume=resume, n_processes=n_processes, options=options)
     if nproc > 1:
-        from mtformer.training.launch import launch
+        from mtformer.support.processes.launch import launch
 
         job.check()
         launch(nproc, device)
@@ -160,7 +161,7 @@ def translate(
 
 
 def _read_terms(terms: Path, source: "Source", output: Path) -> "Glossary":
-    from mtformer.files import require_distinct
+    from mtformer.support.files import require_distinct
     from mtformer.text.glossary import Glossary
 
     if source.text is None and str(terms) == str(source.path) == "-":

@@ -20,7 +20,7 @@ from mtformer.config.directions import SOURCES, expand_sources
 from mtformer.config.schema import Config
 from mtformer.config.section import Section, fill_in, subsections
 from mtformer.config.sources import SOURCE_KINDS, Source
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 Key = tuple[str | int, ...]
 Lines = dict[Key, int]

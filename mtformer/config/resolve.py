@@ -14,7 +14,7 @@ from mtformer.config.schema import Config, ModelConfig, Precision, TrainingConfi
 from mtformer.config.section import PositiveFloat, PositiveInt
 from mtformer.config.sizing import Size, size_for
 from mtformer.config.tokenizer import TokenizerConfig
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from mtformer.config.allowed import allowed
 from mtformer.config.section import Section
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 
 _MAX_BEAM_SIZE = 64
 _MAX_SAMPLES = 1_000  # of a line

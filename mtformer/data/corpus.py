@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mtformer.text.drops import Drops
+from mtformer.data.drops import Drops
 
 
 class Side(Protocol):

@@ -10,15 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from mtformer import __version__
 from mtformer.config import BuiltinText, HubDataset, SacrebleuSet, Source, parse_source
-from mtformer.errors import UserError
-from mtformer.files import write_atomically
-from mtformer.progress import watched
-from mtformer.text.drops import Drops
+from mtformer.data.drops import Drops
+from mtformer.data.sources.hub import license_of, pinned, split_names
+from mtformer.data.sources.parallel import ParallelText, source_files, source_name
+from mtformer.support import __version__
+from mtformer.support.errors import UserError
+from mtformer.support.files import write_atomically
+from mtformer.support.progress import watched
 from mtformer.text.lines import open_output
-from mtformer.text.sources import Example, ParallelText, SentencePair, fingerprint, source_files, source_name
-from mtformer.text.sources.hub import license_of, pinned, split_names
+from mtformer.text.pairs import Example, SentencePair, fingerprint
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from mtformer.config import DataConfig
 from mtformer.data.corpus import Side
-from mtformer.errors import UserError
-from mtformer.seeds import derive_seed
+from mtformer.support.errors import UserError
+from mtformer.support.reproducibility import derive_seed
 
 
 def mixing_weights(data: DataConfig, sizes: Sequence[int]) -> list[float]:

@@ -3,10 +3,11 @@
 import logging
 
 from mtformer.config import BuiltinText, Source
+from mtformer.data.drops import Drops
 from mtformer.data.reservoir import Reservoir
-from mtformer.progress import Progress
-from mtformer.text.drops import Drops
-from mtformer.text.sources import ParallelText, SentencePair, source_name
+from mtformer.data.sources.parallel import ParallelText, source_name
+from mtformer.support.progress import Progress
+from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mtformer.errors import UserError
-from mtformer.files import require_distinct
-from mtformer.progress import watched
-from mtformer.tables import as_text
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
+from mtformer.support.progress import watched
+from mtformer.support.terminal import as_text
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 
 _SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)

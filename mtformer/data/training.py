@@ -6,21 +6,21 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.config import Config
-from mtformer.data.augment import Augmenter
+from mtformer.data.augment.augment import Augmenter
+from mtformer.data.augment.terms import TermSampler
+from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.corpus import Corpus
-from mtformer.data.encoding import Encoder, Variation
-from mtformer.data.filters.language import N_TEXTS, language_warning
+from mtformer.data.drops import Drops
 from mtformer.data.mixing import Prefixed, epoch_order, mixing_weights
-from mtformer.data.store import StoredText
-from mtformer.data.terms import TermSampler
-from mtformer.data.tokens import TokenStore
-from mtformer.seeds import derive_seed
-from mtformer.text.drops import Drops
+from mtformer.data.sources.parallel import source_name
+from mtformer.data.store.encoding import Encoder, Variation
+from mtformer.data.store.store import StoredText
+from mtformer.data.store.tokens import TokenStore
+from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
-from mtformer.text.sampling import Sampling
-from mtformer.text.sources import source_name
 from mtformer.text.tags import tags_of_source
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 class TrainingData:

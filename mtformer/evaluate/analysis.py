@@ -11,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from mtformer.evaluate.metrics import bleu
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _LENGTHS = (10, 20, 30, 40, 50)  # the longest of each bucket but the last, in words
 _MOST_TOKENS = 4  # words of so many tokens or more share a bucket

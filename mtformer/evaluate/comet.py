@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mtformer.errors import MtformerError, UserError
+from mtformer.support.errors import MtformerError, UserError
 
 _COMMAND = "comet-score"
 

@@ -15,10 +15,10 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from mtformer.errors import MtformerError, UserError
 from mtformer.evaluate.metrics import interval, sacrebleu_metric
-from mtformer.progress import Progress
-from mtformer.runs import LOWER_IS_BETTER
+from mtformer.runs.metrics import LOWER_IS_BETTER
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.progress import Progress
 
 ALPHA = 0.05  # the level of significance
 COMPARED = ("BLEU", "chrF2", "TER")

@@ -7,7 +7,7 @@ from typing import Any
 from mtformer.evaluate.comparison import Estimate, MetricComparison, Outcome, SentenceDifference
 from mtformer.evaluate.differences import Segment, mark_differences
 from mtformer.evaluate.systems import SystemsComparison
-from mtformer.tables import as_csv, as_latex, as_markdown, as_text
+from mtformer.support.terminal import as_csv, as_latex, as_markdown, as_text
 
 _PLAIN = ("[-", "-]"), ("{+", "+}")  # as in the word diffs of wdiff and Git
 _COLOURED = ("\x1b[31m", "\x1b[0m"), ("\x1b[32m", "\x1b[0m")

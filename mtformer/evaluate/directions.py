@@ -7,13 +7,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.engines import load_model
-from mtformer.errors import UserError
+from mtformer.bundle.header import ANY, Toward
+from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import EvaluationOptions, evaluate_loaded
 from mtformer.evaluate.results import Evaluation
 from mtformer.evaluate.testsets import TextOptions, has_test_set
-from mtformer.header import ANY, Toward
-from mtformer.tables import as_text
+from mtformer.support.errors import UserError
+from mtformer.support.terminal import as_text
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def evaluate_model(
         paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
         toward: the direction to evaluate, and the tag.
         search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
-        engine: what computes, as for :func:`mtformer.engines.load_model`.
+        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
         options: as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
 
     Raises:

@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.engines import LoadedModel
-from mtformer.errors import UserError
+from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.comet import comet_scores, require_comet
 from mtformer.evaluate.likelihood import Likelihood, likelihoods
@@ -18,13 +17,14 @@ from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sacreble
 from mtformer.evaluate.record import compare_and_record
 from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
-from mtformer.files import require_distinct
-from mtformer.hardware import pick_device
-from mtformer.pipeline import Translation
-from mtformer.progress import Progress
-from mtformer.runs import run_of
+from mtformer.runs.models import run_of
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
+from mtformer.support.hardware import pick_device
+from mtformer.support.progress import Progress
 from mtformer.text.lines import open_output
-from mtformer.translator import Translator
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
 
 
 class EvaluationOptions(TextOptions, total=False):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 
 @dataclass(frozen=True)

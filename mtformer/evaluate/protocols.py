@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from mtformer.engines import load_model
-from mtformer.errors import MtformerError, UserError
+from mtformer.bundle.header import ANY, Toward
+from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined
-from mtformer.header import ANY, Toward
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.languages import base_language
 from mtformer.text.lines import open_output
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 _FLICKR_2016 = "8e62472e2e143ec7"
 _BEAM_OF_FIVE = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
@@ -190,7 +190,7 @@ def run_protocol(
         protocol: how to do it; see :func:`find_protocol`.
         output: write the unprocessed translations there, one a line.
         device: where to compute.
-        engine: what computes, as for :func:`mtformer.engines.load_model`.
+        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
         texts: the protocol's test set, unprocessed, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without
             any, that of the first one's run.
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mtformer.errors import MtformerError
+from mtformer.bundle.header import Header
+from mtformer.config import SearchOptions
 from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.results import EarlierEvaluation, Evaluation
 from mtformer.evaluate.testsets import EvalSet
-from mtformer.header import Header
-from mtformer.runs import Journal, RunFolder
-from mtformer.search import SearchOptions
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
+from mtformer.support.errors import MtformerError
 
 log = logging.getLogger(__name__)
 

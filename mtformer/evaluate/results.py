@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtformer.engines import LoadedModel
+from mtformer.config import SearchOptions
+from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import Analysis, Bucket
 from mtformer.evaluate.likelihood import Likelihood
 from mtformer.evaluate.metrics import Score
-from mtformer.search import SearchOptions
-from mtformer.versions import versions
+from mtformer.support.reproducibility import versions
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
-from mtformer.engines import load_model
+from mtformer.bundle.header import ANY, Toward
+from mtformer.engines.loading import load_model
 from mtformer.evaluate.analysis import repeats
 from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.perturbations import PERTURBATIONS, Case, Pair, perturb
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, joined
-from mtformer.header import ANY, Toward
-from mtformer.tables import as_text
+from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import open_output
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
@@ -137,7 +137,7 @@ def stress_model(
         search: search options that replace the bundle's own.
         save: write a JSON object for each perturbed sentence there.
         device: where to compute.
-        engine: what computes, as for :func:`mtformer.engines.load_model`.
+        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
         raw: translate with the model alone.
         texts: the test sets, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without any, those of the first
             one's run. First references count.

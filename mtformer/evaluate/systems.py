@@ -8,18 +8,18 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Unpack
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair
-from mtformer.errors import UserError
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
 from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
-from mtformer.files import require_distinct
-from mtformer.runs import RunFolder
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
 from mtformer.text.languages import UNDETERMINED, language_of_script
 from mtformer.text.lines import read_lines
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 _HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
-from mtformer.errors import UserError
-from mtformer.header import Header
-from mtformer.runs import RunFolder, run_of
+from mtformer.data.sources.parallel import ParallelText, source_files, source_name
+from mtformer.data.sources.test_sets import download_test_set
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.models import run_of
+from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines
-from mtformer.text.sources import ParallelText, SentencePair, fingerprint, source_files, source_name
-from mtformer.text.sources.test_sets import download_test_set
+from mtformer.text.pairs import SentencePair, fingerprint
 
 _HOW_TO_NAME_ONE = "give --data, or --src and --ref"
 

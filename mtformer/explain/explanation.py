@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mtformer.bundle import Bundle
+from mtformer.bundle.format import Bundle
+from mtformer.config import SearchOptions
+from mtformer.engines.torch import TorchEngine
 from mtformer.explain.changes import Changes, compare
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import FORMAT, AttentionTrace, Trace, to_plain
 from mtformer.explain.why_not import with_why_not
-from mtformer.search import SearchOptions
-from mtformer.search.torch_engine import TorchEngine
 
 
 class Checkpoint(NamedTuple):

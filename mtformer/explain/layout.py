@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from mtformer.explain.trace import Token
-from mtformer.tables import text_width
+from mtformer.support.terminal import text_width
 
 _ANSI = re.compile(r"\x1b\[\d*m")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mtformer.errors import UserError
 from mtformer.explain.focus import ALL_KINDS, Focus
-from mtformer.page import MAX_PAGE_BYTES, assemble
+from mtformer.support.errors import UserError
+from mtformer.support.page import MAX_PAGE_BYTES, assemble
 
 _SCRIPTS = ("dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
 _ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]

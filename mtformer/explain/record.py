@@ -8,17 +8,18 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.errors import UserError
+from mtformer.engines.torch import TorchEngine
 from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
 from mtformer.explain.tokens import source_tokens, target_tokens
 from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
 from mtformer.explain.tree import TreeRecorder
-from mtformer.search import Engine, Hypothesis, Request, ranked
+from mtformer.search.engine import Engine, Request
+from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.search.observer import SearchObserver
-from mtformer.search.torch_engine import TorchEngine
+from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 MAX_TOKENS = 256  # of a side: what a person can look at, and what memory holds of every matrix
 _N_CANDIDATES = 10

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from mtformer.config import SearchOptions
 from mtformer.explain.layout import shorten, spelled, width, wrap
 from mtformer.explain.trace import Node, Trace
-from mtformer.search import SearchOptions, length_penalty
+from mtformer.search.hypothesis import length_penalty
 
 _Children = Mapping[int, list[Node]]
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Literal
 
 from mtformer.explain.trace import Token
-from mtformer.text.tokenizer import EOS_ID, Tokenizer, byte_of
+from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer, byte_of
 
 
 def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:

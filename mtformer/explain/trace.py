@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mtformer.errors import UserError
 from mtformer.explain.rounding import rounded
+from mtformer.support.errors import UserError
 
 FORMAT = 1
 Kind = Literal["encoder", "decoder", "cross"]

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Finished, Node, Tree, path_to
-from mtformer.search import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import SearchStep
-from mtformer.text.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, Tokenizer
 
 
 class TreeRecorder:

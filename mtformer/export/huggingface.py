@@ -23,15 +23,15 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from mtformer.bundle import Bundle
-from mtformer.errors import UserError
-from mtformer.export.folder import describe_tags
-from mtformer.header import Architecture
+from mtformer.bundle.format import Bundle
+from mtformer.bundle.header import Architecture
+from mtformer.engines.ctranslate2.folder import describe_tags
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
-from mtformer.text.model_proto import BPE as BPE_MODEL
-from mtformer.text.model_proto import Kind, Settings, read_settings, read_tokens
-from mtformer.text.tokenizer import BOS_ID, CONTROL_CHARACTERS, EOS_ID, PAD_ID, UNK_ID, form_of
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.sentencepiece_file import BPE as BPE_MODEL
+from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, read_settings, read_tokens
+from mtformer.text.tokenizer.tokenizer import BOS_ID, CONTROL_CHARACTERS, EOS_ID, PAD_ID, UNK_ID, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
 _LEAST_POSITIONS = 4_096
@@ -243,7 +243,7 @@ def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFa
 
 
 def _normalizer(settings: Settings) -> normalizers.Normalizer:
-    """Return what a model and :func:`mtformer.text.tokenizer.normalize` do to a text before it is split."""
+    """Return what a model and :func:`mtformer.text.tokenizer.tokenizer.normalize` do to a text before it is split."""
     spaces = normalizers.Replace(Regex(r"\s+"), " ")
     of_form: dict[str, list[normalizers.Normalizer]] = {
         "nfc": [normalizers.NFC(), spaces],

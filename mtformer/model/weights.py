@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from mtformer.config import Config
 from mtformer.model.transformer import Transformer
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:

@@ -10,7 +10,3 @@ and :mod:`.chinese` express them. Far more than 10^7 sentences are possible; :fu
     ambiguous       like test, with a word that has several meanings, such as *chips*
     pronouns        like test, with an *it* that could refer to either of two nouns
 """
-
-from mtformer.phrasebook.splits import LANGUAGES, Saying, held_out, sentences, train
-
-__all__ = ["LANGUAGES", "Saying", "held_out", "sentences", "train"]

@@ -3,17 +3,7 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import (
-    NUMERALS,
-    Adjective,
-    Entry,
-    Name,
-    Noun,
-    Phrase,
-    Verb,
-    doubled,
-    english_plural,
-)
+from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,

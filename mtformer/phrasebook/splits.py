@@ -11,7 +11,7 @@ from mtformer.phrasebook.grammar import Grammar
 from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Venue, is_ambiguous
 from mtformer.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
 from mtformer.phrasebook.phrases import nouns
-from mtformer.progress import Progress
+from mtformer.support.progress import Progress
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
 HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mtformer.report.contents import Contents
 from mtformer.report.detail import thinned
 from mtformer.report.elements import Html, element, joined
+from mtformer.runs.contents import Contents
 
 
 class _Series(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from mtformer.page import MAX_PAGE_BYTES
+from mtformer.support.page import MAX_PAGE_BYTES
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from mtformer.report.contents import Contents
 from mtformer.report.elements import Html, element, facts, joined
+from mtformer.runs.contents import Contents
 
 
 def environment(run: Contents) -> Html:

@@ -5,12 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from mtformer import __version__
 from mtformer.config import LanguagePair
 from mtformer.evaluate.differences import Segment, mark_differences
-from mtformer.page import assemble
-from mtformer.progress import clock
-from mtformer.report.contents import Contents
 from mtformer.report.curves import chart_figures, controls, curves_of, marks_of
 from mtformer.report.detail import Detail, fitted, thinned
 from mtformer.report.elements import Html, element, facts, joined, section, sentence_card, table
@@ -25,7 +21,11 @@ from mtformer.report.results import (
     test_set_scores,
 )
 from mtformer.report.test_set import TranslatedTestSet
-from mtformer.runs import METRIC_NAMES
+from mtformer.runs.contents import Contents
+from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.support import __version__
+from mtformer.support.page import assemble
+from mtformer.support.progress import clock
 
 ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 

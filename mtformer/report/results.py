@@ -8,9 +8,9 @@ from mtformer.evaluate.analysis import Bucket
 from mtformer.evaluate.differences import mark_differences
 from mtformer.evaluate.metrics import Score, interval
 from mtformer.explain.trace import Trace
-from mtformer.report.contents import Contents
 from mtformer.report.elements import Html, element, facts, joined, sentence_card, table
 from mtformer.report.test_set import SENTENCE_METRIC, Sentence, TranslatedTestSet
+from mtformer.runs.contents import Contents
 
 LEGEND = Html(
     "Where translation and reference differ, words are marked: "

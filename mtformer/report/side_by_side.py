@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtformer.evaluate.comparison import Comparison
-from mtformer.page import assemble
-from mtformer.progress import clock
-from mtformer.report.contents import Contents, differing_settings
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
 from mtformer.report.detail import Detail, fitted
 from mtformer.report.elements import Html, element, joined, section, table
 from mtformer.report.page import ASSETS, describe_state, footer, score, short, thinning_note
 from mtformer.report.results import interval_of
 from mtformer.report.test_set import TranslatedTestSet
-from mtformer.runs import METRIC_NAMES
+from mtformer.runs.contents import Contents, differing_settings
+from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.support.page import assemble
+from mtformer.support.progress import clock
 
 
 def render_side_by_side(

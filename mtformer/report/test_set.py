@@ -4,16 +4,16 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.analysis import Analysis, analyse
 from mtformer.evaluate.comparison import Comparison, compare_systems
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
 from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
 from mtformer.explain.trace import Trace
-from mtformer.report.contents import Contents
-from mtformer.translator import Translator
+from mtformer.runs.contents import Contents
+from mtformer.support.errors import UserError
+from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 

@@ -5,14 +5,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtformer.errors import UserError
-from mtformer.files import require_distinct
-from mtformer.report.contents import Contents, gather
 from mtformer.report.curves import distinct_names
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
 from mtformer.report.test_set import compare_test_sets, translate_test_set
-from mtformer.runs import RunFolder
+from mtformer.runs.contents import Contents, gather
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)

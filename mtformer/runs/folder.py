@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import yaml
 
 from mtformer.config import Config
-from mtformer.errors import MtformerError, UserError
 from mtformer.runs.journal import Journal
+from mtformer.support.errors import MtformerError, UserError
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mtformer.errors import MtformerError, UserError
-from mtformer.files import sync, write_atomically
-from mtformer.logs import finite
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import sync, write_atomically
+from mtformer.support.logs import finite
 
 
 class Journal:

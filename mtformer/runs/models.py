@@ -6,17 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtformer.errors import UserError
+from mtformer.bundle.peek import is_exported
 from mtformer.runs.folder import BUNDLE, RunFolder
+from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)
-
-EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
-
-
-def is_exported(path: Path) -> bool:
-    """Tell whether ``path`` is the folder of a model exported for CTranslate2."""
-    return (path / EXPORT_SETTINGS).is_file() and (path / "model.bin").is_file()
 
 
 def run_of(model: Path) -> RunFolder | None:

@@ -5,9 +5,3 @@ prefixes, BOS included.
 
 The names exported here do not import torch, so that other engines start without it.
 """
-
-from mtformer.config import SearchOptions
-from mtformer.search.engine import Engine, EngineError, Request
-from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
-
-__all__ = ["Engine", "EngineError", "Hypothesis", "Request", "SearchOptions", "length_penalty", "ranked"]

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
 from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
+from mtformer.support.errors import MtformerError
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 
 
 def beam_search(

@@ -21,7 +21,7 @@ from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer import EOS_ID
+from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:

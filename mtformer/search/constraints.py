@@ -7,7 +7,7 @@ Phrases are found in the text that the tokens spell, however they spell it, and 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mtformer.text.tokenizer import EOS_ID, byte_of
+from mtformer.text.tokenizer.tokenizer import EOS_ID, byte_of
 from mtformer.text.words import WordRule
 
 _START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces; no part of a word; a part of a word

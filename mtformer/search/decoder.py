@@ -1,5 +1,7 @@
 """What a search needs from a model, and the Transformer as such a model."""
 
+import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -50,3 +52,26 @@ class TransformerDecoder:
     def select(self, sentences: Tensor, beams: Tensor) -> None:
         """Select in the cache."""
         self._cache.select(sentences, beams)
+
+
+class EnsembleDecoder:
+    """A :class:`Decoder` that averages the probabilities of others."""
+
+    def __init__(self, decoders: Sequence[Decoder]) -> None:
+        """Combine decoders of the same sentences, which share a vocabulary."""
+        self.device = decoders[0].device
+        self._decoders = decoders
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Take one step with each decoder."""
+        return mean_log_probs(torch.stack([decoder.step(tokens) for decoder in self._decoders]))
+
+    def select(self, sentences: Tensor, beams: Tensor) -> None:
+        """Select in each decoder."""
+        for decoder in self._decoders:
+            decoder.select(sentences, beams)
+
+
+def mean_log_probs(log_probs: Tensor) -> Tensor:
+    """Return the logarithm of the mean probability, given the log probabilities (M, …) of M models."""
+    return log_probs.logsumexp(dim=0) - math.log(len(log_probs))

@@ -10,7 +10,7 @@ from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.search.observer import Candidates
 from mtformer.search.processors import Prefixes, Processor
-from mtformer.text.tokenizer import EOS_ID
+from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 
 def diverse_search(

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mtformer.config import SearchOptions
-from mtformer.errors import UserError
 from mtformer.search.constraints import Constraint
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np

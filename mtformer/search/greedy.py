@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.rows import decode_rows
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer import EOS_ID
+from mtformer.support.errors import MtformerError
+from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 _N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 

@@ -1,12 +1,13 @@
 """What a search finds, in order: by score, coverage or minimum Bayes risk; or as it was drawn."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from mtformer.config import SearchOptions
 from mtformer.search.engine import Engine, Request
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
-from mtformer.search.mbr import expected_chrf
+from mtformer.support.errors import UserError
 
 _SCALE = 0.5  # of log probabilities in minimum Bayes risk (Tromble et al. 2008); chosen on Multi30k's validation set
 _LEAST_COVERAGE = 1e-9  # of a token that nothing attends to: its logarithm is finite
@@ -80,3 +81,29 @@ def _with_coverage(
         return hypothesis._replace(penalty=hypothesis.penalty + cost * scale)
 
     return [[penalized(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+
+
+def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:
+    """Return for each of some translations of a source its mean chrF (0 to 100) against all of them, weighted.
+
+    With samples and equal weights, this estimates the chrF to expect against what the model would say (Eikema and Aziz
+    2020, equation 4).
+
+    Raises:
+        UserError: the library that computes chrF is not installed.
+    """
+    try:
+        from fastchrf import pairwise_chrf
+    except ImportError:
+        raise UserError("mbr needs the package fastchrf: pip install 'mtformer[mbr]'") from None
+    of_text: dict[str, float] = defaultdict(float)  # each text is compared once, however often it was found
+    for text, weight in zip(texts, weights, strict=True):
+        of_text[text] += weight
+    unique = list(of_text)
+    [matrix] = pairwise_chrf([unique], [unique])
+    total = sum(weights)
+    utilities = {
+        text: sum(chrf * of_text[other] for other, chrf in zip(unique, row, strict=True)) / total
+        for text, row in zip(unique, matrix, strict=True)
+    }
+    return [utilities[text] for text in texts]

@@ -8,7 +8,7 @@ from torch import Tensor
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
-from mtformer.text.tokenizer import BOS_ID, EOS_ID
+from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 
 Choose = Callable[[Prefixes, Tensor, Tensor], Tensor]
 

@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.errors import MtformerError
 from mtformer.search.decoder import Decoder
 from mtformer.search.engine import Request
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.rows import decode_rows
+from mtformer.support.errors import MtformerError
 
 _USUAL_NUCLEUS = 128  # tokens; finding these takes a fraction of sorting all
 _BLOCK = 64  # tokens whose probabilities are summed first: summing is several times as fast as cumulative summing

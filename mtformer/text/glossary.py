@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mtformer.errors import UserError
+from mtformer.support.errors import UserError
 from mtformer.text.lines import input_name, read_lines
-from mtformer.text.sources.columns import is_column_name
-from mtformer.text.sources.pairs import SentencePair, fingerprint
-from mtformer.text.tokenizer import normalize
+from mtformer.text.pairs import SentencePair, fingerprint, is_column_name
+from mtformer.text.tokenizer.tokenizer import normalize
 from mtformer.text.words import WordRule, stands_alone
 
 log = logging.getLogger(__name__)

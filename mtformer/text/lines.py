@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from mtformer.errors import MtformerError, OutputClosed, UserError
-from mtformer.files import open_atomically
+from mtformer.support.errors import MtformerError, OutputClosed, UserError
+from mtformer.support.files import open_atomically
 from mtformer.text.compression import DamagedError, UnsupportedError, decompressed
 
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")

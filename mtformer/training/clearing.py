@@ -4,10 +4,10 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from mtformer.errors import MtformerError
-from mtformer.files import write_atomically
-from mtformer.runs import RunFolder
-from mtformer.training.launch import is_restart, launch_id
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import MtformerError
+from mtformer.support.files import write_atomically
+from mtformer.support.processes.launch import is_restart, launch_id
 
 
 def forget_earlier_launch(folder: RunFolder) -> None:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mtformer import logs
-from mtformer.progress import clock
-from mtformer.runs import METRIC_NAMES
+from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.support import logs
+from mtformer.support.progress import clock
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.validation import Validation
 

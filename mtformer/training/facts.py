@@ -7,14 +7,15 @@ from dataclasses import replace
 from itertools import chain
 
 from mtformer.config import Config, Facts, Provenance, ResolvedConfig, resolve
-from mtformer.data.augment import TokenizerText
-from mtformer.data.store import StoredText
-from mtformer.hardware import pick_device
-from mtformer.runs import RunFolder
+from mtformer.data.augment.augment import TokenizerText
+from mtformer.data.store.store import StoredText
+from mtformer.runs.folder import RunFolder
+from mtformer.support.hardware import pick_device
+from mtformer.support.reproducibility import versions
 from mtformer.text.languages import suit_joint_vocabulary
-from mtformer.text.sources import SentencePair, fingerprint
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import MAX_TRAINING_TEXTS, train_tokenizer
+from mtformer.text.pairs import SentencePair, fingerprint
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import MAX_TRAINING_TEXTS, train_tokenizer
 from mtformer.training.finetune import inherit, tokenizer_of
 from mtformer.training.history import (
     SavedRun,
@@ -25,7 +26,6 @@ from mtformer.training.history import (
     warn_of_foreign_provenance,
 )
 from mtformer.training.inputs import Inputs, control_symbols
-from mtformer.versions import versions
 
 log = logging.getLogger(__name__)
 

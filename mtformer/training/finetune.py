@@ -6,16 +6,16 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from mtformer.bundle import Bundle
+from mtformer.bundle.format import Bundle
 from mtformer.config import Base, Config, ResolvedConfig, TokenizerConfig
 from mtformer.config.section import Section
-from mtformer.errors import UserError
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
-from mtformer.text.sources import SentencePair
+from mtformer.support.errors import UserError
+from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import all_tags
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.text.tokenizer_training import extend_tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import extend_tokenizer
 
 S = TypeVar("S", bound=Section)
 

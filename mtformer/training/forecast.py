@@ -3,7 +3,7 @@
 import copy
 
 from mtformer.data.batches import Plan, PlannedBatch, make_batch
-from mtformer.progress import clock
+from mtformer.support.progress import clock
 from mtformer.training.memory import peak_memory
 from mtformer.training.timing import expected_seconds
 from mtformer.training.trainer import Trainer

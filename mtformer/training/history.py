@@ -8,10 +8,10 @@ import yaml
 from pydantic import JsonValue
 
 from mtformer.config import Change, Config, Provenance, ResolvedConfig
-from mtformer.errors import UserError
-from mtformer.runs import RunFolder
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.checkpoint import list_checkpoints, newest_checkpoint
+from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 

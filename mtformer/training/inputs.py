@@ -4,19 +4,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mtformer.bundle import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair, Source
-from mtformer.data.contents import has_pipe
-from mtformer.data.filters import filters_of
-from mtformer.data.store import StoredText, stored_text
-from mtformer.errors import Problems, UserError
-from mtformer.text.given_tokenizer import GivenTokenizer, read_tokenizer
+from mtformer.data.clean.filters import filters_of
+from mtformer.data.sources.hub import pinned
+from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
+from mtformer.data.store.contents import has_pipe
+from mtformer.data.store.store import StoredText, stored_text
+from mtformer.support.errors import Problems, UserError
+from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
-from mtformer.text.sources import ParallelText, SentencePair, require_readable, source_name
-from mtformer.text.sources.hub import pinned
+from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import all_tags
-from mtformer.text.tokenizer import MARKERS
-from mtformer.training.ranks import Ranks
+from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
+from mtformer.text.tokenizer.tokenizer import MARKERS
 
 
 @dataclass(frozen=True)

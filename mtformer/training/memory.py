@@ -14,9 +14,9 @@ import torch
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch, make_batch
 from mtformer.data.corpus import Corpus
-from mtformer.errors import MtformerError, UserError
 from mtformer.model.transformer import Transformer
-from mtformer.training.ranks import ALONE, Ranks
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.training.update import Updater
 
 _LEAST_TOKENS = 64

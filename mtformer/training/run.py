@@ -9,26 +9,26 @@ from pathlib import Path
 
 import torch
 
-from mtformer.bundle import Bundle
+from mtformer.bundle.format import Bundle
 from mtformer.config import Config, Facts, Precision, ResolvedConfig, dump_config, resolve
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
-from mtformer.files import require_distinct, write_atomically
-from mtformer.hardware import pick_device, pick_precision
-from mtformer.memory import keep_freed_memory
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
 from mtformer.report.writing import refresh_report
-from mtformer.runs import RunFolder
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.checkpoint import list_checkpoints
+from mtformer.runs.checkpoints import list_checkpoints
+from mtformer.runs.folder import RunFolder
+from mtformer.support.files import require_distinct, write_atomically
+from mtformer.support.hardware import pick_device, pick_precision
+from mtformer.support.memory import keep_freed_memory
+from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.clearing import clear, forget_earlier_launch, is_cleared
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize
 from mtformer.training.forecast import forecast
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
-from mtformer.training.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.starts import record_start
 from mtformer.training.timing import seconds_per_update

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from pydantic import JsonValue
 
-from mtformer.runs import Journal
+from mtformer.runs.journal import Journal
+from mtformer.support.reproducibility import versions
 from mtformer.training.trainer import Trainer
-from mtformer.versions import versions
 
 
 def record_start(trainer: Trainer) -> None:

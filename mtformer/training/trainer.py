@@ -8,30 +8,26 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 
-from mtformer.bundle import Bundle, save_bundle
+from mtformer.bundle.format import Bundle, save_bundle
+from mtformer.bundle.header import Header
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
-from mtformer.errors import MtformerError, UserError
-from mtformer.header import Header
 from mtformer.model.transformer import Transformer
-from mtformer.progress import Progress
 from mtformer.report.writing import refresh_report
-from mtformer.runs import LOWER_IS_BETTER, Journal, RunFolder, limit_reached, out_of_patience
-from mtformer.text.tokenizer import Tokenizer
-from mtformer.training.checkpoint import (
-    Checkpoint,
-    newest_checkpoint,
-    remove_others,
-    restore,
-    save_checkpoint,
-    set_aside_damaged,
-)
+from mtformer.runs.checkpoints import Checkpoint, newest_checkpoint
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
+from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes.interrupt import Interrupt
+from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.support.progress import Progress
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.training.checkpoint import remove_others, restore, save_checkpoint, set_aside_damaged
 from mtformer.training.display import Pace, ValidationTable, live_note
-from mtformer.training.interrupt import Interrupt
 from mtformer.training.memory import used_memory
 from mtformer.training.optimizer import learning_rate
-from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.state import Score, TrainState

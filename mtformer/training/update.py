@@ -10,15 +10,15 @@ from torch import Tensor
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
-from mtformer.errors import MtformerError
-from mtformer.hardware import autocast
-from mtformer.memory import return_freed_memory_if_scarce
 from mtformer.model.transformer import Transformer
-from mtformer.seeds import derive_seed
+from mtformer.support.errors import MtformerError
+from mtformer.support.hardware import autocast
+from mtformer.support.memory import return_freed_memory_if_scarce
+from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
-from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.sharding import is_sharded, whole
 
 log = logging.getLogger(__name__)

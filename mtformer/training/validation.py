@@ -11,27 +11,27 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.corpus import Corpus
-from mtformer.data.encoding import encode_corpus
 from mtformer.data.filling import fill_batches
 from mtformer.data.mixing import Prefixed
-from mtformer.errors import UserError
+from mtformer.data.store.encoding import encode_corpus
+from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
-from mtformer.hardware import autocast
-from mtformer.header import AlignmentHead
 from mtformer.model.transformer import Transformer
-from mtformer.search.alignment_heads import choose_heads
+from mtformer.search.alignment import choose_heads
 from mtformer.search.engine import Request
-from mtformer.search.torch_engine import TorchEngine
-from mtformer.text.sources import SentencePair
+from mtformer.support.errors import UserError
+from mtformer.support.hardware import autocast
+from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import tags_toward
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.loss import summed_loss
-from mtformer.training.ranks import ALONE, Ranks
 from mtformer.training.timing import expected_seconds
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 

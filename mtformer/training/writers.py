@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from mtformer import logs
 from mtformer.config import Config
-from mtformer.errors import UserError
-from mtformer.files import write_atomically
-from mtformer.runs import RunFolder
+from mtformer.runs.folder import RunFolder
+from mtformer.support import logs
+from mtformer.support.errors import UserError
+from mtformer.support.files import write_atomically
 
 log = logging.getLogger(__name__)
 

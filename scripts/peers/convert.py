@@ -18,11 +18,11 @@ import torch
 import yaml
 from torch import Tensor
 
-from mtformer.bundle import Bundle, load_bundle
-from mtformer.errors import UserError
-from mtformer.header import Architecture
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.bundle.header import Architecture
 from mtformer.model.positions import sinusoidal_table
-from mtformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import EOS_ID, PAD_ID, UNK_ID
 
 N_POSITIONS = 5_000  # of the tables of JoeyNMT and OpenNMT-py
 NEVER = -1e8  # added to a logit

@@ -2,7 +2,7 @@
 
 from driver import Job, Translate, run
 
-from mtformer.translator import Translator
+from mtformer.translate.translator import Translator
 
 
 def load(job: Job) -> Translate:

@@ -1,0 +1,1 @@
+"""The model file: its header, its format, and reading it without torch."""

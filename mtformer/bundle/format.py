@@ -1,0 +1,250 @@
+"""The model bundle: one safetensors file with everything that translation needs, and no pickle.
+
+A bundle contains the weights (``model.*``), the bytes of the SentencePiece models (``tokenizer.src`` and, where the
+target language has its own, ``tokenizer.tgt``), and in the file's metadata:
+
+- ``format``: the name of the format, with its version;
+- ``header``: a :class:`~mtformer.bundle.header.Header` as JSON;
+- ``digest``: a SHA-256 of all of the above, since safetensors files have no checksum.
+
+A bundle may come from a stranger. Loading one runs no code, opens no other file, and compares names, shapes and types
+of all tensors with the model that the header describes before it allocates memory for them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import BUNDLE_FORMAT, MAX_HEADER_BYTES, TOKENIZERS, is_exported
+from mtformer.model.transformer import Transformer
+from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
+from mtformer.support.errors import UserError
+from mtformer.support.files import write_atomically
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+
+_FORMAT_PREFIX = "mtformer-bundle-"
+_WEIGHT = "model."
+_WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
+_MAX_MESSAGE = 200  # characters
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A trained model and everything that translation needs.
+
+    Attributes:
+        model: the Transformer, in evaluation mode, on the CPU.
+        tokenizer: the one it was trained with.
+        header: the architecture, languages, search defaults, scores and provenance.
+        digest: the digest of the file that it was loaded from; empty for a model in memory.
+    """
+
+    model: Transformer
+    tokenizer: Tokenizer
+    header: Header
+    digest: str = ""
+
+    def toward(self, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None) -> "Bundle":
+        """Return the bundle for one direction of its model; see :meth:`Header.toward`.
+
+        Raises:
+            UserError: the model has no such direction or tag.
+        """
+        header, tokenizer = self.header.toward(self.tokenizer, src_lang, tgt_lang, tag)
+        return replace(self, header=header, tokenizer=tokenizer)
+
+
+def save_bundle(path: Path, bundle: Bundle) -> None:
+    """Write ``bundle`` to ``path``, atomically."""
+    tensors = {_WEIGHT + name: tensor for name, tensor in weights(bundle.model).items()}
+    for name, model in zip(TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
+        if model is not None:
+            tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
+    metadata = {"format": BUNDLE_FORMAT, "header": bundle.header.model_dump_json()}
+    metadata["digest"] = digest(metadata, tensors)
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+
+
+def load_bundle(path: str | Path) -> Bundle:
+    """Read a bundle.
+
+    Weights in half precision are converted to single precision. Loading takes about twice the size of the file in
+    memory, and for weights in half precision three times.
+
+    Raises:
+        UserError: the file is missing, cut off, not a bundle, or damaged.
+    """
+    path = Path(path)
+    if is_exported(path):
+        raise UserError(f"{path} is a model exported for CTranslate2; this takes the bundle that it was made from")
+    if not path.is_file():
+        raise UserError(f"there is no model at {path}")
+    try:
+        return _load(path)
+    except (SafetensorError, OSError) as error:
+        reason = f"this is not an intact safetensors file: {error}"
+    except _InvalidError as error:
+        reason = str(error)
+    except (ValueError, RuntimeError, UserError) as error:
+        reason = f"this bundle is damaged: {error}"
+    raise UserError(f"{path}: {_shown(reason)}")
+
+
+def load_ensemble(paths: Sequence[Path]) -> list[Bundle]:
+    """Read bundles whose models translate together.
+
+    Raises:
+        UserError: one cannot be read, or differs from the first in its languages or vocabulary.
+    """
+    bundles = [load_bundle(path) for path in paths]
+    for path, bundle in zip(paths, bundles, strict=True):
+        for what, one, other in zip(("languages", "tokenizers"), _shared(bundles[0]), _shared(bundle), strict=True):
+            if one != other:
+                raise UserError(f"{path} and {paths[0]} have different {what}: they cannot translate together")
+    return bundles
+
+
+def _shared(bundle: Bundle) -> tuple[object, object]:
+    """Return what the bundles of an ensemble have in common: languages and tokenizers."""
+    tokenizer = bundle.tokenizer
+    return bundle.header.language_pairs, (tokenizer.src_model, tokenizer.tgt_model)
+
+
+def _load(path: Path) -> Bundle:
+    _require_small_header(path)
+    with safe_open(path, framework="pt") as file:
+        metadata = dict(file.metadata() or {})
+        header = _read_header(metadata)
+        _require_tensors(file, header)
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    written = metadata.pop("digest", None)
+    if written != digest(metadata, tensors):
+        raise ValueError("its contents are not those that were written")
+    tokenizer = _make_tokenizer(tensors, header)
+    return Bundle(_make_model(tensors, header), tokenizer, header, written)
+
+
+def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """Return a SHA-256 of a bundle's contents: its metadata without the digest, and its tensors on the CPU."""
+    result = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        result.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        result.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # a view: nothing is copied
+    return result.hexdigest()
+
+
+class _InvalidError(Exception):
+    """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
+
+
+def _require_small_header(path: Path) -> None:
+    """Refuse a safetensors header so large that parsing it would be an attack, and what has none, such as text."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+    if size > path.stat().st_size:
+        raise OSError("its header is missing or cut off")
+    if size > MAX_HEADER_BYTES:
+        raise OSError(f"its header claims {size:,} bytes")
+
+
+def _read_header(metadata: Mapping[str, str]) -> Header:
+    found = metadata.get("format", "")
+    if not found.startswith(_FORMAT_PREFIX):
+        raise _InvalidError("this safetensors file is not a model bundle of mtformer")
+    if found == _FORMAT_PREFIX + "1":
+        raise _InvalidError("this bundle has format 1, of an unreleased version of mtformer: train the model again")
+    if found != BUNDLE_FORMAT:
+        raise _InvalidError(
+            f"this bundle has format {found!r}, this version of mtformer reads {BUNDLE_FORMAT!r}: upgrade it"
+        )
+    if "header" not in metadata:
+        raise ValueError("it has no header")
+    try:
+        return Header.model_validate_json(metadata["header"])
+    except ValidationError as error:
+        raise _InvalidError(_invalid_header(error)) from None
+
+
+def _invalid_header(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        problem = f"{key} is missing"
+    else:
+        problem = f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
+    return f"this bundle's header is invalid: {problem}"
+
+
+def _require_tensors(file: Any, header: Header) -> None:
+    """Compare names, types and shapes of a file's tensors with the model that ``header`` describes.
+
+    Nothing is allocated: the model is built on torch's meta device, and the number of its layers cannot exceed the
+    number of tensors in the file.
+    """
+    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+    architecture = header.architecture
+    if architecture.n_encoder_layers + architecture.n_decoder_layers > len(slices):
+        raise ValueError("its header describes more layers than it has weights")
+    for name in TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
+        if name not in slices:
+            raise ValueError(f"it lacks {name}")
+        tokenizer = slices.pop(name)
+        if tokenizer.get_dtype() != "U8" or len(tokenizer.get_shape()) != 1:
+            raise ValueError(f"{name} is not a sequence of bytes")
+    for name, tensor in slices.items():
+        if not name.startswith(_WEIGHT):
+            raise ValueError(f"it contains {name}, which is no weight of the model")
+        if tensor.get_dtype() not in _WEIGHT_DTYPES:
+            raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
+    try:
+        with torch.device("meta"), SkipInitialization():
+            model = architecture.build()
+        require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
+    except ValidationError as error:
+        raise _InvalidError(_invalid_header(error)) from None
+
+
+def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
+    tokenizer = Tokenizer(*(tensors[name].numpy().tobytes() for name in TOKENIZERS if name in tensors))
+    sizes = header.architecture.src_vocab_size, header.architecture.tgt_vocab_size
+    if (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) != sizes:
+        raise ValueError(
+            f"its tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} tokens, "
+            f"its embeddings have {sizes[0]} and {sizes[1]}"
+        )
+    if tokenizer.normalization != header.normalization:
+        raise ValueError(f"its tokenizer has normalization {tokenizer.normalization}, not {header.normalization}")
+    try:
+        tokenizer.src_tokens(range(sizes[0]))
+        tokenizer.tgt_tokens(range(sizes[1]))
+    except UnicodeDecodeError:
+        raise ValueError("its tokenizer has a token that is not UTF-8") from None
+    return tokenizer
+
+
+def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
+    found = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(_WEIGHT)}
+    for name, tensor in found.items():
+        if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
+            raise ValueError(f"{name} has values that are not finite")
+    with torch.random.fork_rng(devices=[]):  # the fresh weights, overwritten below, must not change the caller's seed
+        model = header.architecture.build()
+    load_weights(model, found)
+    return model.eval()
+
+
+def _shown(text: str) -> str:
+    """Make a message that may quote a hostile file safe for a terminal: one short line, without control characters."""
+    line = (text.splitlines() or [""])[0]
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= _MAX_MESSAGE else line[:_MAX_MESSAGE] + "…"

@@ -1,0 +1,1 @@
+"""From sources to batches: read, filter, augment, encode, mix."""

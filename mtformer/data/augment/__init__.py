@@ -1,0 +1,1 @@
+"""Variations of the training text: capitals, typos, tags, emoji, terms."""

@@ -1,0 +1,109 @@
+"""Variations of training pairs, drawn anew for each epoch: text as users write it, where a corpus has edited text.
+
+A model can only translate what it has seen something like: without such pairs, ALL CAPS and emoji are spelled in tokens
+that it never learned. What is inserted is the same on both sides, so the model learns to copy it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+import numpy as np
+from pydantic import JsonValue
+
+from mtformer.config import AugmentConfig, LanguagePair
+from mtformer.data.augment.variations import NAMES, are_dotted, joined, kinds_for
+from mtformer.text.pairs import SentencePair
+
+_VERSION = 2  # of the variations, which are cached: raise it when a seed gives others
+_CHUNK = 10_000  # pairs varied at once
+
+
+class Augmenter:
+    """Varies some of the pairs of each epoch.
+
+    The variations of a pair depend on the seed, the epoch, the number of the pair, its text, and, where it is joined
+    with it, on the next pair: not on how the text is divided or on the epochs before.
+    """
+
+    def __init__(self, shares: AugmentConfig, *, seed: int, languages: Sequence[LanguagePair] = ()) -> None:
+        """Take the share of each kind of variation, and the directions of the text."""
+        self._shares, self._seed = shares, seed
+        self._dotted = [are_dotted(codes) for codes in zip(*languages, strict=True)] or [False, False]
+        self._kinds = kinds_for(self._dotted)
+
+    @property
+    def identity(self) -> JsonValue:
+        """What the variations depend on besides the text and the epoch."""
+        return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted]
+
+    def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
+        """Draw variations.
+
+        Args:
+            pairs: successive pairs of a source; the last one is never joined.
+            first: the number of the first of them.
+            epoch: the number of the epoch.
+
+        Returns:
+            the pairs that change, by their indices in ``pairs``.
+        """
+        varied = {}
+        draws = self._draws(len(pairs), first, epoch)
+        wanted = draws[:, 1:] < [getattr(self._shares, name) for name in NAMES]
+        for index in np.flatnonzero(wanted.any(axis=1)).tolist():
+            generator = Random(draws[index, 0])
+            following = pairs[index + 1] if index + 1 < len(pairs) else None
+            names = [name for name, is_wanted in zip(NAMES, wanted[index], strict=True) if is_wanted]
+            pair = self._varied(pairs[index], following, names, generator)
+            if pair != pairs[index]:
+                varied[index] = pair
+        return varied
+
+    def _draws(self, n: int, first: int, epoch: int) -> np.ndarray:
+        """Draw from [0, 1): (n, 1 + kinds), where the first column is the seed of the rest."""
+        n_columns = 1 + len(NAMES)
+        generator = np.random.PCG64([self._seed, epoch])
+        generator.advance(first * n_columns)  # as if the draws for the pairs before were done
+        return np.random.Generator(generator).random((n, n_columns))
+
+    def _varied(
+        self, pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random
+    ) -> SentencePair:
+        """Apply kinds of variations one after the other; those that do not suit the pair leave it as it is."""
+        if not all(map(str.strip, pair)):
+            return pair
+        if "joined" in names and following:
+            pair = joined(pair, following) or pair
+        for name in names:
+            if name in self._kinds:
+                pair = self._kinds[name](pair, rng) or pair
+        return pair
+
+
+@dataclass(frozen=True)
+class TokenizerText:
+    """The text to train a tokenizer on, which is to have tokens for the words of the variations; iterable repeatedly.
+
+    It has no typos: the tokens of misspelled words would take the place of others. And no emoji: each would need a
+    token, where the model can learn to copy their bytes.
+    """
+
+    pairs: Iterable[SentencePair]
+    shares: AugmentConfig
+    seed: int
+    languages: Sequence[LanguagePair] = ()
+
+    def __len__(self) -> int:
+        return len(self.pairs) if isinstance(self.pairs, Sized) else sum(1 for _ in self.pairs)
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        shares = self.shares.model_copy(update={"typos": 0, "emoji": 0})
+        augmenter = Augmenter(shares, seed=self.seed, languages=self.languages)
+        stream = iter(self.pairs)
+        first = 0
+        while chunk := list(islice(stream, _CHUNK)):
+            varied = augmenter.vary(chunk, first, epoch=0)
+            yield from (varied.get(index, pair) for index, pair in enumerate(chunk))
+            first += len(chunk)

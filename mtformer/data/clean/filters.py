@@ -1,0 +1,209 @@
+"""The filters of a config, applied to chunks of a text in order."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from mtformer.config import DataConfig, FilterName, LanguagePair, Source
+from mtformer.data.clean.corruptions import CORRUPTIONS
+from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.rules import PairRule, pair_rules
+from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.data.reservoir import Reservoir
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.support.errors import UserError
+from mtformer.support.progress import watched
+from mtformer.text.lines import input_name, is_regular_input
+from mtformer.text.pairs import SentencePair
+
+VERSION = 6  # of the rules: what they drop depends on it
+_SAMPLE = 100_000  # pairs of a direction
+_SEED = 1
+
+MEANINGS: dict[str, str] = {
+    "empty": "a side is empty",
+    "too_long": "a side is extremely long",
+    "encoding": "damaged encoding or control characters",
+    "copy": "the target copies the source",
+    "script": "wrong script",
+    "length_ratio": "the lengths do not match",
+    "repetition": "a side repeats itself",
+    "numbers": "the numbers differ",
+    "urls": "the URLs or e-mail addresses differ",
+    "markup": "markup on one side only",
+    "language": "wrong language",
+    "misaligned": "the target translates another text",
+    "truncated": "a part of the text is missing",
+    "misordered": "the words are in the wrong order",
+    "duplicates": "duplicate",
+    "near_duplicates": "near duplicate",
+    "many_targets": "a source with more than 20 targets",
+    "held_out": "in the validation or test set",
+}
+
+
+class Filters:
+    """Decides which pairs of a text to drop.
+
+    Most rules look at one pair at a time, some with what a sample of the text has taught: :meth:`pair_reasons` may run
+    in any process. Others remember the pairs that came before: one process must pass all chunks, in order, to
+    :meth:`reasons` or to :meth:`corpus_reasons`.
+
+    Attributes:
+        names: the rules, without ``all``.
+        held_out: the sentences that the rule ``held_out`` keeps out.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[FilterName],
+        languages: LanguagePair,
+        held_out: HeldOut | None = None,
+        sample: Iterable[SentencePair] = (),
+    ) -> None:
+        """Apply the rules ``names`` to text in two languages.
+
+        Args:
+            names: the rules; ``all`` stands for all of them.
+            languages: those of the text.
+            held_out: the sentences that the rule ``held_out`` keeps out.
+            sample: pairs of the text that the rules ``misaligned``, ``truncated`` and ``misordered`` learn from; these
+                do nothing without any.
+        """
+        given = set(names)
+        self.names = [name for name in MEANINGS if name in given or "all" in given]
+        self._all_pair_rules = pair_rules(*languages)
+        self._languages = languages
+        self._sample: Iterable[SentencePair] = sample
+        self._learned: LearnedRules | None = None
+        self.held_out = held_out or HeldOut()
+        self._corpus_rules = self._make_corpus_rules(self.held_out, languages)
+        self._key = f"{VERSION} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_learned": self.learned, "_sample": ()}
+
+    @property
+    def learned(self) -> LearnedRules | None:
+        """What the sample teaches; it is read when it is needed, since a text in the cache needs no filters."""
+        if self._sample and not set(CORRUPTIONS).isdisjoint(self.names):
+            sample = sample_of(self._sample)
+            plain = _apply(self._all_pair_rules, sample, [None] * len(sample))
+            usable = [pair for pair, one in zip(sample, plain, strict=True) if one is None]
+            self._learned = LearnedRules.learn(usable, self._languages)
+        self._sample = ()
+        return self._learned
+
+    @property
+    def key(self) -> str:
+        """What the result depends on besides the text: the rules, their version, the pairs that are held out."""
+        return self._key
+
+    def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        """Return why to drop each of the next pairs of the text; None for those to keep."""
+        return self.corpus_reasons(pairs, self.pair_reasons(pairs))
+
+    def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        """Return why to drop each pair by the rules that look at one pair at a time."""
+        rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
+        reasons = _apply(rules, pairs, [None] * len(pairs))
+        left = [place for place, one in enumerate(reasons) if one is None]
+        if (learned := self.learned) and left:
+            for name, dropped in learned.found([pairs[place] for place in left], self.names).items():
+                for place in np.array(left)[dropped].tolist():
+                    reasons[place] = reasons[place] or reason(name)
+        return reasons
+
+    def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
+        """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
+        return _apply(self._corpus_rules, pairs, reasons)
+
+    def _make_corpus_rules(self, held_out: HeldOut, languages: LanguagePair) -> dict[str, PairRule]:
+        makers: dict[str, Callable[[], PairRule]] = {
+            "held_out": lambda: partial(held_out.contains, languages=languages, near=True),
+            "duplicates": lambda: Duplicates(near=False).add,
+            "near_duplicates": lambda: Duplicates(near=True).add,
+            "many_targets": lambda: ManyTargets(languages.src_lang).add,
+        }
+        return {name: make() for name, make in makers.items() if name in self.names}
+
+
+def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
+    """Return the filters of a config for its training text in each direction; nothing if it has none.
+
+    Raises:
+        UserError: the validation or test set cannot be read; an error of the text is raised when the filters are used.
+    """
+    if not data.filters:
+        return {}
+    held_out = HeldOut()
+    if not {"all", "held_out"}.isdisjoint(data.filters):
+        sources = [*data.valid, *data.test]
+        _require_files(sources, "the rule held_out of data.filters reads it before the training text")
+        for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
+            held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
+    is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
+    train = ParallelText(data.train, data.src_lang, data.tgt_lang)
+    if is_learning:
+        _require_files(
+            data.train, f"the rules {', '.join(CORRUPTIONS)} of data.filters learn from the text before they filter it"
+        )
+    return {
+        languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())
+        for languages in data.language_pairs
+    }
+
+
+def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[SentencePair]:
+    for part in text.parts():
+        if (part.src_lang, part.tgt_lang) == languages:
+            yield from part
+
+
+def _require_files(sources: Sequence[Source], why: str) -> None:
+    """Refuse pipes, which cannot be read a second time."""
+    for source in sources:
+        for _, value in source:
+            if isinstance(value, Path) and (str(value) == "-" or not is_regular_input(value)):
+                raise UserError(
+                    f"{input_name(value)} can be read only once, but {why}: save it to a file, or choose other rules"
+                )
+
+
+def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
+    """Return random pairs of a text in random order, to learn from."""
+    kept = Reservoir[SentencePair](_SAMPLE, _SEED)
+    for pair in watched(pairs, "reading a sample", "pairs"):
+        kept.add(pair)
+    random.Random(_SEED).shuffle(kept.items)
+    return kept.items
+
+
+def reason(name: str) -> str:
+    """Return how a run reports the pairs that a rule has dropped."""
+    return f"{MEANINGS[name]} (data.filters: {name})"
+
+
+def rule_of(reason: str) -> str:
+    """Return the name of the rule that gave a reason."""
+    return reason.rpartition("data.filters: ")[2].rstrip(")")
+
+
+def _apply(
+    rules: dict[str, PairRule], pairs: Sequence[SentencePair], reasons: Sequence[str | None]
+) -> list[str | None]:
+    """Fill in the reasons that are None; each rule sees only the pairs that those before it keep."""
+    found = list(reasons)
+    left = [place for place, one in enumerate(found) if one is None]
+    for name, rule in rules.items():
+        if not left:
+            break
+        dropped = rule([pairs[place] for place in left])
+        for place, is_dropped in zip(left, dropped, strict=True):
+            if is_dropped:
+                found[place] = reason(name)
+        left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
+    return found

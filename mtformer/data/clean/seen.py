@@ -1,0 +1,186 @@
+"""Sets of texts as 64-bit hashes: eight bytes for each, and the same in every process."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from mtformer.config import LanguagePair
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.pairs import SentencePair
+
+Hashes = NDArray[np.uint64]
+
+_LEAST_LETTERS = 12  # of a sentence that must not be in several sets: short phrases are in all of them
+_MOST_TARGETS = 20
+
+
+def hashes(texts: Iterable[str]) -> Hashes:
+    """Return the hash of each text (XXH3)."""
+    return np.fromiter((xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) for text in texts), np.uint64)
+
+
+def exact_key(text: str) -> str:
+    """Return what is the same for exact duplicates: the text, whatever spaces are around its words."""
+    return " ".join(text.split())
+
+
+class _Kept(dict[int, int | None]):
+    """A table for ``str.translate`` that keeps some characters and the marks of letters, and removes the others."""
+
+    def __init__(self, is_kept: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._is_kept = is_kept
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = code if self._is_kept(chr(code)) or _is_mark(chr(code)) else None
+        return self[code]
+
+
+def _is_mark(character: str) -> bool:
+    """Tell whether it belongs to the letter before it, as the vowel signs of Thai and Hindi do.
+
+    Unicode's marks include the selectors of variants, such as that of an emoji, which look alike.
+    """
+    is_selector = unicodedata.name(character, "").startswith("VARIATION SELECTOR")
+    return unicodedata.category(character).startswith("M") and not is_selector
+
+
+_LETTERS, _LETTERS_AND_DIGITS = _Kept(str.isalpha), _Kept(str.isalnum)
+
+
+def letters_key(text: str) -> str:
+    """Return what is the same for texts with the same letters: these without case; or else the text itself."""
+    return _folded(text).translate(_LETTERS) or text
+
+
+def near_key(text: str) -> str:
+    """Return what is the same for near duplicates: letters and digits, without case; or else the text itself."""
+    return _folded(text).translate(_LETTERS_AND_DIGITS) or text
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def exact_pair_key(pair: SentencePair) -> str:
+    """Return what is the same for pairs whose sides are exact duplicates."""
+    return f"{exact_key(pair.src)}\n{exact_key(pair.tgt)}"
+
+
+def near_pair_key(pair: SentencePair) -> str:
+    """Return what is the same for pairs whose sides are near duplicates."""
+    return f"{near_key(pair.src)}\n{near_key(pair.tgt)}"
+
+
+class HashSet:
+    """A growing set of hashes as sorted arrays, each at least twice as long as the next; 8 bytes for each hash.
+
+    Two texts of a million have the same hash with a probability of 3e-8.
+    """
+
+    def __init__(self, first: Hashes | None = None) -> None:
+        self._runs: list[Hashes] = [] if first is None or not len(first) else [np.unique(first)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def contains(self, found: Hashes) -> NDArray[np.bool_]:
+        """Return for each hash whether the set contains it."""
+        there = np.zeros(len(found), dtype=np.bool_)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, found), len(run) - 1)
+            there |= run[places] == found
+        return there
+
+    def add(self, found: Hashes) -> NDArray[np.bool_]:
+        """Add hashes, and return for each whether the set or an earlier one of them contained it."""
+        values, first = np.unique(found, return_index=True)
+        repeated = np.ones(len(found), dtype=np.bool_)
+        repeated[first] = self.contains(values)
+        if len(new := values[~repeated[first]]):
+            self._runs.append(new)
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last = self._runs.pop()
+            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
+        return repeated
+
+
+class Duplicates:
+    """Finds the pairs of a text that occurred before."""
+
+    def __init__(self, *, near: bool) -> None:
+        """Compare letters and digits alone if ``near``, else whole texts."""
+        self._key = near_pair_key if near else exact_pair_key
+        self._seen = HashSet()
+
+    def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
+        """Return for each pair whether it occurred before."""
+        return self._seen.add(hashes(map(self._key, pairs))).tolist()
+
+
+class ManyTargets:
+    """Counts the different translations of each source that is no short phrase: people write at most 20."""
+
+    def __init__(self, src_lang: str) -> None:
+        """Count sources in the language ``src_lang``."""
+        self._least = _least_letters(src_lang)
+        self._pairs, self._sources = HashSet(), HashSet()
+        self._counts: Counter[int] = Counter()  # of the targets after the first one
+
+    def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
+        """Return for each pair whether its source had 20 other targets before."""
+        is_repeated = self._pairs.add(hashes(map(exact_pair_key, pairs))).tolist()
+        keys = hashes(exact_key(pair.src) for pair in pairs)
+        is_known = self._sources.add(keys).tolist()
+        many = []
+        for pair, key, repeated, known in zip(pairs, keys.tolist(), is_repeated, is_known, strict=True):
+            if known and not repeated and len(letters_key(pair.src)) >= self._least:
+                self._counts[key] += 1
+            many.append(self._counts[key] >= _MOST_TARGETS)
+        return many
+
+
+class HeldOut:
+    """Finds the sentences of validation and test sets, in whatever direction these are translated, in other text."""
+
+    def __init__(self, pairs: Iterable[SentencePair] = (), languages: LanguagePair | None = None) -> None:
+        """Take the pairs that are held out, if any, and their languages."""
+        self._exact: dict[str, HashSet] = {}
+        self._near: dict[str, HashSet] = {}
+        self.digest = 0  # of all sentences
+        if languages:
+            self.add(pairs, languages)
+
+    def add(self, pairs: Iterable[SentencePair], languages: LanguagePair) -> None:
+        """Hold out more pairs."""
+        for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
+            for sets, key in ((self._exact, exact_key), (self._near, letters_key)):
+                found = hashes(map(key, texts))
+                self.digest = (self.digest * 31 + int(found.sum(dtype=np.uint64))) % 2**64
+                sets.setdefault(language, HashSet()).add(found)
+
+    def contains(self, pairs: Sequence[SentencePair], *, languages: LanguagePair, near: bool) -> list[bool]:
+        """Return for each pair whether one of its sides is a held-out sentence, short phrases excepted.
+
+        Args:
+            pairs: other text.
+            languages: its languages.
+            near: compare letters alone.
+        """
+        found = np.zeros(len(pairs), dtype=np.bool_)
+        for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
+            held_out = (self._near if near else self._exact).get(language)
+            if held_out is not None:
+                keys = [letters_key(text) for text in texts]
+                is_long = np.array([len(key) >= _least_letters(language) for key in keys])
+                found |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
+        return found.tolist()
+
+
+def _least_letters(code: str) -> int:
+    """Return how many letters make a sentence rather than a short phrase; Chinese and Japanese need fewer."""
+    return _LEAST_LETTERS if is_written_with_spaces(code) else _LEAST_LETTERS // 3

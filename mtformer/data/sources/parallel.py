@@ -1,0 +1,200 @@
+"""The pairs of several sources in a row."""
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mtformer.config import (
+    BuiltinText,
+    CsvFile,
+    HubDataset,
+    JsonlFile,
+    LanguagePair,
+    MosesFiles,
+    SacrebleuSet,
+    Source,
+    TextFiles,
+    TmxFile,
+    TsvFile,
+)
+from mtformer.data.drops import Drops
+from mtformer.data.sources.hub import read_hub
+from mtformer.data.sources.phrasebook import read_phrasebook
+from mtformer.data.sources.rows import read_jsonl
+from mtformer.data.sources.tables import read_table
+from mtformer.data.sources.test_sets import read_test_set
+from mtformer.data.sources.text_files import moses_files, read_text_files
+from mtformer.data.sources.tmx import read_tmx
+from mtformer.support.errors import Problems, UserError
+from mtformer.text.lines import input_name, is_regular_input
+from mtformer.text.pairs import Example, SentencePair
+
+
+@dataclass(frozen=True)
+class ParallelText:
+    """The unchanged pairs of several sources, in order; each iteration reads the sources again, pair by pair.
+
+    Iterating raises UserError if a source cannot be read, changes meanwhile, or if its two sides differ in their number
+    of lines. The sources after it are read as well, so that the error reports the problems of all of them. Pipes and
+    standard input can be read in one iteration only.
+
+    Attributes:
+        sources: where the pairs come from.
+        src_lang: the source language of all sources that do not name their own.
+        tgt_lang: the target language of them.
+    """
+
+    sources: Sequence[Source]
+    src_lang: str
+    tgt_lang: str
+    _read_once: set[Path] = field(default_factory=set, repr=False, compare=False)
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        for src, tgt, _ in self.examples():
+            yield SentencePair(src, tgt)
+
+    def examples(self, drops: Drops | None = None) -> Generator[Example, None, None]:
+        """Yield the pairs with their lines, and count in ``drops`` the lines that contain none."""
+        problems = Problems()
+        for source in self.sources:
+            with problems.collected():
+                languages = self._languages(source)
+                files = source_files(source, *languages)
+                _require_unread(files, self._read_once)
+                with _unchanged(files):
+                    for example in _read(source, *languages, Drops() if drops is None else drops):
+                        if not problems:
+                            yield example
+        problems.raise_all()
+
+    def parts(self) -> list["ParallelText"]:
+        """Return the text of each source by itself, with its languages."""
+        return [ParallelText([source], *self._languages(source), self._read_once) for source in self.sources]
+
+    def _languages(self, source: Source) -> LanguagePair:
+        return source.languages or LanguagePair(self.src_lang, self.tgt_lang)
+
+
+def require_readable(texts: Iterable[ParallelText]) -> None:
+    """Read the first pair of each file: most problems, such as missing columns, show there, in seconds.
+
+    Pipes are left alone, since they can be read only once, and so are sources that have to be downloaded.
+
+    Raises:
+        UserError: with the problems of all sources; a pipe that several of them need is one.
+    """
+    problems = Problems()
+    read_once: set[Path] = set()
+    for part in (part for text in texts for part in text.parts()):
+        with problems.collected():
+            where = part.sources[0], part.src_lang, part.tgt_lang
+            files = source_files(*where)
+            _require_unread(files, read_once)
+            if files and all(map(_can_be_read_again, files)):
+                next(_read(*where, Drops()), None)
+    problems.raise_all()
+
+
+def source_name(source: Source) -> str:
+    """Return what messages call a source: its file, or the name and split of a data set."""
+    match source:
+        case TextFiles():
+            return input_name(source.src)
+        case MosesFiles():
+            return str(source.moses)
+        case TsvFile():
+            return input_name(source.tsv)
+        case CsvFile():
+            return input_name(source.csv)
+        case JsonlFile():
+            return input_name(source.jsonl)
+        case TmxFile():
+            return input_name(source.tmx)
+        case HubDataset():
+            return f"{source.hf}/{source.split}"
+        case SacrebleuSet():
+            return f"sacrebleu/{source.sacrebleu}"
+        case BuiltinText():
+            return f"{source.builtin}/{source.split}"
+
+
+def source_files(source: Source, src_lang: str, tgt_lang: str) -> list[Path]:
+    """List the files that ``source`` is read from; of a data set, those of a local folder.
+
+    Raises:
+        UserError: a file of a Moses-style source is missing.
+    """
+    match source:
+        case MosesFiles():
+            return list(moses_files(source, src_lang, tgt_lang))
+        case HubDataset():
+            return [path for path in sorted(Path(source.hf).rglob("*")) if path.is_file()]
+        case _:
+            return [value for _, value in source if isinstance(value, Path)]
+
+
+def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
+    match source:
+        case TextFiles():
+            return read_text_files(source.src, source.tgt)
+        case MosesFiles():
+            return read_text_files(*moses_files(source, src_lang, tgt_lang))
+        case TsvFile() | CsvFile():
+            return read_table(source, src_lang, tgt_lang, drops)
+        case JsonlFile():
+            return read_jsonl(source, src_lang, tgt_lang, drops)
+        case TmxFile():
+            return read_tmx(source.tmx, src_lang, tgt_lang, drops)
+        case HubDataset():
+            return read_hub(source, src_lang, tgt_lang)
+        case SacrebleuSet():
+            return read_test_set(source.sacrebleu, src_lang, tgt_lang)
+        case BuiltinText():
+            return read_phrasebook(source, src_lang, tgt_lang)
+
+
+def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:
+    """Refuse a pipe that is in ``read_once``, and add the others to it."""
+    for path in files:
+        if not _can_be_read_again(path):
+            if path in read_once:
+                raise UserError(
+                    f"{input_name(path)} is a pipe, which can be read only once, and its text is needed again: "
+                    "write it to a file first"
+                )
+            read_once.add(path)
+
+
+def _can_be_read_again(path: Path) -> bool:
+    return str(path) != "-" and is_regular_input(path)
+
+
+@contextmanager
+def _unchanged(files: Sequence[Path]) -> Iterator[None]:
+    """Require that no file changes while the block reads it to its end.
+
+    Raises:
+        UserError: one has changed.
+    """
+    before = list(map(_version, files))
+    try:
+        yield
+    except UserError:
+        _require_same(files, before)  # explains the error better
+        raise
+    _require_same(files, before)
+
+
+def _require_same(files: Sequence[Path], versions: Sequence[tuple[int, ...] | None]) -> None:
+    for path, version in zip(files, versions, strict=True):
+        if version != _version(path):
+            raise UserError(f"{path} changed while it was being read: rerun when nothing writes to it any more")
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:  # reading it says what is wrong
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ino) if _can_be_read_again(path) else None

@@ -1,0 +1,84 @@
+"""Pairs of text files, parallel line by line."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtformer.config import MosesFiles
+from mtformer.support.errors import UserError
+from mtformer.text.lines import input_name, is_regular_input, read_lines
+from mtformer.text.pairs import Example
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_ENDINGS = ("", ".gz", ".xz", ".bz2", ".zst")
+
+
+def read_text_files(src: Path, tgt: Path) -> Iterator[Example]:
+    """Yield the pairs of two files.
+
+    Raises:
+        UserError: one has more lines than the other; the message guesses where they shift.
+    """
+    missing = object()
+    with closing(read_lines(src)) as src_lines, closing(read_lines(tgt)) as tgt_lines:
+        pairs = itertools.zip_longest(src_lines, tgt_lines, fillvalue=missing)
+        for number, (src_line, tgt_line) in enumerate(pairs, 1):
+            if src_line is missing or tgt_line is missing:
+                n_longer = number + sum(1 for _ in pairs)
+                counts = (number - 1, n_longer) if src_line is missing else (n_longer, number - 1)
+                raise UserError(_unequal_message(src, tgt, *counts))
+            yield Example(str(src_line), str(tgt_line), number)
+
+
+def moses_files(source: MosesFiles, src_lang: str, tgt_lang: str) -> tuple[Path, Path]:
+    """Return the two files of a Moses-style source.
+
+    Raises:
+        UserError: one is missing; the message names those that there are.
+    """
+    return _moses_file(source.moses, src_lang), _moses_file(source.moses, tgt_lang)
+
+
+def _moses_file(prefix: Path, language: str) -> Path:
+    candidates = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in _ENDINGS]
+    found = [path for path in candidates if path.is_file()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"both {found[0]} and {found[1]} exist: name the files with src and tgt")
+    there = ", ".join(sorted(path.name for path in prefix.parent.glob("*") if path.name.startswith(f"{prefix.name}.")))
+    raise UserError(f"there is no file {candidates[0]}, compressed or not; there are: {there or 'none'}")
+
+
+def _unequal_message(src: Path, tgt: Path, n_src: int, n_tgt: int) -> str:
+    message = (
+        f"{input_name(src)} has {n_src:,} lines, {input_name(tgt)} has {n_tgt:,}: they are not parallel line by line"
+    )
+    if not n_src or not n_tgt or not (is_regular_input(src) and is_regular_input(tgt)):
+        return message
+    import numpy as np
+
+    src_lengths = np.array([len(line) for line in read_lines(src)], dtype=np.float64)
+    tgt_lengths = np.array([len(line) for line in read_lines(tgt)], dtype=np.float64)
+    return f"{message}; the lines seem to shift near line {_shift_point(src_lengths, tgt_lengths):,}"
+
+
+def _shift_point(src_lengths: "np.ndarray", tgt_lengths: "np.ndarray") -> int:
+    """Guess from line lengths the line (from 1) after which the longer text has its surplus lines.
+
+    Lines that translate each other have a similar ratio of lengths. For each line k, compare the lines before k as they
+    are and those after it shifted by the surplus; return the k that fits best.
+    """
+    import numpy as np
+
+    longer, shorter = sorted((np.log1p(src_lengths), np.log1p(tgt_lengths)), key=len, reverse=True)
+    surplus, n = len(longer) - len(shorter), len(shorter)
+    longer, shorter = longer - np.median(longer), shorter - np.median(shorter)
+    unshifted = np.abs(longer[:n] - shorter)
+    shifted = np.abs(longer[surplus:] - shorter)
+    cost = np.concatenate([[0.0], np.cumsum(unshifted - shifted)])  # of a shift after k lines, up to a constant
+    return int(np.argmin(cost)) + 1

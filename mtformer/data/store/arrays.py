@@ -1,0 +1,141 @@
+"""Folders of arrays too large for memory, in the user's cache: written in portions, read by mapping their files.
+
+A process that maps a file holds a shared lock on it, so that folders in use are not removed when the disk is full. A
+folder that is removed nevertheless stays readable for the processes that have mapped it.
+"""
+
+import errno
+import fcntl
+import json
+import mmap
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, NamedTuple, Self
+
+import numpy as np
+from pydantic import JsonValue
+
+from mtformer.support.cache import make_room
+
+_INDEX = "index.json"
+_BLOCK = 1 << 20
+
+
+class Arrays(NamedTuple):
+    """The contents of a folder.
+
+    Attributes:
+        arrays: by name; they are read-only and mapped, so they stay usable when the files are removed.
+        facts: what was written beside them.
+    """
+
+    arrays: dict[str, np.ndarray]
+    facts: dict[str, JsonValue]
+
+
+class ArrayWriter:
+    """Writes one-dimensional arrays into an empty folder, portion by portion.
+
+    Use it as a context manager; when the block ends without an error, the folder is complete. While the disk is full,
+    other folders in the cache that no process uses are removed.
+    """
+
+    def __init__(self, folder: Path, dtypes: Mapping[str, str]) -> None:
+        """Open a file for each array; ``dtypes`` has NumPy's names of their types, such as ``<u2``, by name."""
+        self._folder = folder
+        self._dtypes = dtypes
+        self._stack = ExitStack()
+        self._files: dict[str, FileIO] = {}
+        self._checksums = dict.fromkeys(dtypes, 0)
+        self.facts: dict[str, JsonValue] = {}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for name in self._dtypes:
+                self._files[name] = stack.enter_context((self._folder / name).open("wb", buffering=0))
+            self._stack = stack.pop_all()
+        return self
+
+    def append(self, name: str, values: "np.ndarray | bytes") -> None:
+        """Add values to the array ``name``."""
+        portion = values if isinstance(values, bytes) else values.astype(self._dtypes[name], copy=False).tobytes()
+        _write(self._files[name], portion, self._folder)
+        self._checksums[name] = zlib.crc32(portion, self._checksums[name])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        sizes = {name: file.tell() for name, file in self._files.items()}
+        self._stack.close()
+        if error is None:
+            arrays = {
+                name: {"dtype": self._dtypes[name], "bytes": sizes[name], "crc32": self._checksums[name]}
+                for name in self._dtypes
+            }
+            text = json.dumps({"arrays": arrays, "facts": self.facts}, ensure_ascii=False).encode()
+            with (self._folder / _INDEX).open("wb", buffering=0) as file:
+                _write(file, b"%08x\n" % zlib.crc32(text) + text, self._folder)
+
+
+def read_arrays(folder: Path) -> Arrays | None:
+    """Map the arrays in ``folder``; return None if it is missing, incomplete or damaged."""
+    try:
+        checksum, _, text = (folder / _INDEX).read_bytes().partition(b"\n")
+        if int(checksum, 16) != zlib.crc32(text):
+            return None
+        index = json.loads(text)
+        arrays = {}
+        for name, expected in index["arrays"].items():
+            with (folder / name).open("rb") as file:
+                with suppress(OSError):  # some network file systems have no locks
+                    fcntl.flock(file, fcntl.LOCK_SH)
+                if _checksum(file) != (expected["bytes"], expected["crc32"]):
+                    return None
+                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"])
+    except (OSError, ValueError):
+        return None
+    return Arrays(arrays, index["facts"])
+
+
+def _write(file: FileIO, portion: bytes, folder: Path) -> None:
+    """Write all of a portion, and make room in the cache while the disk is full."""
+    rest = memoryview(portion)
+    while rest:
+        try:
+            rest = rest[file.write(rest) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not make_room(folder, _is_unused):
+                raise
+
+
+def _is_unused(folder: Path) -> bool:
+    """Tell whether a folder has arrays that no process uses."""
+    if not (folder / _INDEX).exists():
+        return False
+    try:
+        for path in folder.iterdir():
+            with path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _checksum(file: BinaryIO) -> tuple[int, int]:
+    """Read a file and return its size and its checksum."""
+    size = checksum = 0
+    while block := file.read(_BLOCK):
+        size += len(block)
+        checksum = zlib.crc32(block, checksum)
+    return size, checksum
+
+
+def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int) -> np.ndarray:
+    if not n_bytes:  # cannot be mapped
+        return np.empty(0, dtype)
+    # The map has a copy of the descriptor, which keeps the lock.
+    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)

@@ -1,0 +1,254 @@
+"""The text of a run, read once and kept in the user's cache.
+
+The sources are read, filtered and written to a folder. Later starts, other runs and the other ranks map its files into
+memory instead of decompressing and parsing the sources again. The folder's name is a digest of what the sources
+contain, so a text that has changed is read anew.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice, pairwise, starmap
+from pathlib import Path
+from secrets import token_hex
+from typing import NamedTuple, overload
+
+import numpy as np
+from pydantic import BaseModel, JsonValue
+
+from mtformer.config import LanguagePair
+from mtformer.data.clean.filters import Filters
+from mtformer.data.drops import Drops
+from mtformer.data.sources.parallel import ParallelText, source_name
+from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
+from mtformer.data.store.contents import Contents
+from mtformer.support import __version__
+from mtformer.support.cache import cache_folder, from_cache
+from mtformer.support.errors import Problems
+from mtformer.support.processes.workers import in_order
+from mtformer.support.progress import Progress
+from mtformer.text.pairs import SentencePair
+
+CHUNK = 10_000  # pairs that are worked on at once
+MAX_BYTES = 64 * 2**30  # of all texts in the cache, and of all tokens
+
+_FORMAT = 1
+_LINE_FEED = 10
+_DTYPES = {"text": "<u1", "starts": "<i8", "sources": "<u2", "lines": "<u4"}
+
+
+class _Facts(BaseModel):
+    """What is stored beside the arrays; see :class:`StoredText`."""
+
+    digest: str
+    n_pairs: list[int]
+    drops: list[Drops]
+
+
+class StoredText(Sequence[SentencePair]):
+    """The pairs of a text that filters have kept, in the order of the sources.
+
+    Attributes:
+        key: identifies the text and the filters.
+        digest: the fingerprint of all pairs, those that filters have dropped included.
+        names: what messages call each source.
+        n_pairs: the number of pairs in each source, dropped ones included.
+        drops: what was dropped from each source.
+        sources: (N,) the index of the source of each pair.
+        lines: (N,) the line of each pair in its source, from 1.
+    """
+
+    def __init__(self, key: str, names: Sequence[str], stored: Arrays) -> None:
+        """Take the arrays that :func:`stored_text` has written."""
+        facts = _Facts.model_validate(stored.facts)
+        self.key = key
+        self.names = list(names)
+        self.digest = facts.digest
+        self.n_pairs = facts.n_pairs
+        self.drops = facts.drops
+        self.sources, self.lines = stored.arrays["sources"], stored.arrays["lines"]
+        self._text, self._starts = stored.arrays["text"], stored.arrays["starts"]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @overload
+    def __getitem__(self, index: int) -> SentencePair: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SentencePair]: ...
+    def __getitem__(self, index: int | slice) -> SentencePair | list[SentencePair]:
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            return unpack(self._packed(first, max(first, last)))[::step]
+        index = range(len(self))[index]
+        [pair] = unpack(self._packed(index, index + 1))
+        return pair
+
+    def __iter__(self) -> Iterator[SentencePair]:
+        for chunk in self.chunks():
+            yield from unpack(chunk.packed)
+
+    def sampled(self, n: int, seed: int) -> Sequence[SentencePair]:
+        """Return ``n`` pairs at random, in their order, or all if there are no more."""
+        if len(self) <= n:
+            return self
+        numbers = np.random.default_rng(seed).choice(len(self), n, replace=False, shuffle=False)
+        return [self[number] for number in np.sort(numbers).tolist()]
+
+    def first_of(self, source: int, n: int) -> list[SentencePair]:
+        """Return the first ``n`` pairs of a source, or all if there are no more."""
+        start, end = np.searchsorted(self.sources, np.array([source, source + 1], self.sources.dtype)).tolist()
+        return self[start : min(start + n, end)]
+
+    def chunks(self) -> Iterator["Chunk"]:
+        """Yield all pairs in chunks of up to 10,000, each from one source."""
+        ends = np.cumsum(np.bincount(self.sources, minlength=1)).tolist()
+        for start, end in pairwise([0, *ends]):
+            for first in range(start, end, CHUNK):
+                last = min(first + CHUNK, end)
+                yield Chunk(first, last - first, self._packed(first, last))
+
+    def _packed(self, first: int, last: int) -> bytes:
+        return self._text[self._starts[first] : self._starts[last]].tobytes()
+
+
+class Chunk(NamedTuple):
+    """Successive pairs of a text.
+
+    Attributes:
+        first: the number of the first of them, from 0.
+        size: how many there are.
+        packed: what :func:`unpack` takes.
+    """
+
+    first: int
+    size: int
+    packed: bytes
+
+
+def pack(pairs: Sequence[SentencePair]) -> bytes:
+    """Return both sides of each pair as lines of UTF-8.
+
+    Raises:
+        ValueError: a text has a line feed.
+    """
+    text = "".join([f"{src}\n{tgt}\n" for src, tgt in pairs])
+    if text.count("\n") != 2 * len(pairs):
+        raise ValueError("a text has a line feed")
+    return text.encode()
+
+
+def unpack(text: bytes) -> list[SentencePair]:
+    """Return the pairs that :func:`pack` has packed."""
+    sides = text.decode().split("\n")
+    return list(starmap(SentencePair, zip(sides[0:-1:2], sides[1::2], strict=True)))
+
+
+def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | None = None) -> StoredText:
+    """Return the pairs of ``text`` that ``filters`` keep, from the cache or else through it.
+
+    Args:
+        text: the sources.
+        filters: those of each direction; None keeps all pairs.
+
+    Raises:
+        UserError: a source cannot be read, or changes while being read.
+        MtformerError: the cache cannot be written.
+    """
+    contents = Contents()
+    identity = contents.identity(text)
+    filters = filters or {}
+    rules: JsonValue = [[str(languages), found.key] for languages, found in filters.items()]
+
+    def write(folder: Path) -> None:
+        _write(folder, text, filters)
+        contents.require_unchanged()
+
+    folder = cache_folder("text") / (digest_of([_FORMAT, identity, rules]) if identity else f"pipe-{token_hex(8)}")
+    stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
+    if not identity:  # a pipe is known by its text once it has been read
+        shutil.rmtree(folder, ignore_errors=True)  # the arrays stay readable
+    key = folder.name if identity else digest_of([_FORMAT, __version__, stored.facts, rules])
+    return StoredText(key, [source_name(source) for source in text.sources], stored)
+
+
+def digest_of(values: JsonValue) -> str:
+    """Return a name for what ``values`` determine."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class _Portion(NamedTuple):
+    """Successive pairs of one source, with their languages and lines."""
+
+    source: int
+    languages: LanguagePair
+    pairs: list[SentencePair]
+    lines: list[int]
+
+
+def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filters]) -> None:
+    """Read the sources and write what :class:`StoredText` takes."""
+    digest = hashlib.sha256()
+    drops = [Drops() for _ in text.sources]
+    n_pairs = [0] * len(text.sources)
+    end = 0
+    with ArrayWriter(folder, _DTYPES) as arrays, Progress("reading the text", unit="pairs") as progress:
+        arrays.append("starts", np.zeros(1))
+        portions = _portions(text, drops)
+        for portion, found in _filtered(portions, filters):
+            digest.update(pack(portion.pairs))
+            n_pairs[portion.source] += len(portion.pairs)
+            reasons = filters[portion.languages].corpus_reasons(portion.pairs, found) if found else found
+            kept = _kept(portion, reasons, drops[portion.source])
+            packed = pack(kept.pairs)
+            ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == _LINE_FEED)[1::2] + 1
+            arrays.append("text", packed)
+            arrays.append("starts", end + ends)
+            arrays.append("sources", np.full(len(kept.pairs), portion.source))
+            arrays.append("lines", np.array(kept.lines))
+            end += len(packed)
+            progress.advance(len(portion.pairs))
+        facts = _Facts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops)
+        arrays.facts = facts.model_dump(mode="json")
+
+
+def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[_Portion]:
+    """Read the sources, and the others as well once one cannot be read, so that all problems are reported at once."""
+    problems = Problems()
+    for number, part in enumerate(text.parts()):
+        languages = LanguagePair(part.src_lang, part.tgt_lang)
+        with problems.collected():
+            examples = part.examples(drops[number])
+            while chunk := list(islice(examples, CHUNK)):
+                if not problems:
+                    src, tgt, lines = zip(*chunk, strict=True)
+                    yield _Portion(number, languages, list(map(SentencePair, src, tgt)), list(lines))
+    problems.raise_all()
+
+
+def _filtered(
+    portions: Iterator[_Portion], filters: Mapping[LanguagePair, Filters]
+) -> Iterator[tuple[_Portion, list[str | None]]]:
+    """Yield why to drop pairs by the rules that look at one pair at a time; nothing without filters."""
+    if not filters:
+        return ((portion, []) for portion in portions)
+    return in_order(partial(_pair_reasons, filters), portions)
+
+
+def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: _Portion) -> list[str | None]:
+    return filters[portion.languages].pair_reasons(portion.pairs)
+
+
+def _kept(portion: _Portion, reasons: Sequence[str | None], drops: Drops) -> _Portion:
+    """Return the pairs without a reason to drop them, and count the others."""
+    if not any(reasons):
+        return portion
+    for reason, line in zip(reasons, portion.lines, strict=True):
+        if reason:
+            drops.add(reason, line)
+    kept = [index for index, reason in enumerate(reasons) if not reason]
+    pairs = [portion.pairs[index] for index in kept]
+    lines = [portion.lines[index] for index in kept]
+    return portion._replace(pairs=pairs, lines=lines)

@@ -1,0 +1,1 @@
+"""Engines, which run a model: torch or CTranslate2."""

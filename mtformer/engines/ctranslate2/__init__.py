@@ -1,0 +1,1 @@
+"""CTranslate2: convert a bundle, and run the result. Only conversion imports torch."""

@@ -1,0 +1,119 @@
+"""The folder of a model exported for CTranslate2, as translating reads it. Nothing here imports torch."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import EXPORT_SETTINGS
+from mtformer.support import __version__
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+
+FORMAT = "mtformer-ctranslate2-1"
+VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
+
+_JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.model")
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """What the folder of an exported model says.
+
+    Attributes:
+        path: the folder.
+        header: that of the bundle.
+        tokenizer: that of the bundle.
+        digest: that of the bundle's contents; empty if the model was exported from memory.
+        quantization: the type of the stored weights.
+        n_positions: the positions that its tables have, which bounds the length of texts; None without tables.
+    """
+
+    path: Path
+    header: Header
+    tokenizer: Tokenizer
+    digest: str
+    quantization: str
+    n_positions: int | None
+
+
+def describe_tags(header: Header) -> str:
+    """Return a paragraph for the README on the tokens that ask for a target language; empty if there are none."""
+    tags = [f"`{tag}`" for tag in header.target_tags]
+    return f"The first token of a source says what to translate it to: {', '.join(tags)}.\n\n" if tags else ""
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer) -> tuple[str, str]:
+    """Write the SentencePiece models, and return the names of the source's and the target's files."""
+    if tokenizer.tgt_model is None:
+        (folder / _JOINT).write_bytes(tokenizer.src_model)
+        return _JOINT, _JOINT
+    for name, model in zip(_SEPARATE, (tokenizer.src_model, tokenizer.tgt_model), strict=True):
+        (folder / name).write_bytes(model)
+    return _SEPARATE
+
+
+def write_settings(folder: Path, header: Header, *, digest: str, quantization: str, n_positions: int | None) -> None:
+    """Write ``mtformer.json``, once all other files are in the folder.
+
+    It contains the header with a few keys beside it: the format, the version of mtformer, the digest of the bundle, and
+    a digest of each file.
+    """
+    settings = {
+        "format": FORMAT,
+        "mtformer": __version__,
+        "bundle": digest,
+        "quantization": quantization,
+        "n_positions": n_positions,
+        "files": {file.name: _digest(file) for file in sorted(folder.iterdir())},
+    }
+    text = json.dumps(settings | header.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    (folder / EXPORT_SETTINGS).write_text(text + "\n", encoding="utf-8")
+
+
+def read_folder(path: Path) -> ExportedModel:
+    """Read the folder of an exported model, and compare its files with their digests.
+
+    Raises:
+        UserError: it is damaged, or of another version of mtformer.
+    """
+    again = "export the bundle again"
+    try:
+        settings: dict[str, Any] = json.loads((path / EXPORT_SETTINGS).read_bytes())
+        found = settings.get("format")
+        if found != FORMAT:
+            raise UserError(f"{path}: this folder has format {found}, this version of mtformer reads {FORMAT}: {again}")
+        for name, digest in settings["files"].items():
+            if Path(name).name != name or _digest(path / name) != digest:
+                raise ValueError(f"{name} is not the file that was written")
+        return ExportedModel(
+            path,
+            Header.model_validate_json(json.dumps(settings)),
+            read_tokenizer(path),
+            str(settings["bundle"]),
+            str(settings["quantization"]),
+            settings["n_positions"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"{EXPORT_SETTINGS} is damaged" if isinstance(error, (ValidationError, KeyError)) else error
+        raise UserError(f"{path}: this exported model is damaged: {reason}; {again}") from None
+
+
+def read_tokenizer(path: Path) -> Tokenizer:
+    """Read the tokenizer in the folder of an exported model.
+
+    Raises:
+        UserError: it is damaged.
+        OSError: it cannot be read.
+    """
+    names = (_JOINT,) if (path / _JOINT).is_file() else _SEPARATE
+    return Tokenizer(*((path / name).read_bytes() for name in names))
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,1 +1,0 @@
-"""Translating files and pipes of any size: windows of lines, formats of the output."""

@@ -1,0 +1,139 @@
+"""Checkpoints as they are read: find them, check their digests, load their tensors.
+
+A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, average) and
+``state.json`` (counters, and the digest of both).
+"""
+
+import hashlib
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from mtformer.support.errors import UserError
+from mtformer.support.files import intact_folder
+
+log = logging.getLogger(__name__)
+
+TENSORS, STATE = "tensors.safetensors", "state.json"
+_NAME = re.compile(r"step-(\d+)")
+_BEING_REPLACED = re.compile(r"^\.(step-\d+)\.old$")  # mtformer.support.files.intact_folder
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints below ``folder``, newest first, without unfinished ones and those set aside as damaged.
+
+    Raises:
+        UserError: ``folder`` cannot be read.
+    """
+    try:
+        names = {entry.name for entry in folder.iterdir()}  # Path.glob takes a folder that cannot be read for empty
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    names = {_BEING_REPLACED.sub(r"\1", name) for name in names}
+    checkpoints = [intact_folder(folder / name) for name in names if _NAME.fullmatch(name)]
+    return sorted(checkpoints, key=step_of, reverse=True)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return the step at which a checkpoint was saved."""
+    found = _NAME.search(checkpoint.name)
+    assert found
+    return int(found[1])
+
+
+class Checkpoint(NamedTuple):
+    """The contents of a checkpoint, as training wrote them."""
+
+    path: Path
+    state: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+class DamagedCheckpointError(UserError):
+    """The contents of a checkpoint are not those that were written."""
+
+
+def newest_checkpoint(folder: Path) -> Checkpoint | None:
+    """Read the newest intact checkpoint, or return None if there are no checkpoints.
+
+    Newer ones that are damaged are skipped with a warning.
+
+    Raises:
+        UserError: all are damaged; or one cannot be read, which may be intact.
+    """
+    damaged: list[str] = []
+    for path in list_checkpoints(folder):
+        try:
+            checkpoint = load_checkpoint(path)
+        except DamagedCheckpointError as error:
+            damaged.append(str(error))
+            continue
+        except UserError as error:
+            raise UserError(
+                f"{error}. It may be intact: make it readable and rerun, move it elsewhere to resume from an older "
+                "checkpoint, or start from scratch with --fresh, which deletes it"
+            ) from error
+        for message in damaged:
+            log.warning("%s. Falling back to the checkpoint of step %d", message, step_of(path))
+        return checkpoint
+    if damaged:
+        raise UserError(
+            f"{'; '.join(damaged)}. There is no intact checkpoint to resume from: restore one from a backup, or start "
+            "from scratch with --fresh, which deletes them"
+        )
+    return None
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        DamagedCheckpointError: its files are missing, truncated or altered.
+        UserError: it cannot be read, though it may be intact.
+    """
+    try:
+        state = json.loads((path / STATE).read_bytes())
+        if not isinstance(state, dict) or state.pop("digest", None) != checkpoint_digest(state, path / TENSORS):
+            raise ValueError("its contents are not those that were written")
+        return Checkpoint(path, state, load_file(path / TENSORS))
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        reason = f"{Path(error.filename).name} is missing" if isinstance(error, OSError) else error
+        raise DamagedCheckpointError(f"the checkpoint {path} is damaged: {reason}") from error
+    except (OSError, SafetensorError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "out of memory"
+        raise UserError(f"cannot read the checkpoint {path}: {reason}") from error
+
+
+def best_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of the best validations that are kept, best first."""
+    newest = newest_checkpoint(folder)
+    steps = [step for _, _, step in newest.state["best_scores"]] if newest else []
+    paths = {step_of(path): path for path in list_checkpoints(folder)}
+    return [paths[step] for step in steps if step in paths]
+
+
+def model_weights(path: Path) -> dict[str, Tensor]:
+    """Return the weights in a checkpoint that translate: their average, if one was kept."""
+    tensors = load_checkpoint(path).tensors
+    return tensors_below("average", tensors) or tensors_below("model", tensors)
+
+
+def tensors_below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names start with ``prefix.``, without it."""
+    return {k.removeprefix(f"{prefix}."): t for k, t in tensors.items() if k.startswith(f"{prefix}.")}
+
+
+def checkpoint_digest(state: dict[str, Any], tensors: Path) -> str:
+    """Return the digest of the state and of the file of tensors."""
+    with tensors.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(json.dumps(state, sort_keys=True).encode())
+    return digest.hexdigest()

@@ -1,0 +1,215 @@
+"""What a run has recorded, read back from its folder. Nothing is computed, so that training can afford it."""
+
+import difflib
+import fcntl
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from mtformer.config import ResolvedConfig
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
+from mtformer.runs.shapes import MetricsLine, SamplesLine, StartsLine, checked
+from mtformer.support.errors import UserError
+
+_ROUNDING = 0.05  # of the seconds in metrics.jsonl
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value that was recorded.
+
+    Attributes:
+        step: after this update.
+        minutes: of training until then.
+        value: the value.
+    """
+
+    step: int
+    minutes: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is known of a run.
+
+    Attributes:
+        folder: the run's.
+        config: its settings.
+        metrics: the intact lines of ``metrics.jsonl``, in order.
+        starts: those of ``starts.jsonl``; empty for a run of an older version.
+        samples: those of ``samples.jsonl``, in order of steps.
+        parameters: the number of weights in each part of the model; empty before the first validation.
+        is_training: whether a process trains in the folder now.
+    """
+
+    folder: RunFolder
+    config: ResolvedConfig
+    metrics: list[dict[str, Any]]
+    starts: list[dict[str, Any]]
+    samples: list[dict[str, Any]]
+    parameters: dict[str, int]
+    is_training: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the run's folder."""
+        return self.folder.path.resolve().name
+
+    @property
+    def metric(self) -> str:
+        """The metric that selects the best model, as in ``bleu``."""
+        return self.config.training.early_stopping_metric
+
+    @cached_property
+    def validations(self) -> list[dict[str, Any]]:
+        """The lines with validation scores."""
+        return [line for line in self.metrics if "valid_loss" in line]
+
+    @cached_property
+    def best(self) -> dict[str, Any] | None:
+        """The validation whose model is in the bundle; None before the first one."""
+        sign = -1 if self.metric in LOWER_IS_BETTER else 1
+
+        def rank(line: dict[str, Any]) -> tuple[float, float]:
+            loss = line["valid_loss"]
+            return sign * line[f"valid_{self.metric}"], -math.inf if loss is None else -loss
+
+        scored = [line for line in self.validations if line.get(f"valid_{self.metric}") is not None]
+        return max(scored, key=rank, default=None)  # of equal ones the first
+
+    @property
+    def step(self) -> int:
+        """The last step that was recorded."""
+        return int(self.metrics[-1]["step"]) if self.metrics else 0
+
+    @property
+    def minutes(self) -> float:
+        """The time of training until :attr:`step`, validations included."""
+        return self.metrics[-1]["seconds"] / 60 if self.metrics else 0.0
+
+    @property
+    def total_steps(self) -> int | None:
+        """The steps that the run will have, if that is known."""
+        return self.starts[-1].get("total_steps") if self.starts else self.config.training.max_steps
+
+    @property
+    def resumes(self) -> list[dict[str, Any]]:
+        """The starts that continued from a checkpoint and got further."""
+        return [start for start in self.starts[1:] if 0 < start["step"] < self.step]
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last line of the metrics is at a limit; a run that reaches one validates once more."""
+        if not self.metrics:
+            return False
+        last, validations = self.metrics[-1], self.validations
+        stale = len(validations) - 1 - (validations.index(self.best) if self.best else -1)
+        training, seconds = self.config.training, last["seconds"] + _ROUNDING
+        limit = limit_reached(training, step=last["step"], epoch=last["epoch"], seconds=seconds)
+        return bool(limit or out_of_patience(training, stale))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the last start has recorded of the training text; empty for a run of an older version."""
+        return self.starts[-1].get("data", {}) if self.starts else {}
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        """The machine of the last start."""
+        return self.starts[-1].get("machine", {}) if self.starts else dict(self.config.provenance.hardware)
+
+    @property
+    def vocab_sizes(self) -> tuple[int, int] | None:
+        """The tokens of source and target, if they are recorded."""
+        model = self.starts[-1].get("model") if self.starts else None
+        return (model["src_vocab_size"], model["tgt_vocab_size"]) if model else None
+
+    def curve(self, key: str) -> list[Point]:
+        """Return the values of ``key`` over the steps."""
+        lines = (line for line in self.metrics if line.get(key) is not None)
+        return [Point(line["step"], line["seconds"] / 60, float(line[key])) for line in lines]
+
+
+def gather(path: Path, *, is_training: bool | None = None) -> Contents:
+    """Read what the run in ``path`` has recorded, be it finished or not.
+
+    Args:
+        path: the folder of the run.
+        is_training: whether the run is still training; None to decide by the lock of its folder.
+
+    Raises:
+        UserError: ``path`` is not the folder of a run of this version, or has lines of another shape in a journal.
+    """
+    folder = RunFolder(path)
+    if not folder.config.is_file():
+        raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
+    config = folder.read_config(ResolvedConfig)
+    samples = checked(folder.samples, folder.read_samples(), SamplesLine)
+    return Contents(
+        folder,
+        config,
+        checked(folder.metrics, folder.read_metrics(), MetricsLine),
+        checked(folder.starts, folder.read_starts(), StartsLine),
+        sorted(samples, key=lambda line: line["step"]),
+        _parameters(folder.bundle),
+        is_locked(folder) if is_training is None else is_training,
+    )
+
+
+def _parameters(bundle: Path) -> dict[str, int]:
+    """Count the weights of a bundle by part, from the shapes in the file; return nothing if it cannot be read."""
+    parts = {"encoder": 0, "decoder": 0, "embeddings": 0}
+    try:
+        with safe_open(bundle, framework="np") as file:
+            for name in file.keys():  # noqa: SIM118 (no mapping)
+                if name.startswith("model."):
+                    part = next((part for part in ("encoder", "decoder") if name.startswith(f"model.{part}")), "")
+                    parts[part or "embeddings"] += math.prod(file.get_slice(name).get_shape())
+    except (SafetensorError, OSError):
+        return {}
+    return parts
+
+
+def is_locked(folder: RunFolder) -> bool:
+    """Return whether a process trains in ``folder``; False where the file system cannot tell."""
+    try:
+        with folder.lock_file.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def differing_settings(runs: Sequence[Contents]) -> dict[str, list[Any]]:
+    """Return the settings and circumstances in which runs differ: a value for each run, by dotted key."""
+    settings = [dict(_flat(run.config.model_dump(mode="json", exclude={"run"}))) for run in runs]
+    keys = dict.fromkeys(key for found in settings for key in found)
+    values = {key: [found.get(key) for found in settings] for key in keys if not key.startswith("provenance.changes")}
+    return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _hint(path: Path) -> str:
+    """Name the runs in ``path``, or else the run whose name is nearest."""
+    inside = sorted(config.parent for config in path.glob("*/config.yaml"))
+    if inside:
+        return f"; name one of the runs in it, such as {inside[-1]}"
+    beside = {config.parent.name: config.parent for config in path.parent.glob("*/config.yaml")}
+    close = difflib.get_close_matches(path.name, beside, n=1)
+    return f"; did you mean {beside[close[0]]}?" if close else ""

@@ -1,0 +1,114 @@
+"""All runs in a folder, each on a line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mtformer.runs.contents import Contents, gather, is_locked
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.support.errors import UserError
+from mtformer.support.terminal import as_text
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """What the list says of a run.
+
+    Attributes:
+        path: its folder.
+        state: ``training`` now, ``finished`` by one of its limits, ``stopped`` before, or ``damaged``.
+        date: when training last wrote anything.
+        contents: what it has recorded; None if it is damaged, or has not recorded its settings yet.
+        bundle_bytes: the size of its model; None before the first validation.
+        problem: why it is called damaged.
+    """
+
+    path: Path
+    state: str
+    date: datetime
+    contents: Contents | None
+    bundle_bytes: int | None
+    problem: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        shown: dict[str, Any] = {"name": self.path.resolve().name, "path": str(self.path), "state": self.state}
+        if run := self.contents:
+            best = run.best or {}
+            shown |= {
+                "src_lang": run.config.data.src_lang,
+                "tgt_lang": run.config.data.tgt_lang,
+                "directions": list(map(str, run.config.data.language_pairs)),
+                "step": run.step,
+                "total_steps": run.total_steps,
+                "metric": run.metric,
+                "best": best.get(f"valid_{run.metric}"),
+                "best_step": best.get("step"),
+                "minutes": round(run.minutes, 2),
+            }
+        shown |= {"bundle_bytes": self.bundle_bytes, "date": self.date.isoformat(timespec="seconds")}
+        return shown | {"problem": self.problem} if self.problem else shown
+
+
+def list_runs(folder: Path) -> list[ListedRun]:
+    """List the runs in ``folder``, or that in it if it is one itself; the newest first.
+
+    Raises:
+        UserError: ``folder`` cannot be read.
+    """
+    try:
+        inside = list(folder.iterdir())
+    except FileNotFoundError:
+        raise UserError(f"there is no folder {folder}: train a model, or name the folder of your runs") from None
+    except OSError as error:
+        raise UserError(f"cannot read {folder}: {error.strerror}") from error
+    runs = [folder] if RunFolder(folder).config.is_file() else [path for path in inside if _is_run(path)]
+    return sorted(map(_look_at, runs), key=lambda run: (run.date, run.path.name), reverse=True)
+
+
+def as_table(runs: Sequence[ListedRun]) -> str:
+    """Lay out the list for people."""
+    header = ["name", "state", "languages", "step", "best", "at step", "minutes", "model", "date"]
+    return as_text(header, [_row(run) for run in runs], left=3)
+
+
+def _row(listed: ListedRun) -> list[str]:
+    shown = listed.to_dict()
+    cells = [shown["name"], listed.state, "", "", "", "", ""]
+    if listed.contents:
+        of = f"/{shown['total_steps']:,}" if shown["total_steps"] else ""
+        best = shown["best"]
+        cells[2:] = [
+            shown["directions"][0] if len(shown["directions"]) == 1 else f"{len(shown['directions'])} directions",
+            f"{shown['step']:,}{of}",
+            "" if best is None else f"{METRIC_NAMES[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
+            "" if best is None else f"{shown['best_step']:,}",
+            f"{shown['minutes']:.1f}",
+        ]
+    size = "" if listed.bundle_bytes is None else f"{listed.bundle_bytes / 1e6:.1f} MB"
+    return [*cells, size, listed.date.astimezone().strftime("%Y-%m-%d %H:%M")]
+
+
+def _is_run(path: Path) -> bool:
+    folder = RunFolder(path)
+    parts = (folder.config, folder.metrics, folder.bundle, folder.checkpoints)
+    return path.is_dir() and (is_locked(folder) or any(part.exists() for part in parts))
+
+
+def _look_at(path: Path) -> ListedRun:
+    folder = RunFolder(path)
+    written = [part for part in (folder.config, folder.metrics, folder.bundle) if part.exists()] or [path]
+    date = datetime.fromtimestamp(max(part.stat().st_mtime for part in written), UTC)
+    size = folder.bundle.stat().st_size if folder.bundle.is_file() else None
+    is_training = is_locked(folder)
+    try:
+        contents = gather(path, is_training=is_training)
+        state = "training" if is_training else "finished" if contents.is_finished else "stopped"
+    except UserError as error:
+        if is_training and not folder.config.exists():  # it is still reading the text
+            return ListedRun(path, "training", date, None, size)
+        return ListedRun(path, "damaged", date, None, size, str(error))
+    return ListedRun(path, state, date, contents, size)

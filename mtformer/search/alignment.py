@@ -1,0 +1,154 @@
+"""Soft alignments: where the decoder looks in the source while it writes and reads a translation that is given."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mtformer.bundle.header import AlignmentHead
+from mtformer.data.batches import pad
+from mtformer.data.filling import fill_batches, longest_first
+from mtformer.model.layers import DecoderLayer
+from mtformer.model.tap import record_attention
+from mtformer.model.transformer import Transformer
+from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
+
+_BATCH_TOKENS = 4096
+
+
+def all_heads(model: Transformer) -> list[AlignmentHead]:
+    """Return every head, each with the step that predicts."""
+    layers = cast(Sequence[DecoderLayer], model.decoder_layers)  # nn.ModuleList does not know the type of its items
+    return [
+        AlignmentHead(layer=number, head=head, reading=False)
+        for number, layer in enumerate(layers)
+        for head in range(layer.cross_attention.n_heads)
+    ]
+
+
+def soft_alignments(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    heads: Sequence[AlignmentHead],
+) -> list[NDArray[np.float32]]:
+    """Return the mean weights of ``heads``, (T, S) for each pair; see :meth:`mtformer.search.engine.Engine.align`."""
+    found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
+    for i, weights in cross_attention(model, sources, targets):
+        found[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
+    return found
+
+
+def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
+    """Return (T, S), the rows of a head in the weights (L, H, T + 1, S) of a pair."""
+    rows = weights[head.layer, head.head]
+    return rows[1:] if head.reading else rows[:-1]
+
+
+@torch.inference_mode()
+def cross_attention(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, Tensor]]:
+    """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
+
+    The first row is that of the step that reads BOS and predicts the first token; the last one reads the last token.
+
+    Args:
+        model: in evaluation mode.
+        sources: ids, EOS last.
+        targets: ids without EOS.
+    """
+    device = next(model.parameters()).device
+    lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
+    for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
+        src = pad([sources[i] for i in batch]).to(device)  # (B, S)
+        tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(device)  # (B, T + 1)
+        with record_attention(model.decoder_layers) as recorded:
+            model(src, src != PAD_ID, tgt_in)
+        layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
+        for row, i in enumerate(batch):
+            n_rows, n_columns = len(targets[i]) + 1, len(sources[i])
+            yield i, torch.stack([weights[row, :, :n_rows, :n_columns] for weights in layers]).float().cpu()
+
+
+_MAX_TOKENS = 3_000  # of the target: more of them no longer change the choice
+_MAX_SOURCE = 60  # tokens of a source
+_LEAST_GAIN = 0.01  # nats
+
+
+def choose_heads(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[AlignmentHead]:
+    """Choose the heads whose mean attention links words most consistently.
+
+    The measure is the mutual information of the two tokens of a link, over all links from a target token to the source
+    token that it attends to most: it is high if a word's translations are always linked to it, and 0 if links are
+    arbitrary. Heads are added as long as it grows, each with the step that predicts a token or the one that reads it.
+
+    Args:
+        model: in evaluation mode.
+        sources: ids, EOS last.
+        targets: ids without EOS.
+
+    Returns:
+        At least one head.
+    """
+    src, tgt, weights, heads = _all_weights(model, *_sample(sources, targets))
+    chosen: list[int] = []
+    best, total = -_LEAST_GAIN, np.zeros_like(weights[0])
+    while len(chosen) < len(heads):
+        gains = {i: _information(src, tgt, total + weights[i]) for i in range(len(heads)) if i not in chosen}
+        i = max(gains, key=gains.__getitem__)
+        if gains[i] < best + _LEAST_GAIN:
+            break
+        best = gains[i]
+        total += weights[i]
+        chosen.append(i)
+    return [heads[i] for i in sorted(chosen)]
+
+
+def _sample(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+    """Return the first pairs of a usual length."""
+    chosen, n_tokens = [], 0
+    for src, tgt in zip(sources, targets, strict=True):
+        if 1 < len(src) <= _MAX_SOURCE and 0 < len(tgt) <= 2 * _MAX_SOURCE and n_tokens < _MAX_TOKENS:
+            chosen.append((src, tgt))
+            n_tokens += len(tgt)
+    return [src for src, _ in chosen], [tgt for _, tgt in chosen]
+
+
+def _all_weights(
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], list[AlignmentHead]]:
+    """Return source tokens (N, S), target tokens (N,), weights (C, N, S) and the C candidates, for N target tokens."""
+    heads = [head.model_copy(update={"reading": reading}) for reading in (False, True) for head in all_heads(model)]
+    longest = max((len(src) for src in sources), default=1) - 1  # EOS says nothing about a word
+    src_parts = [np.empty((0, longest), np.int64)]
+    tgt_parts = [np.empty(0, np.int64)]
+    parts = [np.empty((len(heads), 0, longest), np.float32)]
+    for i, weights in cross_attention(model, sources, targets):
+        src, tgt = np.array(sources[i][:-1]), np.array(targets[i])
+        padding = (0, longest - len(src))
+        src_parts.append(np.tile(np.pad(src, padding), (len(tgt), 1)))
+        tgt_parts.append(tgt)
+        rows = torch.stack([of_head(weights, head) for head in heads])[:, :, :-1].numpy()
+        parts.append(np.pad(rows, ((0, 0), (0, 0), padding)))
+    return np.concatenate(src_parts), np.concatenate(tgt_parts), np.concatenate(parts, axis=1), heads
+
+
+def _information(src: NDArray[np.int64], tgt: NDArray[np.int64], weights: NDArray[np.float32]) -> float:
+    """Return the mutual information in nats of target tokens (N,) and the source tokens with the most weight (N, S)."""
+    linked = np.take_along_axis(src, weights.argmax(axis=1)[:, None], axis=1)[:, 0]
+    both = linked * (tgt.max(initial=0) + 1) + tgt
+    return _entropy(linked) + _entropy(tgt) - _entropy(both)
+
+
+def _entropy(values: NDArray[np.int64]) -> float:
+    _, counts = np.unique(values, return_counts=True)
+    shares = counts / max(1, len(values))
+    return float(-(shares * np.log(shares)).sum())

@@ -1,0 +1,174 @@
+"""Folders in the user's cache: written once, by one process at a time, and used by all of them."""
+
+import fcntl
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from mtformer.support.errors import MtformerError
+from mtformer.support.files import write_folder_atomically
+
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+_ELSEWHERE = "name another folder with $XDG_CACHE_HOME"
+_MOST_SECONDS = 86_400  # a folder that has not been completed after a day has been left behind
+
+
+def cache_folder(kind: str) -> Path:
+    """Return ``$XDG_CACHE_HOME/mtformer/kind``, by default in ``~/.cache``; it may be deleted at any time."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # to be ignored, as the XDG base directory specification says
+        base = Path("~/.cache").expanduser()
+    return base / "mtformer" / kind
+
+
+def from_cache(
+    folder: Path,
+    read: Callable[[Path], Found | None],
+    write: Callable[[Path], object],
+    *,
+    max_bytes: int,
+    advice: str = "",
+) -> Found:
+    """Return what ``folder`` contains; write it first if it is missing or damaged.
+
+    Of several processes that need it at once, one writes and the others wait; on file systems that lock only within a
+    machine, one for each machine writes, and the folder of the first to finish is used. Afterwards, the folders beside
+    it that were not used for longest are removed, until they fit.
+
+    Args:
+        folder: a folder in :func:`cache_folder`.
+        read: reads it; None if it is missing or damaged.
+        write: fills an empty folder.
+        max_bytes: the size of all folders of this kind.
+        advice: what a user can do besides naming another cache, if it cannot be written.
+
+    Raises:
+        MtformerError: the cache cannot be written.
+    """
+    if (found := _read(folder, read)) is not None:
+        return found
+    with _locked(folder, advice):
+        if (found := _read(folder, read)) is None:  # unless another process has written it meanwhile
+            try:
+                write_folder_atomically(folder, write, durable=False)
+            except MtformerError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+                if (found := _read(folder, read)) is None:  # unless another machine has written it meanwhile
+                    raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
+                return found
+            with suppress(OSError):  # the whole cache may be deleted meanwhile
+                _remove_oldest(folder, max_bytes)
+            found = _read(folder, read)
+    if found is None:
+        raise MtformerError(f"cannot read {folder}, which has just been written; {_ELSEWHERE}{advice}")
+    return found
+
+
+def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
+    """Remove the least recently used folder of any kind from the cache, because the disk is full.
+
+    Args:
+        written: the folder that needs the room.
+        is_unused: tells whether a folder may be removed. Leftovers of killed processes are removed in any case.
+
+    Returns:
+        Whether a folder was removed, be it by another process.
+    """
+    others = [path for path in written.parent.parent.glob("*/*") if path.is_dir() and path != written]
+    for folder in sorted(others, key=_last_use):
+        may_go = not _in_work(folder) if folder.name.startswith(".") else is_unused(folder)
+        if may_go:
+            log.info("the disk is full, removing a folder from the cache: %s", folder)
+            shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return True
+    return False
+
+
+def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
+    found = read(folder)
+    if found is not None:
+        with suppress(OSError):
+            os.utime(folder)  # it is in use
+    return found
+
+
+def _remove_oldest(kept: Path, max_bytes: int) -> None:
+    """Remove the folders that were not used for longest, until ``kept`` and the others fit into the cache."""
+    others = [path for path in kept.parent.iterdir() if path.is_dir() and path != kept and not _in_work(path)]
+    n_bytes = 0
+    for folder in [kept, *sorted(others, key=_last_use, reverse=True)]:
+        with suppress(OSError):  # another process may be removing it
+            size = _size(folder)
+            if folder == kept or (n_bytes + size <= max_bytes and not folder.name.startswith(".")):
+                n_bytes += size
+            else:
+                log.info("removing a folder from the cache: %s", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_work(folder: Path) -> bool:
+    """Tell whether another process is writing a folder, which has a temporary name until it is complete."""
+    return folder.name.startswith(".") and time.time() - _last_use(folder) < _MOST_SECONDS
+
+
+def _last_use(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # another process has removed it
+        return 0.0
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+@contextmanager
+def _locked(folder: Path, advice: str) -> Iterator[None]:
+    """Let one process at a time write ``folder``."""
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("wb")
+        except OSError as error:
+            message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
+            raise MtformerError(message) from error
+        with file:
+            try:
+                _wait_for(file, folder)
+            except OSError as error:
+                raise MtformerError(f"cannot lock {path}: {error.strerror}; {_ELSEWHERE}{advice}") from error
+            if not _is_at(file, path):  # whoever had the lock has removed its file
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    path.unlink()
+            return
+
+
+def _wait_for(file: BinaryIO, folder: Path) -> None:
+    """Lock ``file``; say so if that takes a while."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.info("waiting for another process, which is writing %s", folder)
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,71 @@
+"""Which device to use, and in which precision."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import torch
+
+from mtformer.support.errors import UserError
+
+
+def pick_device(choice: str) -> torch.device:
+    """Resolve ``auto`` to a GPU where there is one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    if choice not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device {choice}: it is auto, cpu or cuda")
+    if choice == "cuda" and not torch.cuda.is_available():
+        raise UserError("device cuda: torch finds no GPU here; use cpu or auto")
+    if choice == "auto":
+        choice = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(choice)
+
+
+def pick_precision(
+    choice: Literal["auto", "fp32", "bf16"],
+    device: torch.device,
+    measure: Callable[[], Mapping[Literal["fp32", "bf16"], float]],
+) -> Literal["fp32", "bf16"]:
+    """Resolve ``auto``: to ``bf16`` on a GPU that supports it, to what is faster on a CPU that supports it.
+
+    Args:
+        choice: the setting.
+        device: where the model is trained.
+        measure: returns the seconds of an update in each precision, or nothing if they cannot be measured. It is called
+            only where the answer decides.
+    """
+    if choice != "auto":
+        return choice
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    if not _has_bf16_instructions():
+        return "fp32"
+    seconds = measure()
+    return min(seconds, key=seconds.__getitem__, default="bf16")
+
+
+def require_precision(precision: Literal["fp32", "bf16", "int8"], device: torch.device) -> None:
+    """Refuse precisions that ``device`` cannot translate in, or only more slowly than in ``fp32``.
+
+    Raises:
+        UserError: it is one of those.
+    """
+    if precision == "int8" and device.type != "cpu":
+        raise UserError(f"precision int8 runs on a CPU only, not on {device.type}: use bf16, or the device cpu")
+    if precision == "bf16" and device.type == "cpu" and not _has_bf16_instructions():
+        raise UserError("precision bf16: this processor has no bfloat16 instructions, so it would be slower; use int8")
+    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise UserError("precision bf16: this GPU does not support it; use fp32")
+
+
+def _has_bf16_instructions() -> bool:
+    """Return whether the CPU multiplies bfloat16 numbers itself."""
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """Compute matrix products in bfloat16 inside, if ``precision`` says so."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")

@@ -1,0 +1,49 @@
+"""Put a page together."""
+
+import html
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+MAX_PAGE_BYTES = 2_000_000
+
+# The page may use what it contains and nothing else: the browser itself refuses everything that would need a network.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+
+
+def assemble(title: str, body: str, *, data: Any = None, assets: Sequence[tuple[str, str]] = ()) -> str:
+    """Return a whole HTML page, self-contained, with the style that all our pages share.
+
+    Args:
+        title: plain text.
+        body: HTML.
+        data: what scripts find, parsed, as ``pageData``; anything that JSON can express.
+        assets: style sheets and scripts, each as the package that contains it and its name, as in
+            ``("mtformer.explain", "explain.js")``.
+    """
+    named = [("mtformer.support", "page.css"), *assets]
+    styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))
+    scripts = "\n".join(f"<script>\n{_read(*asset)}</script>" for asset in named if asset[1].endswith(".js"))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f'<link rel="icon" href="data:,">\n<title>{html.escape(title)}</title>\n<style>\n{styles}</style>\n</head>\n'
+        f"<body>\n{body}\n<script>const pageData = {to_script(data)};</script>\n{scripts}\n</body>\n</html>\n"
+    )
+
+
+def to_script(data: Any) -> str:
+    """Return ``data`` as JSON that can stand inside a ``<script>`` element, whatever text it contains.
+
+    Raises:
+        ValueError: a number is not finite, which JSON cannot express.
+    """
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _read(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Processes: ranks of torch.distributed, workers, interrupts."""

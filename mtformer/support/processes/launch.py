@@ -1,0 +1,77 @@
+"""Start several training processes with torchrun."""
+
+import os
+import sys
+from typing import NoReturn
+
+from mtformer.support.errors import UserError
+from mtformer.support.hardware import pick_device
+from mtformer.support.processes.ranks import require_gpus
+
+_SECONDS_TO_SAVE = 300  # half a minute after an interrupt, torchrun would kill a process that is still saving
+
+
+def launch(n_processes: int, device: str) -> NoReturn:
+    """Let torchrun run this command line, without ``--nproc``, in ``n_processes`` processes, and exit as they do.
+
+    Raises:
+        UserError: torchrun has started this process already, or ``device`` is ``cuda`` and there are too few GPUs.
+    """
+    if "WORLD_SIZE" in os.environ:
+        raise UserError("torchrun already started this process: remove --nproc")
+    require_gpus(pick_device(device), n_processes)
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import parse_args, run
+
+    threads = str(max(1, (os.cpu_count() or 1) // n_processes))
+    os.environ.setdefault("OMP_NUM_THREADS", threads)  # torchrun would take 1
+    options = f"--standalone --nproc-per-node {n_processes} --shutdown-timeout {_SECONDS_TO_SAVE} -m mtformer"
+    try:
+        run(parse_args([*options.split(), *without_nproc(sys.argv[1:])]))
+    except ChildFailedError as error:
+        _, first = error.get_first_failure()
+        sys.exit(first.exitcode if first.exitcode in (2, 130) else 1)  # the process has reported the error
+    except SignalException:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def without_nproc(arguments: list[str]) -> list[str]:
+    """Return command-line arguments without ``--nproc N`` and ``--nproc=N``."""
+    kept = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--nproc":
+            next(rest, None)
+        elif not argument.startswith("--nproc="):
+            kept.append(argument)
+    return kept
+
+
+def is_first_rank() -> bool:
+    """Return whether this process is the only one, or of several the one that prints."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def end_at_once() -> None:
+    """End a process that torchrun has started, once its work is done, without Python's shutdown.
+
+    Very rarely, the shutdown aborts ("terminate called without an active exception"), and torchrun would report a
+    finished run as failed.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def is_restart() -> bool:
+    """Return whether torchrun or Slurm has restarted this process."""
+    counts = (os.environ.get(f"{launcher}_RESTART_COUNT", "0") for launcher in ("TORCHELASTIC", "SLURM"))
+    return any(count != "0" for count in counts)
+
+
+def launch_id() -> str:
+    """Return what this process shares with its restarts: the id of Slurm's job or torchrun's; empty without them."""
+    return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID", "")

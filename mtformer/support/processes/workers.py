@@ -1,0 +1,134 @@
+"""Work on many chunks, by several processes if there are many of them."""
+
+import atexit
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain, islice
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from mtformer.support.errors import MtformerError
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+_N_ALONE = 10  # tasks that this process does by itself: starting others takes as long as a few of them
+_DIED = "a process that helps to read the text has died, perhaps because memory ran out; rerun, with less else running"
+_NOT_STARTED = (
+    "a process that helps to read the text could not start; in a script of your own, let all that it does follow "
+    "`if __name__ == '__main__':`, since these processes import it"
+)
+
+
+def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tuple[Task, Done]]:
+    """Yield each task with the result of ``work`` on it, in the order of the tasks.
+
+    Few tasks are done by this process. If there are more, one process for each CPU works on the rest, to which
+    ``work`` and the tasks are pickled.
+
+    Raises:
+        MtformerError: one of these processes has died.
+    """
+    rest = iter(tasks)
+    n_processes = _n_cpus()
+    for task in islice(rest, _N_ALONE) if n_processes > 1 else rest:
+        yield task, work(task)
+    for task in islice(rest, 1):
+        with _workers(work, n_processes) as connections:
+            yield from _distributed(connections, chain([task], rest))
+
+
+def _n_cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
+    """Start processes that answer each task with the result of ``work``; they also end when this process dies.
+
+    They start from scratch: a copy of this process (``fork``) could inherit locks that threads of torch hold.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ExitStack() as stack:
+        connections = []
+        for _ in range(n):
+            connection, remote = context.Pipe()
+            connections.append(stack.enter_context(connection))
+            process = context.Process(target=_serve, args=(remote,), daemon=True)
+            with _signals_blocked():
+                process.start()
+            stack.callback(process.join)
+            stack.callback(process.kill)
+            atexit.register(process.kill)  # if an error ends this process while it uses a result
+            stack.callback(atexit.unregister, process.kill)
+            remote.close()
+        for connection in connections:
+            _receive(connection, _NOT_STARTED)
+            _send(connection, work)
+        yield connections
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C and SIGTERM, which often go to all processes, never reach: the first one decides."""
+    resource_tracker.ensure_running()  # or it is started inside, which unblocks the signals
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
+    """Give each process one task at a time, in turns, and yield the tasks with their results, in order."""
+    busy: deque[tuple[Connection, Task]] = deque()
+    for connection, task in zip(connections, tasks, strict=False):
+        _send(connection, task)
+        busy.append((connection, task))
+    while busy:
+        connection, task = busy.popleft()
+        done = _receive(connection)
+        for following in islice(tasks, 1):  # so that it works on that while this result is used
+            _send(connection, following)
+            busy.append((connection, following))
+        yield task, done
+
+
+def _serve(connection: Connection) -> None:
+    """Do the tasks that come from another process, until it closes the connection or dies."""
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        connection.send((None, None))  # it has started
+        work = connection.recv()
+        while True:
+            task = connection.recv()
+            connection.send(_answer(work, task))
+
+
+def _answer(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
+    try:
+        return work(task), None
+    except Exception as error:
+        return None, error
+
+
+def _send(connection: Connection, item: object) -> None:
+    try:
+        connection.send(item)
+    except OSError:
+        raise MtformerError(_DIED) from None
+
+
+def _receive(connection: Connection, failed: str = _DIED) -> Any:
+    try:
+        done, error = connection.recv()
+    except (EOFError, OSError):
+        raise MtformerError(failed) from None
+    if error is not None:
+        raise error
+    return done

@@ -1,0 +1,118 @@
+"""A progress bar on a terminal, an occasional line elsewhere."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
+from types import TracebackType
+from typing import Self, TypeVar
+
+from tqdm import tqdm
+
+from mtformer.support import logs
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class Progress:
+    """Shows the progress of long work on stderr.
+
+    Use it as a context manager and call :meth:`advance`.
+
+    Attributes:
+        done: the number of items that are done.
+    """
+
+    def __init__(
+        self, what: str, total: int | None = None, initial: int = 0, unit: str = "it", *, with_rate: bool = True
+    ) -> None:
+        """Start at ``initial`` of ``total`` items.
+
+        Args:
+            what: the work, as in "translating".
+            total: the number of items; None if unknown.
+            initial: the number of items that are done already.
+            unit: the plural of an item, as in "lines".
+            with_rate: show speed and time left; without, the notes of :meth:`advance` do, before the bar.
+        """
+        self._what, self._unit, self._with_rate = what, unit, with_rate
+        self._on_terminal = sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and not logs.is_json()
+        done = "{n_fmt}/{total_fmt}" if total else "{n_fmt}"
+        self._bar = tqdm(
+            total=total,
+            initial=initial,
+            unit=unit,
+            desc=what,
+            disable=not self._on_terminal,
+            leave=False,
+            dynamic_ncols=True,
+            bar_format=None if with_rate else f"{done} {{unit}}{{postfix}} {{bar}}",
+        )
+        self.done, self._total, self._initial = initial, total, initial
+        self._started = self._last_line = time.monotonic()
+        self._log_above_bar = _logging_above_bar() if self._on_terminal else nullcontext()
+
+    def __enter__(self) -> Self:
+        self._log_above_bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._log_above_bar.__exit__(kind, error, traceback)
+        self._bar.close()
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count ``n`` more items as done, and show a short ``note`` beside the progress."""
+        self.done += n
+        if note:
+            self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(n)
+        if not self._on_terminal and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            log.info("%s: %s", self._what, self._line(note))
+
+    def note(self, text: str) -> None:
+        """Show ``text`` beside the progress at once."""
+        self._bar.set_postfix_str(text)
+
+    def _line(self, note: str) -> str:
+        if not self._with_rate:
+            done = f"{self.done:,}" if self._total is None else f"{self.done:,} of {self._total:,}"
+            return f"{done} {self._unit}, {note}"
+        rate = (self.done - self._initial) / (time.monotonic() - self._started)
+        if self._total is None:
+            return f"{self.done:,} {self._unit}, {rate:.1f} {self._unit}/s {note}".rstrip()
+        left = (self._total - self.done) / rate if rate else float("inf")
+        return f"{self.done:,} of {self._total:,} {self._unit}, {clock(left)} left {note}".rstrip()
+
+
+def _logging_above_bar() -> AbstractContextManager[None]:
+    from tqdm.contrib.logging import logging_redirect_tqdm  # imports asyncio
+
+    return logging_redirect_tqdm()
+
+
+def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
+    """Yield ``items`` and show how many have been taken so far, from the first one on: it may take work of its own."""
+    rest = iter(items)
+    first = list(islice(rest, 1))
+    with Progress(what, unit=unit) as progress:
+        for item in chain(first, rest):
+            yield item
+            progress.advance()
+
+
+def clock(seconds: float) -> str:
+    """Format a time as ``m:ss``, or as ``h:mm:ss`` from an hour on."""
+    if seconds == float("inf"):
+        return "?"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,195 @@
+"""Find problems of translations, and repair what can be repaired without the model."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from mtformer.text.glossary import Term
+from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
+from mtformer.text.numbers import lost_numbers, with_right_numbers
+from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.translate.translation import FLAG, Translation
+
+REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
+LOOP, EMPTY, SHORT = "repeats itself", "empty", "too short"
+
+_MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
+_MOST_PHRASE_WORDS = 8
+_REPEATS = 3  # of a phrase in a row
+_LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
+_LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
+_LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
+_LOOPS_OF_CHARACTERS = re.compile(r"(\w.{0,20}?)(?:\s*\1){2,}")
+_LONGEST, _SHORTEST, _SLACK = 3.0, 0.25, 20  # of the length of a translation over that of its source, in characters
+_DENSITY = 3  # characters of a spaced language that say as much as one of Chinese or Japanese
+_FEWEST_COPIED_WORDS = 4
+_FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
+_WORD = re.compile(r"\w+")
+
+TermNotes = Callable[[Sequence[Term], str], Sequence[str]]  # a note on each term that a translation lacks
+
+
+class Guard:
+    """Finds problems of translations: loops, lost numbers, other scripts and others. Cheap if there are none."""
+
+    def __init__(self, tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> None:
+        """Take the tokenizer, whose target characters are the expected ones, and the languages."""
+        self._expected = tokenizer.tgt_characters()
+        self._same_language = base_language(src_lang) == base_language(tgt_lang)
+        self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
+        density = {True: 1, False: _DENSITY}
+        self._ratio = density[self._src_is_spaced] / density[self._tgt_is_spaced]
+        self._slack = _SLACK / density[self._tgt_is_spaced]
+        letters = letters_of(tgt_lang)
+        self._other_words = re.compile(rf"(?:(?![{letters}])[^\W\d_])+") if letters else None
+
+    def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
+        """Return what may be wrong with a translation; nothing if all seems right.
+
+        ``terms`` are those of a glossary in ``source``, whose translations are as they should be.
+        """
+        if not translation.strip():
+            return (EMPTY,) if source.strip() else ()
+        found = []
+        masked = self._mask(source, translation, terms)
+        if _has_loop(masked.translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
+            found.append(LOOP)
+        expected = self._ratio * len(masked.source)  # characters
+        if len(masked.translation) > _LONGEST * expected + self._slack:
+            found.append("too long")
+        elif len(masked.translation) + self._slack < _SHORTEST * expected:
+            found.append(SHORT)
+        if translation == source and self._is_prose(source) and not self._same_language:
+            found.append("not translated")
+        if lost := lost_numbers(masked.source, masked.translation):
+            found.append(f"numbers lost: {' '.join(lost)}")
+        if self._expected is not None and not self._expected.issuperset(masked.translation):
+            stray = (
+                set("".join(masked.translation.split())) - self._expected - set(source) - set(map(chr, masked.hidden))
+            )
+            if stray:
+                found.append(f"stray characters: {''.join(sorted(stray))}")
+        if self._is_other_script(source, masked.translation):
+            found.append("another script")
+        return tuple(found)
+
+    def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
+        """Repair what can be repaired in a translation without the model, and note what is left of its problems."""
+        problems = self.problems(source, translation.text, translation.terms)
+        if not problems:
+            return translation
+        repaired, repairs = self._repaired(source, translation, problems)
+        if repairs:
+            problems = (*repairs, *self.problems(source, repaired, translation.terms))
+        lost = missing(translation.terms, repaired) if repairs else ()
+        notes = (*translation.notes, *(FLAG + problem for problem in problems), *lost)
+        return replace(translation, text=repaired, notes=tuple(dict.fromkeys(notes)))
+
+    def is_damaged(self, constrained: Translation, free: Translation) -> bool:
+        """Tell whether a search that had to keep numbers has found something worse than the one that had not.
+
+        A model that cannot place a number puts it where a noun should be, or leaves out what comes next: "I am eating
+        4711." The result is much less probable, or shorter, where a number may take the place of a word or of another
+        number.
+        """
+        if _per_token(constrained) < _per_token(free) - _MOST_LOST:
+            return True
+        return all(now < before for now, before in zip(*map(self._lengths, (constrained, free)), strict=True))
+
+    def _lengths(self, translation: Translation) -> tuple[int, int]:
+        """Return how many words there are with and without numbers; characters, if there are no spaces."""
+        words = _WORD.findall(translation.text)
+        units: Sequence[str] = words if self._tgt_is_spaced else "".join(words)
+        return len(units), sum(not any(map(str.isdigit, unit)) for unit in units)
+
+    def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Return a repaired text, and what has been done: nothing if nothing can be."""
+        if EMPTY in problems:
+            return on_one_line(source), ("not translated",)
+        masked = self._mask(source, translation.text, translation.terms)
+        text = masked.translation
+        repairs: tuple[str, ...] = ()
+        if LOOP in problems:
+            loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
+            text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
+        if corrected := with_right_numbers(masked.source, text):
+            text, repairs = corrected, (*repairs, CORRECTED)
+        return masked.unmasked(text), repairs
+
+    def _mask(self, source: str, translation: str, terms: Sequence[Term]) -> "_Masked":
+        """Put a character of no script in place of each term, once for each time that it was found in the source."""
+        hidden = {}
+        for mask, term in enumerate(sorted(terms, key=lambda term: -len(term.tgt)), _FIRST_MASK):
+            source, _ = _hide(source, term.src, chr(mask), self._src_is_spaced)
+            translation, hidden[mask] = _hide(translation, term.tgt, chr(mask), self._tgt_is_spaced)
+        return _Masked(source, translation, hidden)
+
+    def _is_prose(self, text: str) -> bool:
+        """Tell whether a text has more words than names."""
+        if not self._src_is_spaced:
+            return len(text) >= _DENSITY * _FEWEST_COPIED_WORDS // 2
+        return sum(word.isalpha() and word.islower() for word in text.split()) >= _FEWEST_COPIED_WORDS
+
+    def _is_other_script(self, source: str, translation: str) -> bool:
+        """Tell whether most letters are of another script than the target language's, and not from the source."""
+        if self._other_words is None:
+            return False
+        n_other = sum(len(word) for word in self._other_words.findall(translation) if word not in source)
+        return bool(n_other) and 2 * n_other > sum(map(str.isalpha, translation))
+
+
+class _Masked(NamedTuple):
+    """A source and its translation without the terms of a glossary.
+
+    Attributes:
+        source: with a mask in place of each term.
+        translation: with the same masks.
+        hidden: what each mask, by its code point, stands for in the translation.
+    """
+
+    source: str
+    translation: str
+    hidden: dict[int, str]
+
+    def unmasked(self, text: str) -> str:
+        """Put back what the masks in ``text`` stand for."""
+        return text.translate(self.hidden)
+
+
+def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]:
+    """Return ``text`` with ``mask`` in place of the first ``phrase``, and how that is written there."""
+    around = (r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "")
+    found = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
+    return (text, "") if found is None else (text[: found.start()] + mask + text[found.end() :], found[0])
+
+
+def _has_loop(text: str, is_spaced: bool) -> bool:
+    """Tell whether a phrase occurs three times in a row, or a part of a word four times."""
+    words = _WORD.findall(text.casefold())
+    units: Sequence[str] = words if is_spaced else "".join(words)
+    if _n_repeated_pairs(units):
+        for size in range(1, _MOST_PHRASE_WORDS + 1):
+            run = 0
+            for one, other in zip(units, units[size:], strict=False):
+                run = run + 1 if one == other else 0
+                if run >= (_REPEATS - 1) * size:
+                    return True
+    return is_spaced and any(map(_loops, text.split()))
+
+
+def _loops(word: str) -> bool:
+    """Tell whether a long word repeats a part of itself, which is not only punctuation."""
+    if len(word) < _LONG_WORD or _n_repeated_pairs(word) < 2:
+        return False
+    return any(any(map(str.isalnum, found[1])) for found in _LOOP_IN_WORD.finditer(word))
+
+
+def _n_repeated_pairs(units: Sequence[str]) -> int:
+    """Return how many pairs of neighbours have occurred before: none in most sentences, which need no closer look."""
+    return max(0, len(units) - 1 - len(set(pairwise(units))))
+
+
+def _per_token(translation: Translation) -> float:
+    return translation.log_prob / max(1, len(translation.tokens))

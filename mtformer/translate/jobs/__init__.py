@@ -1,0 +1,1 @@
+"""Files of any size: translate, score and generate text, resumably."""

@@ -1,0 +1,87 @@
+"""Jobs of several processes, started by torchrun: each translates a share of the lines, and the first joins them."""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import open_atomically
+from mtformer.support.processes.launch import end_at_once
+from mtformer.support.processes.ranks import Ranks, joined_ranks
+from mtformer.translate.jobs.job import Job, partial_file, translate_to
+from mtformer.translate.jobs.partial import PartialFile
+from mtformer.translate.jobs.shards import Shard
+
+if TYPE_CHECKING:
+    from mtformer.translate.translator import Translator
+
+
+def run_on_ranks(job: Job, load: Callable[[], "Translator"]) -> None:
+    """Translate this process's share of a job; never returns under torchrun.
+
+    See :func:`mtformer.translate.jobs.run.run`.
+
+    The shares are unfinished outputs of their own until all of them are complete, so ``--resume`` continues each.
+
+    Raises:
+        UserError: as ``run`` does, in any process.
+        MtformerError: as ``run`` does, in any process; or contact to another one was lost.
+    """
+    with joined_ranks(torch.device("cpu"), advice="continue with --resume") as ranks:
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        logging.getLogger("mtformer").setLevel(logging.INFO if ranks.is_first else logging.WARNING)
+        shares = [_share(job, Shard(rank + 1, ranks.size)) for rank in range(ranks.size)]
+        _raise_for_all(ranks, _failure_in(shares[ranks.rank], load))
+        ranks.by_first(lambda: _join(job.output, [partial_file(share) for share in shares]))
+    end_at_once()
+
+
+def _share(job: Job, shard: Shard) -> Job:
+    """Return the job that translates a share: ``out.1-of-4.de`` for ``out.de``."""
+    name = f"{job.output.stem}.{shard.index}-of-{shard.count}{job.output.suffix}"
+    return replace(job, source=replace(job.source, shard=shard), output=job.output.with_name(name), n_processes=1)
+
+
+def _failure_in(share: Job, load: Callable[[], "Translator"]) -> MtformerError | None:
+    """Translate a share, and return what went wrong."""
+    try:
+        file = partial_file(share)
+        with file.opened(resume=share.resume):
+            translate_to(file, share, load)
+    except MtformerError as error:
+        return error
+    return None
+
+
+def _raise_for_all(ranks: Ranks, failure: MtformerError | None) -> None:
+    """If a rank has failed, end all of them; the first one says why."""
+    mine = [] if failure is None else [(ranks.rank, isinstance(failure, UserError), str(failure))]
+    failures = ranks.collect(mine)
+    if not failures:
+        return
+    kind = UserError if all(is_user_error for _, is_user_error, _ in failures) else MtformerError
+    if not ranks.is_first:
+        raise SystemExit(2 if kind is UserError else 1)
+    messages = list(dict.fromkeys(message for _, _, message in failures))
+    raise kind("; ".join(messages))
+
+
+def _join(output: Path, shares: Sequence[PartialFile]) -> None:
+    try:
+        with open_atomically(output) as file:
+            for share in shares:
+                with share.part.open("rb") as part:
+                    shutil.copyfileobj(part, file)
+    except FileNotFoundError as error:
+        raise MtformerError(f"{error.filename} is not here: all machines must share the folder of {output}") from error
+    except OSError as error:
+        raise MtformerError(f"cannot write {output}: {error.strerror}") from error
+    for share in shares:
+        share.discard()

@@ -1,0 +1,119 @@
+"""Text to tokens and back, line by line. Nothing here imports torch, unless a model is damaged."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from mtformer.bundle.peek import is_exported, peek_tokenizer
+from mtformer.engines.ctranslate2.folder import read_tokenizer
+from mtformer.support.errors import UserError
+from mtformer.support.progress import Progress
+from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
+from mtformer.text.tokenizer.adopt import adopt
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+
+_LINES_AT_ONCE = 1_000
+
+
+class Side(NamedTuple):
+    """The vocabulary of the source or the target language."""
+
+    encode: Callable[[Sequence[str]], list[list[int]]]
+    decode: Callable[[Sequence[int]], str]
+    tokens: list[str]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, side: str) -> "Side":
+        """Return the side ``src`` or ``tgt`` of a tokenizer."""
+        if side == "src":
+            return cls(tokenizer.encode_src, tokenizer.decode_src, tokenizer.src_vocabulary())
+        tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
+        return cls(tokenizer.encode_tgt, tokenizer.decode, tokens)
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read the tokenizer of a bundle or of an exported model, or a SentencePiece model that ends in ``.model``.
+
+    Raises:
+        UserError: there is none, or it cannot be used.
+    """
+    try:
+        if is_exported(path):
+            return read_tokenizer(path)
+        if path.suffix == ".model":
+            return Tokenizer(adopt(path.read_bytes()))
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    tokenizer = peek_tokenizer(path)
+    if tokenizer is None:
+        from mtformer.bundle.format import load_bundle
+
+        return load_bundle(path).tokenizer
+    return tokenizer
+
+
+def tokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
+    """Write the tokens of each line, or their ids, with spaces between them.
+
+    Args:
+        side: the vocabulary.
+        text: the only line; None reads ``input``.
+        input: the file to read; ``-`` is standard input.
+        output: the file to write; ``-`` is standard output.
+        ids: whether to write ids.
+    """
+
+    def convert(numbers_and_lines: Sequence[tuple[int, str]]) -> list[str]:
+        rows = side.encode([line for _, line in numbers_and_lines])
+        return [" ".join(str(i) if ids else side.tokens[i] for i in row[:-1]) for row in rows]
+
+    _convert(text, input, output, convert)
+
+
+def detokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
+    """Write the text that each line of tokens, or of ids, spells; the inverse of :func:`tokenize`.
+
+    Raises:
+        UserError: a line has what is no token, or no id.
+    """
+    known = {token: i for i, token in enumerate(side.tokens)}
+    known = {str(i): i for i in known.values()} if ids else known
+
+    def convert(numbers_and_lines: Sequence[tuple[int, str]]) -> list[str]:
+        texts = []
+        for number, line in numbers_and_lines:
+            tokens = [token for token in line.split(" ") if token]
+            if unknown := [token for token in tokens if token not in known]:
+                where = "the text" if text is not None else f"{input_name(input)}:{number}"
+                what = f"an id below {len(known)}" if ids else "a token of the model"
+                raise UserError(f"{where}: {unknown[0]} is not {what}")
+            texts.append(side.decode([known[token] for token in tokens]))
+        return texts
+
+    _convert(text, input, output, convert)
+
+
+def _convert(
+    text: str | None, input: Path, output: Path, convert: Callable[[Sequence[tuple[int, str]]], list[str]]
+) -> None:
+    """Convert lines, given with their numbers; where they come from a program, each at once."""
+    is_file = text is None and is_regular_input(input)
+    lines = read_lines(input) if text is None else iter([text])
+    with open_output(output) as file, Progress("converting", unit="lines") as progress:
+        for some in _batches(enumerate(lines, 1), _LINES_AT_ONCE if is_file else 1):
+            _write(file, convert(some), flush=not is_file)
+            progress.advance(len(some))
+
+
+def _write(file: IO[str], lines: Sequence[str], *, flush: bool) -> None:
+    file.writelines(f"{line}\n" for line in lines)
+    if flush:
+        file.flush()
+
+
+def _batches(items: Iterator[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
+    while some := list(islice(items, size)):
+        yield some

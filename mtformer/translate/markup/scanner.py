@@ -1,0 +1,269 @@
+"""Find in a text what must come through a translation unchanged: tags, Markdown, placeholders, URLs, emoji."""
+
+import html
+import html.entities
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cache
+
+from mtformer.text.languages import UNDETERMINED, has_full_stops_in_ordinals
+from mtformer.text.words import CHARACTER_WORDS
+
+
+class Role(Enum):
+    """What a mark does to the text around it.
+
+    Attributes:
+        OPEN: begins a stretch of text that a CLOSE ends.
+        CLOSE: ends it.
+        POINT: stands beside words, like an image or an emoji.
+        WORD: stands for a word, like a placeholder; what is glued to it belongs to it.
+        BREAK: separates what is translated separately, like a paragraph's tag.
+    """
+
+    OPEN = "open"
+    CLOSE = "close"
+    POINT = "point"
+    WORD = "word"
+    BREAK = "break"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A stretch of a text that is not translated.
+
+    Attributes:
+        start: where it starts in the text, in characters.
+        end: where it ends.
+        role: what it does to the text around it.
+        name: what an OPEN and its CLOSE have in common.
+    """
+
+    start: int
+    end: int
+    role: Role
+    name: str = ""
+
+    def moved(self, distance: int) -> "Mark":
+        """Return the same mark in a text that starts elsewhere."""
+        return replace(self, start=self.start + distance, end=self.end + distance)
+
+
+# Elements that separate sentences, whatever stands around them; all others stand inside of sentences.
+_BLOCKS = frozenset(
+    "address article aside blockquote body br button caption center col colgroup dd details dialog div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html input legend li link main menu meta nav ol "
+    "optgroup option p section select summary table tbody td textarea tfoot th thead title tr ul".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+
+_ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
+_ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
+# Chinese beside a mark is no part of it, though it matches \w. Each large set of characters takes a millisecond to
+# compile, so most patterns name the Latin letters instead.
+_LATIN = r"A-Za-z0-9_\u00c0-\u024f\u1e00-\u1eff"
+_W = rf"[{_LATIN}]"
+_SPACED = rf"(?-i:(?![{CHARACTER_WORDS}]))"  # before one of several characters, of which Chinese ones do not count
+_NOT_IN_URLS = r"\s<>\"\u2018-\u201f\u3000-\u303f\u3040-\u30ff\u4e00-\u9fff\uff00-\uffef"
+_PICTOGRAPH = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55\u3030"
+    "\u303d\u3297\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001faff]"
+)
+_MODIFIERS = "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+_EMOJI = (
+    rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PICTOGRAPH}{_MODIFIERS}(?:\u200d{_PICTOGRAPH}{_MODIFIERS})*"
+)
+
+# In order: of two that match at one place, the first wins.
+_PATTERNS = {
+    # Whole elements whose contents are no prose, comments and declarations.
+    "element": rf"<(?P<hidden>script|style|svg){_ATTRIBUTES}>.*?</(?P=hidden)\s*>"
+    r"|<(?P<script>sup|sub)>(?:(?![^\W\d_])[^<>\s])+</(?P=script)>"
+    rf"(?!{_W})",  # as in m², or for a footnote
+    "code": rf"<(?P<code>code|pre|kbd|samp|var|math){_ATTRIBUTES}>.*?</(?P=code)\s*>",
+    "comment": r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<![A-Za-z][^>]*>|<\?.*?\?>|<%.*?%>|\{%.*?%\}|\{\#.*?\#\}",
+    "tag": rf"<(?P<slash>/?)(?P<name>[A-Za-z0-9][\w:.-]*)(?:{_ATTRIBUTES}|/)>",
+    "escaped_tag": r"&lt;(?P<escaped_slash>/?)(?P<escaped_name>[A-Za-z][\w:.-]*)(?:\s(?:(?!&[lg]t;)[^<>])*|/)?&gt;",
+    "code_span": r"(?P<ticks>`+)[^`](?:.*?[^`])?(?P=ticks)(?!`)",
+    "autolink": r"<(?:https?|ftp|mailto):[^\s<>]+>",
+    "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
+    "url": rf"(?<!{_W})(?:(?:https?|ftp)://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
+    "email": rf"(?<!{_W})(?<![.%+-])[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
+    "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|\{[^{}]*\})*\}",
+    "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
+    "percent": rf"(?<!{_W})(?<!%)"
+    r"%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",
+    "variable": rf"(?<!{_W})(?<!\$)\$[A-Za-z_]{_W}*|(?<!{_W})(?-i:__[A-Z][A-Z0-9_]*__)(?!{_W})",
+    "shortcode": rf"(?<!{_W})(?<!:):[a-z][a-z0-9_+-]*:(?!{_W})(?!:)",
+    "mention": rf"(?<!{_W})(?<![@&/#])[@#][A-Za-z_]{_W}*",
+    "entity": rf"{_ENTITY}",
+    # Windows: C:\\new, \\\\server\\new; Unix: /usr/local; a word of a regular expression.
+    "path": rf"(?<!{_W})"
+    r"(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)[^\s<>\"|*?]*[^\s<>\"|*?.,;:!)']"
+    rf"|(?<![\w/.<])~?(?:/(?:{_SPACED}[\w+.-])*{_SPACED}[\w+-]){{2,}}/?"
+    rf"|(?<!\S)(?:{_SPACED}[^\s<>])*\\[dwsb](?![A-Za-z])[^\s<>]*",
+    "newline": r"(?:\\[nrt])+",
+    "emoji": rf"(?:{_EMOJI})+",
+    "emphasis": r"\*{1,3}|_{1,3}|~~",
+}
+# Without one of these, or "www.", a line has no mark: most lines need not be searched for one pattern after the other.
+_HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
+_HINT_AT_START = re.compile(r"\s*[-+>|\d]")
+_UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
+_LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
+_LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))  # "3. Mai" is no item
+_TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
+
+
+@cache
+def _mark() -> re.Pattern[str]:
+    """Return the pattern of all marks, which takes longer to compile than most texts to translate."""
+    patterns = (f"(?P<k_{kind}>{pattern})" for kind, pattern in _PATTERNS.items())
+    return re.compile("|".join(patterns), re.DOTALL | re.IGNORECASE)
+
+
+def scan(text: str, src_lang: str = UNDETERMINED) -> list[Mark]:
+    """Return the marks of one line, in order and without overlaps.
+
+    Where ``src_lang`` writes ordinal numbers with a full stop, a line that begins with one is no item of a list.
+    """
+    if not _may_have_marks(text):
+        return []
+    marks = list(_line_marks(text, src_lang))
+    closing: list[tuple[int, int]] = []  # the ends of links that are open
+    position = marks[-1].end if marks and marks[-1].start == 0 else 0
+    while match := _mark().search(text, position):
+        while closing and closing[-1][0] < match.end():  # a link's end comes before what follows
+            start, end = closing.pop()
+            if start >= position:
+                marks.append(Mark(start, end, Role.CLOSE, "link"))
+                position = end
+                break
+        else:
+            marks += _marks(text, match, marks, closing)
+            position = match.end()
+    marks += [Mark(start, end, Role.CLOSE, "link") for start, end in reversed(closing) if start >= position]
+    return _without_overlaps(marks)
+
+
+def unknown_words(text: str, is_known: Callable[[str], bool]) -> list[Mark]:
+    """Return a mark for each word of which no letter is known, and for several with nothing but spaces between them.
+
+    A text without any known letter has no such marks.
+    """
+    letters = {character for character in text if character.isalpha()}
+    known = set(filter(is_known, letters))
+    if not known or known == letters:
+        return []
+    kinds = {letter: "k" if letter in known else "u" for letter in letters}
+    shape = "".join(kinds.get(character) or _kind(character) for character in text)
+    return [Mark(*found.span(), Role.WORD) for found in _UNKNOWN.finditer(shape)]
+
+
+def _kind(character: str) -> str:
+    if character.isspace() or character in "-'’":
+        return " "
+    return "m" if unicodedata.category(character)[0] == "M" else "."
+
+
+def with_marks(marks: list[Mark], more: list[Mark]) -> list[Mark]:
+    """Return all marks in order; where some overlap, the first."""
+    return _without_overlaps([*marks, *more]) if more else marks
+
+
+def _may_have_marks(text: str) -> bool:
+    return bool(_HINT.search(text) or _HINT_AT_START.match(text)) or "www." in text.lower()
+
+
+def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
+    """Yield what Markdown puts at the start of a line, and the bars of a table's row."""
+    line_start = _LINE_START_WITH_ORDINALS if has_full_stops_in_ordinals(src_lang) else _LINE_START
+    if start := line_start.match(text):
+        yield Mark(0, start.end(), Role.BREAK)
+    if _TABLE_ROW.fullmatch(text):
+        for bar in re.finditer(r"\s*\|\s*(?::?-+:?\s*(?=\|))?", text):
+            yield Mark(bar.start(), bar.end(), Role.BREAK)
+
+
+def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list[tuple[int, int]]) -> Iterator[Mark]:
+    """Yield the marks of a match that comes after ``marks``; ``closing`` gets the end of a link."""
+    start, end = match.span()
+    kind = next(group[2:] for group, value in match.groupdict().items() if group.startswith("k_") and value is not None)
+    match kind:
+        case "tag":
+            yield _tag(match, match["name"].lower(), match["slash"])
+        case "escaped_tag":
+            yield _tag(match, match["escaped_name"].lower(), match["escaped_slash"])
+        case "link":
+            closing.append(match.span("target"))
+            yield Mark(start, end, Role.OPEN, "link")
+        case "url":
+            while text[end - 1] == ")" and text.count(")", start, end) > text.count("(", start, end):
+                end -= 1  # it closes a bracket that stands around the URL
+            yield Mark(start, end, Role.WORD)
+        case "emphasis":
+            yield from _emphasis(text, start, end, marks)
+        case "newline":
+            yield Mark(start, end, Role.BREAK)
+        case "entity":
+            character = unescape(match[0])
+            if character != match[0] and not (character.isalnum() or character in "&<>\"'"):  # those are text
+                yield Mark(start, end, Role.POINT)
+        case "element" | "comment" | "emoji":
+            yield Mark(start, end, Role.POINT)
+        case _:
+            yield Mark(start, end, Role.WORD)
+
+
+def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
+    if name in _BLOCKS:
+        return Mark(*match.span(), Role.BREAK)
+    if slash:
+        return Mark(*match.span(), Role.CLOSE, name)
+    return Mark(*match.span(), Role.POINT if match[0].endswith(("/>", "/&gt;")) or name in _VOID else Role.OPEN, name)
+
+
+def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Yield the mark if CommonMark takes it for one: beside a word, not inside of it and not alone.
+
+    No spaces separate Chinese words. A mark between them closes the emphasis that the last mark of its kind has opened;
+    if there is none, it opens one.
+    """
+    before, after = text[start - 1 : start] or " ", text[end : end + 1] or " "
+    opens = not after.isspace() and (_is_word(after) or not _is_word(before))
+    closes = not before.isspace() and (_is_word(before) or not _is_word(after))
+    if opens and closes and text[start] != "_" and re.search(f"[{CHARACTER_WORDS}]", before + after):
+        last = next((mark for mark in reversed(marks) if mark.name == text[start:end]), None)
+        closes = last is not None and last.role is Role.OPEN
+        opens = not closes
+    if opens != closes:
+        yield Mark(start, end, Role.OPEN if opens else Role.CLOSE, text[start:end])
+
+
+def has_entities(text: str) -> bool:
+    """Tell whether a text is written with HTML's entities: "AT&T;" has none, as there is none of this name."""
+    return "&" in text and unescape(text) != text
+
+
+def unescape(text: str) -> str:
+    """Replace the entities of HTML, all of which end in a semicolon, by their characters."""
+    return re.sub(_ENTITY, lambda entity: _character(entity[0]), text)
+
+
+def _character(entity: str) -> str:
+    return html.unescape(entity) if entity.startswith("&#") or entity[1:] in html.entities.html5 else entity
+
+
+def _is_word(character: str) -> bool:
+    return not (character.isspace() or unicodedata.category(character)[0] in "PS")
+
+
+def _without_overlaps(marks: list[Mark]) -> list[Mark]:
+    kept: list[Mark] = []
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
+        if not kept or mark.start >= kept[-1].end:
+            kept.append(mark)
+    return kept

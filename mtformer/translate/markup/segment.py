@@ -1,0 +1,189 @@
+"""A stretch of text with its marks taken out, and the marks as a tree over what remains."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mtformer.text.tokenizer.tokenizer import on_one_line
+from mtformer.text.words import word_spans
+from mtformer.translate.markup.scanner import Mark, Role, has_entities, unescape
+
+_CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
+_BRACKETS = {
+    "(": ")",
+    "[": "]",
+    "{": "}",
+    "<": ">",
+    '"': '"',
+    "'": "'",
+    "“": "”",
+    "‘": "’",
+    "„": "“",
+    "«": "»",
+    "（": "）",
+}
+_DEEPEST = 50  # pairs inside each other; no text has more
+_GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
+
+
+@dataclass
+class Node:
+    """A pair of marks around some text, or a single mark.
+
+    Attributes:
+        opening: the first mark as written, or the single one; empty if the pair begins before the segment.
+        closing: the second mark; empty if the pair ends after the segment, None of a single mark.
+        start: where the text inside starts, in characters of the segment's text.
+        end: where it ends.
+        spaced: whether it is not glued to a word that spaces separate from others, nor to another single mark.
+        children: what is inside.
+    """
+
+    opening: str
+    closing: str | None
+    start: int
+    end: int
+    spaced: bool = True
+    children: list["Node"] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A text without its marks.
+
+    Attributes:
+        text: what remains.
+        nodes: the marks, in the order in which they stand in the text.
+        escaped: whether the text was written with HTML's entities; ``text`` is not.
+    """
+
+    text: str
+    nodes: Sequence[Node]
+    escaped: bool
+
+
+def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
+    """Take ``marks``, in order and none of them a BREAK, out of ``text``."""
+    builder = _Builder(escaped=has_entities(text))
+    position, is_after_single = 0, False
+    for mark, limit in zip(marks, [*(mark.start for mark in marks[1:]), len(text)], strict=False):
+        start, end = _with_glue(text, mark, position, limit)
+        builder.add_text(text[position:start])
+        match mark.role:
+            case Role.OPEN:
+                builder.open(text[start:end], mark.name)
+            case Role.CLOSE:
+                builder.close(text[start:end], mark.name)
+            case _:
+                builder.add_single(text[start:end], glued=is_after_single and start == position)
+        position, is_after_single = end, mark.role not in (Role.OPEN, Role.CLOSE)
+    builder.add_text(text[position:])
+    return builder.segment()
+
+
+def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
+    """Extend a WORD by the brackets and quotes around it and by what is glued to it, as in ``$%d`` and ``#{n}``.
+
+    Taken out alone, it would leave the model with an empty pair of brackets or a word that is none.
+    """
+    start, end = mark.start, mark.end
+    if mark.role is not Role.WORD:
+        return start, end
+    while True:
+        before = text[start - 1] if start > least else " "
+        after = text[end] if end < most else " "
+        if _BRACKETS.get(before) == after:
+            start, end = start - 1, end + 1
+        elif _GLUE.match(before):
+            start -= 1
+        elif _GLUE.match(after):
+            end += 1
+        elif after in "'’" and text[end + 1 : end + 2].isalpha() and end + 1 < most:
+            end += 2
+        else:
+            return start, end
+
+
+class _Builder:
+    """Puts a segment together from left to right."""
+
+    def __init__(self, *, escaped: bool) -> None:
+        self._escaped = escaped
+        self._text = ""
+        self._open = [_Pair("", Node("", "", 0, 0))]  # the whole segment, and the open pairs in it
+        self._after_single = False
+        self._n_unopened = 0
+
+    def add_text(self, text: str) -> None:
+        text = on_one_line(unescape(text)) if self._escaped else text
+        if not self._text or self._text[-1].isspace():
+            text = text.lstrip()
+        if not text:
+            return
+        follows_word = self._text.rstrip()[-1:].isalnum()
+        if self._after_single and text.startswith(_CLOSING_PUNCTUATION) and follows_word:
+            self._drop_trailing_space()
+        elif self._after_single and self._text and not self._text[-1].isspace() and _GLUE.match(text):
+            self._text += " "  # where a mark stood between two words
+        self._text += text
+        self._after_single = False
+
+    def add_single(self, written: str, *, glued: bool = False) -> None:
+        """Add a single mark, which may be ``glued`` to the one before."""
+        last = self._text[-1:]
+        is_apart = last in ("", " ") or len(word_spans(f"a{last}")) == 2  # Chinese has no spaces to be missing
+        spaced = is_apart and not glued
+        self._open[-1].node.children.append(Node(written, None, len(self._text), len(self._text), spaced))
+        self._after_single = True
+
+    def open(self, written: str, name: str) -> None:
+        if len(self._open) > _DEEPEST:
+            self.add_single(written)
+            return
+        node = Node(written, "", len(self._text), len(self._text))
+        self._open[-1].node.children.append(node)
+        self._open.append(_Pair(name, node))
+
+    def close(self, written: str, name: str) -> None:
+        """End the innermost pair of this name and those inside it; if there is none, it begins before the segment."""
+        if name not in [pair.name for pair in self._open[1:]]:
+            if self._n_unopened == _DEEPEST:
+                self.add_single(written)
+                return
+            self._n_unopened += 1
+            outer = self._open[-1].node
+            outer.children = [Node("", written, outer.start, len(self._text), children=outer.children)]
+            return
+        while True:
+            pair = self._open.pop()
+            pair.node.end = len(self._text)
+            if pair.name == name:
+                pair.node.closing = written
+                return
+
+    def segment(self) -> Segment:
+        self._drop_trailing_space()
+        for pair in self._open:  # pairs that end after the segment
+            pair.node.end = len(self._text)
+        return Segment(self._text, self._open[0].node.children, self._escaped)
+
+    def _drop_trailing_space(self) -> None:
+        self._text = self._text.rstrip()
+        _clamp(self._open[0].node.children, len(self._text))
+
+
+class _Pair(NamedTuple):
+    """An open pair."""
+
+    name: str
+    node: Node
+
+
+def _clamp(nodes: Sequence[Node], most: int) -> None:
+    """Let no node end after ``most``: of those in order, only some of the last do."""
+    for place, node in enumerate(reversed(nodes)):
+        if place and node.end <= most:  # the last node may still be open, with children
+            return
+        node.start, node.end = min(node.start, most), min(node.end, most)
+        _clamp(node.children, most)

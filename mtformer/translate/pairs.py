@@ -1,0 +1,193 @@
+"""Texts and their translations, in parts that the model reads as it translates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import accumulate
+
+from mtformer.search.engine import Engine
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.words import Span, cut, cut_alike
+from mtformer.translate.alignment import Alignment
+from mtformer.translate.leaves import LeafTranslator
+from mtformer.translate.plan import Preparation, make_plan
+from mtformer.translate.standard import standard_preparations
+from mtformer.translate.translation import Translation
+
+
+@dataclass
+class Pair:
+    """A text and its translation, and the tokens of their parts.
+
+    Attributes:
+        src: the text.
+        tgt: the translation.
+        sources: the ids of each part of the text, EOS last.
+        targets: those of each part of the translation, without EOS.
+        src_spans: where all source tokens but EOS stand in the text.
+        tgt_spans: where all target tokens stand in the translation.
+        is_cut: whether a part was too long for the model.
+    """
+
+    src: str
+    tgt: str
+    sources: list[Sequence[int]] = field(default_factory=list)
+    targets: list[Sequence[int]] = field(default_factory=list)
+    src_spans: list[Span] = field(default_factory=list)
+    tgt_spans: list[Span] = field(default_factory=list)
+    is_cut: bool = False
+
+
+class Pairing:
+    """Divides texts into the parts that the translator would translate, and their translations to match.
+
+    The text is prepared for the model. If that changes it, its translation is prepared too: ALL CAPS and emoji at the
+    end are undone in both. Several sentences are paired if the translation has as many. Otherwise both stay
+    as they are. Parts that are too long are cut, the translation at about the same places.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, preparations: Sequence[Preparation], *, tgt_lang: str, max_length: int
+    ) -> None:
+        """Take the settings of a translator.
+
+        Args:
+            tokenizer: of both languages.
+            preparations: of texts.
+            tgt_lang: the language of translations.
+            max_length: the most tokens of a part, EOS included. A translation may be half as long again.
+        """
+        self._tokenizer = tokenizer
+        self._preparations = preparations
+        self._tgt_lang = tgt_lang
+        self._max_length = max_length
+
+    def __call__(self, src: str, tgt: str) -> Pair:
+        """Return the parts of a text and its translation."""
+        sources, targets = self._sentences(src, tgt)
+        pair = Pair(src, tgt)
+        places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
+        for src_part, tgt_part, src_places, tgt_places in places:
+            of_part = self._cut(src_part, tgt_part)
+            pair.sources += of_part.sources
+            pair.targets += of_part.targets
+            pair.src_spans += [_in_text(span, src_places) for span in of_part.src_spans]
+            pair.tgt_spans += [_in_text(span, tgt_places) for span in of_part.tgt_spans]
+            pair.is_cut |= of_part.is_cut
+        return pair
+
+    def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
+        """Return the texts that the model reads, and what it writes for them."""
+        sources = list(make_plan(src, self._preparations).leaves())
+        if sources == [src] or not sources:
+            return [src], [tgt]
+        *others, casing = self._tgt_preparations
+        targets = list(make_plan(tgt, others).leaves())
+        if len(sources) != len(targets):
+            return [src], [tgt]
+        recased = (next(make_plan(target, [casing]).leaves()) for target in targets)
+        pairs = zip(sources, targets, recased, strict=True)
+        return sources, [target if source in src else usual for source, target, usual in pairs]
+
+    @cached_property
+    def _tgt_preparations(self) -> Sequence[Preparation]:
+        """What would happen to the translation if it was translated back."""
+        tokenizer = Tokenizer(self._tokenizer.tgt_model or self._tokenizer.src_model, self._tokenizer.src_model)
+        return standard_preparations(tokenizer, self._tgt_lang, self._tgt_lang)
+
+    def _cut(self, src: str, tgt: str) -> Pair:
+        """Encode a sentence and its translation, and cut them if they are too long."""
+        tokenizer, prefix = self._tokenizer, self._tokenizer.src_prefix
+        src_ids, tgt_ids = tokenizer.encode_src([src])[0][len(prefix) : -1], tokenizer.encode_tgt([tgt])[0][:-1]
+        src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
+        src_sizes = cut(src_tokens, self._max_length - len(prefix) - 1)
+        tgt_sizes = cut(tgt_tokens, self._max_length + self._max_length // 2)
+        if len(tgt_sizes) > len(src_sizes):
+            src_sizes = cut_alike(src_tokens, tgt_sizes)
+        else:
+            tgt_sizes = cut_alike(tgt_tokens, src_sizes)
+        sources = [[*prefix, *part] for part in _parts(src_ids, src_sizes)]
+        return Pair(
+            src,
+            tgt,
+            [[*part, EOS_ID] for part in sources],
+            _parts(tgt_ids, tgt_sizes),
+            tokenizer.src_spans(src, [i for part in sources for i in part]),
+            tokenizer.tgt_spans(tgt, tgt_ids),
+            is_cut=len(src_sizes) > 1,
+        )
+
+
+def _parts(ids: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
+    return [ids[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True)]
+
+
+def _located(parts: Sequence[str], text: str) -> list[list[Span]]:
+    """Return for each character of each part where it comes from in ``text``, whose parts follow each other."""
+    found, start = [], 0
+    for part in parts:
+        places = _places(part, text, start)
+        found.append(places)
+        start = max([start, *(end for _, end in places)])
+    return found
+
+
+def _places(part: str, text: str, start: int) -> list[Span]:
+    at = text.find(part, start)
+    if at >= 0:
+        return [(place, place + 1) for place in range(at, at + len(part))]
+    stop = start + 2 * len(part) + 20  # the part has been changed, for example from ALL CAPS
+    one, other = part, text[start:stop]
+    if (len(one.lower()), len(other.lower())) == (len(one), len(other)):
+        one, other = one.lower(), other.lower()
+    places: list[Span] = []
+    for _, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        each = [(start + c + i, start + c + i + 1) for i in range(b - a)]
+        places += each if b - a == d - c else [(start + c, start + d)] * (b - a)
+    return places
+
+
+def _in_text(span: Span, places: Sequence[Span]) -> Span:
+    """Return the span of a text that the characters ``span`` of a part come from."""
+    start, end = span
+    if start < end:
+        return places[start][0], max(places[start][0], places[end - 1][1])
+    at = places[start][0] if start < len(places) else (places[-1][1] if places else 0)
+    return at, at
+
+
+def align(engine: Engine, pairs: Sequence[Pair]) -> list[Alignment]:
+    """Align texts with their translations.
+
+    Raises:
+        UserError: the engine does not give its attention.
+    """
+    sources, targets = _all_parts(pairs)
+    weights = iter(engine.align(sources, targets))
+    return [
+        Alignment(pair.src, pair.tgt, pair.src_spans, pair.tgt_spans, [next(weights)[:, :-1] for _ in pair.sources])
+        for pair in pairs
+    ]
+
+
+def score(leaves: LeafTranslator, pairs: Sequence[Pair]) -> list[Translation]:
+    """Return the translations of ``pairs`` with the probabilities that the model gives them.
+
+    The empty translation of an empty text has probability 1 and no tokens.
+    """
+    log_probs = iter(leaves.engine.score(*_all_parts(pairs)))
+    scored = []
+    for pair in pairs:
+        parts = [leaves.to_translation(Hypothesis(list(ids), next(log_probs))) for ids in pair.targets]
+        notes = (f"scored in {len(parts)} parts",) if pair.is_cut else ()
+        is_empty = not pair.src.strip() and not pair.tgt.strip()
+        whole = Translation("", 0.0, 0.0) if is_empty else leaves.join(parts, notes)
+        scored.append(replace(whole, text=pair.tgt))
+    return scored
+
+
+def _all_parts(pairs: Sequence[Pair]) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
+    """Return the ids of all parts of the texts, and of the translations."""
+    return [part for pair in pairs for part in pair.sources], [part for pair in pairs for part in pair.targets]

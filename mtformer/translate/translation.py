@@ -1,0 +1,57 @@
+"""A translation as users see it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mtformer.text.glossary import Term
+
+if TYPE_CHECKING:
+    from mtformer.translate.alignment import Alignment
+
+FLAG = "check: "  # starts the notes of translations that may be wrong; there may be many, so that jobs sum them up
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One of the translations of a text.
+
+    Attributes:
+        text: detokenized, on one line.
+        score: the length-penalized log probability that translations are ranked by.
+        log_prob: the log probability, the sum of ``token_log_probs``.
+        tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
+        token_log_probs: the log probability of each of ``tokens``.
+        terms: the terms of the glossary that were found in the text, in order.
+        notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
+        alignment: which words come from which of the source; None unless it was asked for.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    tokens: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()
+    terms: tuple[Term, ...] = ()
+    notes: tuple[str, ...] = ()
+    alignment: "Alignment | None" = None
+
+    @property
+    def confidence(self) -> float:
+        """The mean probability of ``tokens``, between 0 and 1; 1 for a text that the model did not translate."""
+        probabilities = [math.exp(log_prob) for log_prob in self.token_log_probs]
+        return sum(probabilities) / len(probabilities) if probabilities else 1.0
+
+
+def joined(parts: Sequence[Translation], joiner: str) -> Translation:
+    """Join the translations of a text's parts, those without text left out, with ``joiner`` between them."""
+    return Translation(
+        text=joiner.join(part.text for part in parts if part.text),
+        score=sum(part.score for part in parts),
+        log_prob=sum(part.log_prob for part in parts),
+        tokens=tuple(token for part in parts for token in part.tokens),
+        token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
+        terms=tuple(term for part in parts for term in part.terms),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
