@@ -2,10 +2,10 @@
 
 usage: scripts/reproduce NAME [--seed N] [--record]
        scripts/reproduce --list
-       scripts/reproduce --page > docs/results.md
+       scripts/reproduce --page
 
 Models go to runs/reproduce. One that is complete is not trained again, and one that was interrupted is resumed.
-``--record`` adds the result to docs/results.jsonl, from which ``--page`` makes docs/results.md.
+``--record`` adds the result to docs/results.jsonl, from which ``--page`` rewrites the tables of docs/results.md.
 """
 
 import argparse
@@ -28,6 +28,8 @@ from mtformer.support.terminal import as_markdown, as_text
 ROOT = Path(__file__).parent.parent
 RUNS = Path("runs/reproduce")
 RECORD = ROOT / "docs/results.jsonl"
+PAGE = ROOT / "docs/results.md"
+GENERATED = "<!-- From here on, `scripts/reproduce --page` generates this page from results.jsonl. -->\n"
 
 
 @dataclass(frozen=True)
@@ -151,14 +153,14 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("name", nargs="?", choices=RECIPES, metavar="NAME", help="the recipe")
     what.add_argument("--list", action="store_true", help="show all recipes with their recorded scores")
-    what.add_argument("--page", action="store_true", help="print docs/results.md")
+    what.add_argument("--page", action="store_true", help="rewrite the tables of docs/results.md")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed gives another model")
     parser.add_argument("--record", action="store_true", help="add the result to docs/results.jsonl")
     arguments = parser.parse_args()
     if arguments.list:
         print(as_text(SUMMARY, list(summary(read_results()))))
     elif arguments.page:
-        print(page(read_results()))
+        write_atomically(PAGE, partial(Path.write_text, data=page(read_results()), encoding="utf-8"))
     else:
         result = reproduce(arguments.name, RECIPES[arguments.name], arguments.seed)
         print(comparison(result, [one for one in read_results() if one.recipe == result.recipe]))
@@ -307,27 +309,9 @@ def comparison(result: Result, recorded: Sequence[Result]) -> str:
     return as_text((result.recipe, f"seed {result.seed}", f"recorded ({len(recorded)})"), rows)
 
 
-INTRODUCTION = """# Results
-
-Each row is a test set of a recipe, with the mean and the standard deviation of the scores if there are several seeds.
-The scores are those of `mtformer eval` (beam size 4), cased and detokenized; where the test set is the name of a
-protocol, they are those of `mtformer eval --protocol`. Settings were chosen on validation sets. Minutes are the time of
-training, validations included; the table of runs has the number of threads. Some of the machines did other work at the
-same time.
-
-    scripts/reproduce multi30k_en_de --seed 2
-
-trains and scores a model, and prints its scores beside these; `scripts/reproduce --list` shows the recipes. The same
-seed, versions, processor, threads and precision give the same [digest](bundle.md), unless the clock ends the training.
-`scripts/get_multi30k` fetches the text of Multi30k; the comments in `configs/` say where other text comes from. The
-phrasebook comes with mtformer.
-
-This page is generated: `scripts/reproduce --page > docs/results.md`.
-"""
-
-
 def page(recorded: Sequence[Result]) -> str:
-    """Return docs/results.md."""
+    """Return docs/results.md: its introduction as it is, and the tables of the recorded results."""
+    introduction, _, _ = PAGE.read_text(encoding="utf-8").partition(GENERATED)
     names = [name for name in RECIPES if any(one.recipe == name for one in recorded)]
     runs = [
         [
@@ -336,7 +320,8 @@ def page(recorded: Sequence[Result]) -> str:
         ]
         for one in recorded
     ]
-    blocks = [INTRODUCTION, as_markdown(SUMMARY, [row for row in summary(recorded) if row[1]]), "\n## Commands"]
+    recipes = as_markdown(SUMMARY, [row for row in summary(recorded) if row[1]])
+    blocks = [introduction + GENERATED, recipes, "\n## Commands"]
     for name in names:
         steps = "\n".join(f"    {command}" for command in RECIPES[name].commands(1, RUNS / f"{name}.1"))
         blocks.append(f"\n{RECIPES[name].title} (`{name}`):\n\n{steps}")
@@ -350,7 +335,7 @@ def page(recorded: Sequence[Result]) -> str:
     )
     blocks += ["\n## Runs\n", as_markdown(header, runs), "\n## Signatures\n"]
     signatures = sorted({name for one in recorded for scores in one.scores.values() for name in scores})
-    return "\n".join([*blocks, *(f"- `{signature}`" for signature in signatures)])
+    return "\n".join([*blocks, *(f"- `{signature}`" for signature in signatures)]) + "\n"
 
 
 def bleu_of(result: Result) -> list[float]:
