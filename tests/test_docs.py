@@ -62,6 +62,20 @@ def test_the_minimal_config_in_it_is_one() -> None:
     Config.model_validate(yaml.safe_load(text))
 
 
+def test_the_readme_begins_with_both_commands_of_a_newcomer() -> None:
+    first_screen = README.splitlines()[:40]
+    for script in ("scripts/demo", "scripts/test"):
+        assert any(line.startswith(f"    {script} ") for line in first_screen)
+    assert len(README.splitlines()) <= 130
+
+
+def test_the_demo_runs_the_sentences_that_the_readme_shows() -> None:
+    demo = (ROOT / "scripts/demo").read_text(encoding="utf-8")
+    sentences = re.findall(r"--model runs/demo (\".+\")", README)
+    assert sentences
+    assert [sentence for sentence in sentences if f"translate {sentence}" not in demo] == []
+
+
 @pytest.mark.parametrize(
     ("what", "pattern"),
     [
