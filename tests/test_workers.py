@@ -125,7 +125,7 @@ for _, process in workers.in_order(process_of, range(2)):
 SIGNALLED = """
 import os
 from mtformer.cli import app
-from mtformer.data import workers
+from mtformer.support.processes import workers
 
 def stop(place):
     os.write(1, f"{place} {os.getpid()}\\n".encode())

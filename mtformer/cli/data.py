@@ -91,17 +91,20 @@ def check(
     import json
 
     from mtformer.config import load_config
-    from mtformer.data import check as doctor
+    from mtformer.data.clean.checkup import check as check_text
+    from mtformer.data.clean.cleaning import write_clean
+    from mtformer.data.clean.report import as_json as values_of
+    from mtformer.data.clean.report import as_text
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 
     if fix is not None:
         require_new_folder(fix, "--fix")
     loaded = load_config(config, overrides or [])
     base = loaded.training.init_from
-    checkup = doctor.check(loaded, load_tokenizer(base) if base is not None else None)
-    print_result(json.dumps(doctor.as_json(checkup), ensure_ascii=False) if as_json else doctor.as_text(checkup))
+    checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
+    print_result(json.dumps(values_of(checkup), ensure_ascii=False) if as_json else as_text(checkup))
     if fix is not None:
-        for files in doctor.write_clean(checkup, fix):
+        for files in write_clean(checkup, fix):
             src, tgt = (os.path.relpath(file.resolve(), config.resolve().parent) for file in files)
             log.info("clean text, a source for the config: {src: %s, tgt: %s}", src, tgt)
     if strict and checkup.n_problems:
