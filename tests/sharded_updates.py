@@ -46,9 +46,9 @@ def make_model(frozen: Sequence[str], **sizes: Any) -> Transformer:
 def make_updater(model: Transformer, ranks: Ranks, **settings: Any) -> Updater:
     training = {"max_grad_norm": 1e3, "ema_decay": 0.9} | settings
     updater = Updater(model, training_settings(**training), ranks)
-    if "optimizer" not in settings:  # which shows any difference in the gradients, unlike AdamW
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        updater.optimizers = [torch.optim.SGD(trained, lr=0.0)]
+    adamw, *muon = updater.optimizers
+    trained = [parameter for group in adamw.param_groups for parameter in group["params"]]
+    updater.optimizers = [torch.optim.SGD(trained, lr=0.0), *muon]  # SGD shows any difference in the gradients
     return updater
 
 

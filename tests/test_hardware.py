@@ -1,20 +1,27 @@
 """Which precision a run computes in."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from conftest import training_settings
+from conftest import sentence_pairs, training_settings
+from test_translator import make_translator
 from test_update import make_corpus, make_updater
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from mtformer.config import Precision
+from mtformer.bundle.format import load_bundle
+from mtformer.config import Config, Facts, LanguagePair, Precision, resolve
 from mtformer.data.batches import Batch, Plan
 from mtformer.support.hardware import pick_precision
+from mtformer.text.pairs import SentencePair
 from mtformer.training.timing import seconds_per_update, share_of_new_shapes
 from mtformer.training.update import Updater
+from mtformer.training.validation import Validator
 
 CPU = torch.device("cpu")
+BUNDLE = Path(__file__).parent / "fixtures/bundle-2.safetensors"
 
 
 def never() -> dict[Precision, float]:
@@ -22,6 +29,7 @@ def never() -> dict[Precision, float]:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, **capabilities: bool) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
 
 
@@ -40,6 +48,15 @@ def test_on_a_cpu_with_bf16_auto_takes_what_is_faster(
 def test_on_a_cpu_without_bf16_auto_is_fp32_and_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, avx512_bf16=False)
     assert pick_precision("auto", CPU, never) == "fp32"
+
+
+@pytest.mark.parametrize(("limit", "has_bf16"), [("AVX2", False), ("avx512_core", False), ("AVX512_CORE_BF16", True)])
+def test_instructions_that_onednn_is_told_to_leave_out_do_not_count(
+    limit: str, has_bf16: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(monkeypatch, avx512_bf16=True)
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert pick_precision("auto", CPU, dict) == ("bf16" if has_bf16 else "fp32")
 
 
 @pytest.mark.parametrize("is_supported", [True, False])
@@ -93,3 +110,38 @@ def test_the_creation_of_kernels_counts_as_often_as_it_happens(monkeypatch: pyte
     assert measured[::2] == measured[1::2]
     assert measured[:6] == measured[6:]
     assert all(torch.equal(ours, theirs) for ours, theirs in zip(updater.model.parameters(), before, strict=True))
+
+
+class Products(TorchDispatchMode):
+    """Collects the types of the operands of all matrix products inside."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.types: set[torch.dtype] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        if name.endswith(("mm", "mv")) or any(part in name for part in ("dot", "linear", "attention", "conv")):
+            self.types.update(tensor.dtype for tensor in args if isinstance(tensor, torch.Tensor) and tensor.dim() > 1)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_with_fp32_an_update_a_validation_and_a_translation_multiply_nothing_in_bfloat16(
+    precision: Precision,
+) -> None:
+    bundle = load_bundle(BUNDLE)
+    text = [{"src": "a", "tgt": "b"}]
+    data = {"src_lang": "en", "tgt_lang": "de", "train": text, "valid": text}
+    config = Config.model_validate({"data": data, "training": {"precision": precision, "optimizer": "muon"}})
+    resolved = resolve(config, Facts(n_pairs=1, precision=precision))
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(4)]
+    validator = Validator(resolved, bundle.tokenizer, {LanguagePair("en", "de"): pairs})
+    ids = torch.tensor(bundle.tokenizer.encode_src(["the old house"]))
+    with Products() as products:
+        update = Updater(bundle.model, resolved.training).update([Batch(ids, ids > 0, ids, ids, [0])], 1, 1e-3)
+        validator.validate(bundle.model)
+        make_translator(bundle.model, bundle.tokenizer).translate(["the old house"])
+    assert not update.fault
+    assert torch.float32 in products.types
+    assert (torch.bfloat16 in products.types) == (precision == "bf16")

@@ -77,18 +77,13 @@ def results() -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("variant", ["tied", "untied", "r_drop", "frozen embeddings", "frozen stacks"])
+@pytest.mark.parametrize("variant", ["tied", "untied", "r_drop", "frozen embeddings", "frozen stacks", "muon"])
 def test_weights_and_average_become_those_of_one_process(variant: str, results: dict[str, Any]) -> None:
-    result = results[variant]
+    result, tolerance = results[variant], 1e-4 if variant == "muon" else 1e-6  # Muon enlarges what is small
     assert result["moved"] > 1e-3
-    assert result["weights"] < 1e-6
-    assert result["average"] < 1e-6
+    assert result["weights"] < tolerance
+    assert result["average"] < tolerance
     assert result["loss"] < 1e-6
-
-
-def test_muon_trains_shares_alike_but_for_its_rounding_to_bfloat16(results: dict[str, Any]) -> None:
-    assert results["muon"]["moved"] > 0.05
-    assert results["muon"]["loss"] < 1e-2
 
 
 def test_each_rank_keeps_half_but_for_odd_rows_and_has_all_to_validate(results: dict[str, Any]) -> None:

@@ -33,6 +33,24 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
     return scores.softmax(dim=-1)
 
 
+class StackedLinear(nn.Linear):
+    """Several linear layers of one input in one product: their matrices are stacked in ``weight``.
+
+    Initialization and Muon treat each matrix as the one it is.
+    """
+
+    def __init__(self, in_features: int, out_features: int, n_matrices: int) -> None:
+        """Set up fresh weights for ``n_matrices`` layers with ``out_features`` outputs each."""
+        super().__init__(in_features, n_matrices * out_features)
+        self.n_matrices = n_matrices
+
+
+def stacked_matrices(model: nn.Module) -> dict[str, int]:
+    """Return the number of matrices in each weight of ``model`` that stacks several, by the weight's name."""
+    modules = model.named_modules()
+    return {f"{name}.weight": module.n_matrices for name, module in modules if isinstance(module, StackedLinear)}
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head attention (section 3.2.2): H attentions side by side, each on its own projections of width Dh.
 
@@ -60,7 +78,7 @@ class MultiHeadAttention(nn.Module):
         self.n_heads = n_heads
         self.rotary = rotary
         self.observer: Callable[[Tensor], object] | None = None
-        self.qkv_proj = nn.Linear(d_model, 3 * d_model)  # W^Q, W^K and W^V of all heads, one below the other
+        self.qkv_proj = StackedLinear(d_model, d_model, 3)  # W^Q, W^K and W^V of all heads, one below the other
         self.out_proj = nn.Linear(d_model, d_model)  # W^O
         self.dropout = Dropout(dropout)
 

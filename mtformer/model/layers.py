@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
-from mtformer.model.attention import MultiHeadAttention
+from mtformer.model.attention import MultiHeadAttention, StackedLinear
 from mtformer.model.dropout import Dropout
 
 
@@ -35,7 +35,7 @@ class GatedFeedForward(FeedForward):
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         super().__init__(d_model=d_model, d_ff=d_ff, activation=swiglu)
-        self.linear1 = nn.Linear(d_model, 2 * d_ff)  # W1 and V, one below the other
+        self.linear1 = StackedLinear(d_model, d_ff, 2)  # W1 and V, one below the other
 
 
 def make_feed_forward(config: ModelConfig) -> FeedForward:

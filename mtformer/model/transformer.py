@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
+from mtformer.model.attention import stacked_matrices
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm
 from mtformer.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
@@ -105,16 +106,12 @@ class Transformer(nn.Module):
 
     def _init_weights(self) -> None:
         """Draw projections as in Glorot and Bengio 2010, and embeddings whose √D-fold has unit variance."""
+        n_matrices = stacked_matrices(self)
         for name, parameter in self.named_parameters():
             if "embedding" in name or "positions" in name or name == "output.weight":
                 nn.init.normal_(parameter, std=self.d_model**-0.5)
-            elif name.endswith("qkv_proj.weight"):
-                for matrix in parameter.chunk(3):  # W^Q, W^K and W^V are separate matrices
-                    nn.init.xavier_uniform_(matrix)
-            elif name.endswith("feed_forward.linear1.weight"):  # as are W1 and V of the gated network
-                for matrix in parameter.split(self.d_ff):
-                    nn.init.xavier_uniform_(matrix)
             elif parameter.dim() > 1:
-                nn.init.xavier_uniform_(parameter)
+                for matrix in parameter.chunk(n_matrices.get(name, 1)):
+                    nn.init.xavier_uniform_(matrix)
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)

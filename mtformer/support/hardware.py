@@ -1,11 +1,14 @@
 """Which device to use, and in which precision."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 import torch
 
 from mtformer.support.errors import UserError
+
+_WITHOUT_BF16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
 def pick_device(choice: str) -> torch.device:
@@ -61,7 +64,9 @@ def require_precision(precision: Literal["fp32", "bf16", "int8"], device: torch.
 
 
 def _has_bf16_instructions() -> bool:
-    """Return whether the CPU multiplies bfloat16 numbers itself."""
+    """Return whether the CPU multiplies bfloat16 numbers itself, and oneDNN may let it."""
+    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _WITHOUT_BF16:
+        return False
     capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 

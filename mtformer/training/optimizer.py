@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 from mtformer.config import TrainingConfig
+from mtformer.model.attention import stacked_matrices
+from mtformer.training.muon import Muon
 
 _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
 _DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
@@ -22,9 +24,9 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
     matrices = {name: parameter for name, parameter in parameters.items() if parameter.dim() > 1}
     if config.optimizer == "adam":
         return [torch.optim.Adam([*matrices.values(), *vectors], lr=0.0, betas=_BETAS, eps=_EPS, fused=True)]
-    hidden = [parameter for name, parameter in matrices.items() if "layers" in name]
+    hidden = {name: parameter for name, parameter in matrices.items() if "layers" in name}
     others = [parameter for name, parameter in matrices.items() if "layers" not in name]
-    by_adamw = others if config.optimizer == "muon" else [*hidden, *others]
+    by_adamw = others if config.optimizer == "muon" else [*hidden.values(), *others]
     groups = [
         {"params": by_adamw, "weight_decay": config.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
@@ -32,7 +34,12 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
     adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
     if config.optimizer != "muon" or not hidden:
         return [adamw]
-    muon = torch.optim.Muon(hidden, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
+    n_matrices = stacked_matrices(model)
+    muon = Muon(
+        {parameter: n_matrices.get(name, 1) for name, parameter in hidden.items()},
+        weight_decay=config.weight_decay,
+        dtype=torch.bfloat16 if config.precision == "bf16" else torch.float32,
+    )
     return [adamw, muon]
 
 
