@@ -85,14 +85,20 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop", "number")
+    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop", "number 7", "number 7 of 8")
     run(job_in(tmp_path), lines, load())
     assert rows(tmp_path / "out.jsonl") == [
         {"de": "abc", "en": "cba"},
         {"de": 'tab\tand "quotes"', "en": '"setouq" dna\tbat'},
-        {"de": "number", "en": "rebmun"},  # put right by the guard
+        {
+            "de": "number 7",
+            "en": "7 rebmun",
+        },  # put right by the guard; of two numbers, either may be in the wrong place
     ]
-    told = f"3 pairs written to {tmp_path / 'out.jsonl'}; translations left out: a loop (2), empty (1)"
+    told = (
+        f"3 pairs written to {tmp_path / 'out.jsonl'}; "
+        "translations left out: a loop (2), empty (1), numbers corrected (1)"
+    )
     assert [record.getMessage() for record in caplog.records] == [told]
 
 

@@ -12,7 +12,7 @@ from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerC
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.text.glossary import Term
-from mtformer.text.numbers import lost_numbers, with_right_numbers
+from mtformer.text.numbers import lost_numbers, with_right_number
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
@@ -269,24 +269,34 @@ def test_a_wrong_number_is_corrected_with_a_note() -> None:
     ("source", "translation", "expected"),
     [
         ("the number 1102 on 13 shirts", "die Nummer 11 auf 13 Hemden", "die Nummer 1102 auf 13 Hemden"),
-        ("17 dogs and 18 cats", "18 Hunde und 18 Katzen", "17 Hunde und 18 Katzen"),
-        ("17 dogs and 18 cats", "71 Hunde und 81 Katzen", "17 Hunde und 18 Katzen"),
+        ("17 dogs and 18 cats", "71 Hunde und 18 Katzen", "17 Hunde und 18 Katzen"),
+        ("Of 12,000 people 3,500 came.", "3,400 von 11,000 Leuten kamen.", None),  # which is which?
+        ("17 dogs and 18 cats", "71 Hunde und 81 Katzen", None),
+        ("17 dogs and 18 cats", "18 Hunde und 18 Katzen", None),  # which 18 is wrong?
+        ("17 dogs and 18 cats", "18 Katzen, 71 und 81 Hunde", None),
+        ("3 of 17 dogs", "13 von siebzehn Hunden", None),  # 13 stands for 3
         ("17 dogs", "Hunde", None),
         ("17 dogs", "1 von 7 Hunden", None),
         ("2 dogs", "3 Hunde", None),
         ("17 dogs", "17 Hunde", None),
         ("١٩٨٧ dogs", "1987 Hunde", None),
-        ("3,500 dogs", "2.300 Hunde", "3,500 Hunde"),
+        ("١٩٨٧ dogs", "1978 Hunde", "1987 Hunde"),
+        ("3,500 dogs", "2.300 Hunde", "3.500 Hunde"),  # 3,500 is three and a half in German
+        ("3,500 dogs", "2300 Hunde", "3500 Hunde"),
+        ("35,000 dogs", "900 Hunde", "35000 Hunde"),
+        ("950 dogs", "2.300 Hunde", "950 Hunde"),
+        ("1,234.5 km", "1.432,5 km", "1.234,5 km"),
+        ("1,234.5 km", "1432,5 km", None),  # which of the separators is the decimal point?
         ("17 dogs at 10:45", "Hunde um 17.45", None),
         ("1,500 dogs", "15 und 12,5 Hunde", None),
         ("10:30:15 A dog", "Eine 30 mit der 15 läuft.", None),
         ("9" * 5_000 + " dogs", "99 Hunde", "9" * 5_000 + " Hunde"),
     ],
 )
-def test_numbers_are_corrected_if_as_many_are_wrong_as_lost(
+def test_a_number_is_corrected_if_it_is_the_only_wrong_one_and_one_is_lost(
     source: str, translation: str, expected: str | None
 ) -> None:
-    assert with_right_numbers(source, translation) == expected
+    assert with_right_number(source, translation) == expected
 
 
 @pytest.mark.parametrize(

@@ -70,20 +70,38 @@ def lost_numbers(source: str, translation: str) -> list[str]:
     return [number.text for number in _lost(source, translation)]
 
 
-def with_right_numbers(source: str, translation: str) -> str | None:
-    """Replace numbers that are not in ``source`` by those of it that ``translation`` lacks.
+def with_right_number(source: str, translation: str) -> str | None:
+    """Replace the one number that is not in ``source`` by the one that ``translation`` lacks.
+
+    With a second number that is lost or wrong, nobody knows which belongs where: "3,400 von 11,000 Leuten" for "of
+    12,000 people 3,500" would become a false statement that reads well.
 
     Returns:
-        None if there is nothing to replace, or if what is lost and what is wrong differ in how many there are, or in
-        how many parts they have: then a number may stand for something else.
+        None if there is nothing to replace, if there is more than one candidate on a side, or if the two differ in how
+        many parts they have, so that one may be a price and the other a time.
     """
-    lost = _lost(source, translation)
-    wrong = _missing_in(source, translation) if lost else []
-    if not lost or [_n_parts(number) for number in lost] != [_n_parts(number) for number in wrong]:
+    lost, wrong = _missing_in(translation, source), _missing_in(source, translation)
+    if len(lost) != 1 or len(wrong) != 1 or lost[0].may_be_a_word:
         return None
-    for right, number in reversed(list(zip(lost, wrong, strict=True))):
-        translation = translation[: number.start] + right.text + translation[number.end :]
-    return translation
+    if sum(number.value == wrong[0].value for number in find_numbers(translation)) > 1:  # each may be the wrong one
+        return None
+    written = _written_like(wrong[0], lost[0])
+    return None if written is None else translation[: wrong[0].start] + written + translation[wrong[0].end :]
+
+
+def _written_like(model: Number, number: Number) -> str | None:
+    """Write a number with the digits and separators of another; None if they have different numbers of parts.
+
+    3,500 in the place of a wrong 2.300 is 3.500: with the comma of the source, it may mean three and a half.
+    """
+    if number.value.count(_POINT) != model.value.count(_POINT):
+        return None
+    digits, separators = _DIGITS.findall(number.text), _DIGITS.split(model.text)[1:-1]
+    if model.text.isascii():
+        digits = list(map(_ascii, digits))
+    if len(separators) == len(digits) - 1:
+        return "".join(digit + separator for digit, separator in zip(digits, [*separators, ""], strict=True))
+    return "".join(digits) if _POINT not in number.value else None  # thousands need no separators
 
 
 def _lost(source: str, translation: str) -> list[Number]:
@@ -109,7 +127,3 @@ def _missing_in(other: str, text: str) -> list[Number]:
         else:
             missing.append(number)
     return missing[::-1]
-
-
-def _n_parts(number: Number) -> int:
-    return number.value.count(_POINT)

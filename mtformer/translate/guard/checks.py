@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-from mtformer.text.numbers import lost_numbers, with_right_numbers
+from mtformer.text.numbers import lost_numbers, with_right_number
 from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
 from mtformer.translate.translation import FLAG, Translation
 
@@ -114,7 +114,7 @@ class Guard:
         if LOOP in problems:
             loops = _LOOPS_OF_WORDS if self._tgt_is_spaced else _LOOPS_OF_CHARACTERS
             text, repairs = _LOOP_IN_WORD.sub(r"\1", loops.sub(r"\1", text)), ("repetition removed",)
-        if corrected := with_right_numbers(masked.source, text):
+        if corrected := with_right_number(masked.source, text):
             text, repairs = corrected, (*repairs, CORRECTED)
         return masked.unmasked(text), repairs
 

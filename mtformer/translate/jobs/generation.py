@@ -20,6 +20,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
+from mtformer.text.numbers import find_numbers
 from mtformer.text.pairs import SentencePair
 from mtformer.translate.guard.checks import REPAIRED_NUMBERS
 from mtformer.translate.jobs.documents import Paragraph
@@ -67,8 +68,8 @@ def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Transla
 
     A warning says so if the text does not seem to be in the language that the model reads.
 
-    Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose numbers it has
-    put right are not.
+    Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose only number it
+    has put right are not.
 
     Raises:
         UserError: the input cannot be read, the model's source language is not known, or an unfinished output cannot
@@ -110,7 +111,7 @@ def _pairs(translator: "Translator", window: Sequence[Paragraph], left_out: Coun
     lines = []
     for unit, translations in zip(units, found, strict=True):
         for translation in translations:
-            problems = _problems(translation)
+            problems = _problems(unit.text, translation)
             left_out.update(problems)
             if not problems:
                 pair = {translator.src_lang: unit.text, translator.tgt_lang: translation.text}
@@ -118,9 +119,13 @@ def _pairs(translator: "Translator", window: Sequence[Paragraph], left_out: Coun
     return "".join(lines)
 
 
-def _problems(translation: Translation) -> list[str]:
-    """Return why a translation is left out, the first reason only; nothing if it is not."""
+def _problems(source: str, translation: Translation) -> list[str]:
+    """Return why a translation is left out, the first reason only; nothing if it is not.
+
+    A number that the guard has put right stands where it belongs if it is the only one.
+    """
     if not translation.text.strip():
         return ["empty"]
+    harmless = REPAIRED_NUMBERS if len(list(find_numbers(source))) == 1 else ()
     notes = (note.removeprefix(FLAG) for note in translation.notes if note.startswith(FLAG))
-    return [note.split(":")[0] for note in notes if note not in REPAIRED_NUMBERS][:1]
+    return [note.split(":")[0] for note in notes if note not in harmless][:1]
