@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import mtformer.files
 import pytest
+
+import mtformer.support.files
 
 UNREADABLE = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOMEM]
 _OPERATIONS = ("mkdir", "open", "fsync", "chmod", "rename", "replace", "unlink", "rmdir")

@@ -224,8 +224,8 @@ def test_after_a_crash_a_failing_write_leaves_the_old(file_system: str, tmp_path
 IN_A_PROCESS_OF_ITS_OWN = """
 import os, resource, signal, sys
 from pathlib import Path
-from mtformer.errors import MtformerError
-from mtformer.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
+from mtformer.support.errors import MtformerError
+from mtformer.support.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
 
 def write(path):
     path = path / "left over" if path.is_dir() else path

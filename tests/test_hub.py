@@ -28,10 +28,10 @@ from pathlib import Path
 from huggingface_hub import constants
 from mtformer.config import HubDataset
 from mtformer.data.fetch import fetch
-from mtformer.errors import MtformerError
-from mtformer.logs import log_to_stderr
-from mtformer.text.sources import ParallelText
-from mtformer.text.sources.hub import commit_of
+from mtformer.support.errors import MtformerError
+from mtformer.support.logs import log_to_stderr
+from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.sources.hub import commit_of
 
 constants.DOWNLOAD_CHUNK_SIZE = 10_000  # so that small files come in several chunks
 

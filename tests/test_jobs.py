@@ -134,8 +134,8 @@ def test_power_cuts_before_one_file_operation_after_another_change_nothing(
 KILLED = """
 import os, signal
 from mtformer.cli import main
-from mtformer.jobs import windows
-from mtformer.jobs.partial import PartialFile
+from mtformer.translate.jobs import windows
+from mtformer.translate.jobs.partial import PartialFile
 windows.FIRST_SIZE = 20
 write = PartialFile.write
 def killed(self, *arguments):

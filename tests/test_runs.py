@@ -21,7 +21,7 @@ from mtformer.support.errors import MtformerError, UserError
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from mtformer.runs import RunFolder
+from mtformer.runs.folder import RunFolder
 with RunFolder(Path(sys.argv[1])).lock():
     subprocess.Popen(["cat"])  # a child that outlives it
     print("locked", flush=True)

@@ -111,8 +111,8 @@ def test_words_so_long_that_sampling_would_take_for_ever_are_split_in_the_usual_
 
 DRAWN = """
 import sys
-from mtformer.text.sampling import Sampling
-from mtformer.text.tokenizer import Tokenizer
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 tokenizer = Tokenizer(sys.stdin.buffer.read())
 print(tokenizer.encode_src(["the red house needs my old friend."] * 20, Sampling(0.3, 7)))
 """

@@ -316,12 +316,12 @@ def test_a_model_with_other_special_tokens_is_refused() -> None:
 SAMPLED = """
 import hashlib
 from mtformer.config import TokenizerConfig
-from mtformer.text import tokenizer_training
-from mtformer.text.sources import SentencePair
-tokenizer_training.MAX_TRAINING_TEXTS = 150
+from mtformer.text.tokenizer import train
+from mtformer.text.pairs import SentencePair
+train.MAX_TRAINING_TEXTS = 150
 pairs = [SentencePair(f"{n ** 3:x} {n ** 5 % 9973}", f"{n ** 4:o}") for n in range(1000)]
 for seed in (1, 1, 2):
-    trained = tokenizer_training.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)
+    trained = train.train_tokenizer(pairs, TokenizerConfig(vocab_size=320), "en", "de", seed=seed)
     print(hashlib.sha256(trained.src_model).hexdigest())
 """
 
