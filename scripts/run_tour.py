@@ -1,28 +1,33 @@
-"""Run the examples of docs/tour.md and docs/tour.zh.md on trained models, and report output that differs.
+"""Run the examples of docs/tour.md and docs/tour.zh.md, and report those that fail or print something else.
 
-usage: python scripts/run_tour.py FOLDER [--tolerance X | --paste]
+usage: python scripts/run_tour.py FOLDER [--paste]
 
 FOLDER contains the runs that the pages name, such as runs/phrasebook_en_zh. ``--paste`` writes into the pages what the
 examples print.
 
 An example starts with ``>>>`` (Python) or ``$ mtformer`` and ends with a blank line; its output stands below it. All of
-a page runs in one session. In sections that use a trained model, decimal numbers may differ by the tolerance, because
-processors round differently during training. Sections that name a run that FOLDER lacks are not run.
+a page runs in one session. An example that raises an exception, or a command that fails, is always reported, unless the
+page shows the traceback. What does not depend on a trained model must be exactly as shown; what does is compared by its
+structure (:func:`structure`), because training ends with other weights on another processor.
 """
 
 import argparse
+import ast
+import dis
 import functools
+import itertools
 import os
 import re
 import shlex
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import torch
@@ -32,11 +37,24 @@ PAGES = sorted(DOCS.glob("tour*.md"))
 
 _PROMPT = re.compile(r"    (>>>|\$) (.*)")
 _CONTINUATION = re.compile(r"    \.\.\.(?: (.*))?")
-_MODEL = re.compile(r"(?<![.\w])(translator|model)\b")  # the names of trained ones
 _RUN = re.compile(r"\bruns/\w+")
-_DECIMAL = re.compile(r"-?\d+\.\d+")
+_PART = re.compile(r"(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<word>[\w.]*[^\W\d][\w.]*)|(?P<mark>[][(){}<>=←→])")
+_TRACEBACK = "Traceback (most recent call last):"
 
-Run = Callable[[str], str]
+Run = Callable[[str], "Outcome"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an example did.
+
+    Attributes:
+        output: what it printed, the traceback of an exception included.
+        failed: whether it raised an exception, or its command had another status than 0.
+    """
+
+    output: str
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,7 @@ class Example:
         source: what a reader types, without prompts.
         is_command: whether that is a command of the shell.
         want: the lines of output.
+        uses_model: whether the output depends on a trained model.
     """
 
     line: int
@@ -56,44 +75,38 @@ class Example:
     source: str
     is_command: bool
     want: tuple[str, ...]
+    uses_model: bool = False
 
     @property
     def is_run(self) -> bool:
         """Whether this script runs it: trainings take minutes and are not repeated."""
         return not self.is_command or (self.source.startswith("mtformer ") and " train " not in self.source)
 
-
-@dataclass(frozen=True)
-class Section:
-    """The examples under one heading.
-
-    Attributes:
-        heading: the text of the heading.
-        examples: in their order.
-    """
-
-    heading: str
-    examples: list[Example] = field(default_factory=list)
+    def is_met_by(self, outcome: Outcome) -> bool:
+        """Return whether the outcome is what the page promises."""
+        if outcome.failed != (_TRACEBACK in self.want):
+            return False
+        want = "\n".join(self.want)
+        if self.uses_model:
+            return structure(outcome.output, self._labels) == structure(want, self._labels)
+        return outcome.output.split() == want.split()
 
     @property
-    def uses_model(self) -> bool:
-        """Whether its output depends on a trained model."""
-        return bool(self.runs) or any(_MODEL.search(example.source) for example in self.examples)
+    def _labels(self) -> set[str]:
+        """The words that it prints whatever the model says: those in its f-strings."""
+        if self.is_command:
+            return set()
+        strings = [node for node in ast.walk(ast.parse(self.source)) if isinstance(node, ast.JoinedStr)]
+        literals = [part.value for string in strings for part in string.values if isinstance(part, ast.Constant)]
+        return {match["word"] for text in literals for match in _PART.finditer(str(text)) if match["word"]}
 
-    @property
-    def runs(self) -> set[str]:
-        """The runs whose models it uses."""
-        return {run for example in self.examples if example.is_run for run in _RUN.findall(example.source)}
 
-
-def parse(text: str) -> list[Section]:
-    """Return the sections of a page that have examples."""
-    sections = [Section("")]
+def parse(text: str) -> list[Example]:
+    """Return the examples of a page."""
+    examples = []
     lines = text.splitlines()
     number = 0
     while number < len(lines):
-        if lines[number].startswith("#"):
-            sections.append(Section(lines[number].lstrip("# ")))
         if match := _PROMPT.fullmatch(lines[number]):
             start = number
             source = [match[2]]
@@ -104,70 +117,117 @@ def parse(text: str) -> list[Section]:
             while _line(lines, number + 1).startswith("    ") and not _PROMPT.fullmatch(lines[number + 1]):
                 want.append(lines[number + 1].removeprefix("    "))
                 number += 1
-            example = Example(start + 1, number + 2, "\n".join(source), match[1] == "$", tuple(want))
-            sections[-1].examples.append(example)
+            examples.append(Example(start + 1, number + 2, "\n".join(source), match[1] == "$", tuple(want)))
         number += 1
-    return [section for section in sections if section.examples]
+    return _marked(examples)
 
 
-def run_sections(sections: list[Section], run_command: Run) -> Iterator[tuple[Section, Example, str]]:
-    """Run all examples in one session and yield what each prints; sections that name a missing run are left out."""
-    names: dict[str, Any] = {}
-    whole = [section for section in sections if all(Path(run).exists() for run in section.runs)]
-    runnable = [(section, example) for section in whole for example in section.examples if example.is_run]
-    with torch.enable_grad():  # the session may disable gradients, but for itself only
-        for section, example in runnable:
-            source = example.source
-            yield section, example, run_command(source) if example.is_command else _run_python(source, names)
+def structure(output: str, labels: set[str]) -> list[str]:
+    """Return the form of what a model's example prints: brackets, numbers, labels and texts, whatever these say.
+
+    Adjacent lines of one form count once, as a translation of more tokens has more of them.
+
+    Args:
+        output: what the example prints.
+        labels: words that are not the model's; so are True, False, None and the names of modules and keys.
+    """
+
+    def form(part: re.Match[str]) -> str:
+        word = part["word"]
+        if word is None:
+            return part["mark"] or "#"
+        is_fixed = word in labels or word in ("True", "False", "None") or re.fullmatch(r"[\w.]+_[\w.]+", word, re.ASCII)
+        return word if is_fixed else "…"
+
+    lines = [[key for key, _ in itertools.groupby(map(form, _PART.finditer(line)))] for line in output.splitlines()]
+    return [" ".join(parts) for parts, _ in itertools.groupby(lines)]
 
 
-def differs(want: tuple[str, ...], got: str, tolerance: float) -> bool:
-    """Return whether the output differs by more than spaces and, in decimal numbers, by more than ``tolerance``."""
-    wanted, found = " ".join(" ".join(want).split()), " ".join(got.split())
-    if tolerance == 0:
-        return wanted != found
-    if _DECIMAL.sub("#", wanted) != _DECIMAL.sub("#", found):
-        return True
-    numbers = zip(_DECIMAL.findall(wanted), _DECIMAL.findall(found), strict=True)
-    return any(abs(float(a) - float(b)) > tolerance for a, b in numbers)
-
-
-def differences(page: str, sections: list[Section], run_command: Run, tolerance: float) -> list[str]:
-    """Describe the examples of ``page`` that print something else; only sections with a model get the tolerance."""
+def failures(page: str, examples: Sequence[Example], run_command: Run) -> list[str]:
+    """Describe the examples of ``page`` whose outcome is not the one that it shows."""
     return [
-        f"{page}:{example.line}: {example.source}\nexpected:\n" + "\n".join(example.want) + f"\nfound:\n{got}"
-        for section, example, got in run_sections(sections, run_command)
-        if differs(example.want, got, tolerance if section.uses_model else 0.0)
+        f"{page}:{example.line}: {example.source}\nexpected:\n" + "\n".join(example.want) + f"\ngot:\n{outcome.output}"
+        for example, outcome in run(examples, run_command)
+        if not example.is_met_by(outcome)
     ]
+
+
+def run(examples: Sequence[Example], run_command: Run) -> Iterator[tuple[Example, Outcome]]:
+    """Run examples in one session and yield what each does."""
+    names: dict[str, Any] = {}
+    with torch.enable_grad():  # the session may disable gradients, but for itself only
+        for example in examples:
+            if not example.is_run:
+                continue
+            yield example, run_command(example.source) if example.is_command else _run_python(example.source, names)
 
 
 def paste(path: Path, run_command: Run) -> None:
     """Replace the output in the page at ``path``."""
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
-    for _, example, got in reversed(list(run_sections(parse(text), run_command))):
+    for example, outcome in reversed(list(run(parse(text), run_command))):
         n_typed = len(example.source.split("\n"))
-        lines[example.line - 1 + n_typed : example.end - 1] = [f"    {line}" for line in got.splitlines()]
+        lines[example.line - 1 + n_typed : example.end - 1] = [f"    {line}" for line in outcome.output.splitlines()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 @functools.cache
-def mtformer(command: str) -> str:
-    """Run a command line of mtformer in a process of its own, once for all pages, and return its standard output."""
-    words = [sys.executable, "-m", *shlex.split(command)]
-    return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+def mtformer(command: str) -> Outcome:
+    """Run a command line of mtformer in a process of its own, once for all pages."""
+    done = subprocess.run([sys.executable, "-m", *shlex.split(command)], capture_output=True, text=True)
+    return Outcome(done.stdout + done.stderr, failed=True) if done.returncode else Outcome(done.stdout)
 
 
-def _run_python(source: str, names: dict[str, Any]) -> str:
+def _marked(examples: list[Example]) -> list[Example]:
+    """Mark the examples that depend on a trained model: that name a run, or a variable that comes from one."""
+    dependent: set[str] = set()
+    imported: set[str] = set()
+    marked = []
+    for example in examples:
+        uses_model = bool(_RUN.search(example.source))
+        if not example.is_command:
+            code = compile(example.source + "\n", "<tour>", "single")
+            read, bound = _names(code)
+            if re.match(r"(?:from|import) ", example.source):
+                imported |= bound
+            uses_model = uses_model or not dependent.isdisjoint(read)
+            dependent = dependent | bound | _changed(example.source) - imported if uses_model else dependent - bound
+        marked.append(replace(example, uses_model=uses_model))
+    return marked
+
+
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the variables of the session that a statement reads before it binds them, and those that it binds."""
+    read, bound = set[str](), set[str]()
+    for instruction in dis.get_instructions(code):  # in the order of evaluation
+        if instruction.opname == "STORE_NAME":
+            bound.add(instruction.argval)
+        elif instruction.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
+            read |= {instruction.argval} - bound
+        elif isinstance(instruction.argval, CodeType):
+            read |= _names(instruction.argval)[0] - bound
+    return read, bound
+
+
+def _changed(source: str) -> set[str]:
+    """Return the variables whose items and attributes a statement uses: it may change them."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute | ast.Subscript)]
+    return {node.value.id for node in nodes if isinstance(node.value, ast.Name)}
+
+
+def _run_python(source: str, names: dict[str, Any]) -> Outcome:
     """Run a statement as Python's prompt does; of an exception, only the first and last lines are shown."""
     out = StringIO()
+    failed = False
     with redirect_stdout(out):
         try:
             exec(compile(source + "\n", "<tour>", "single"), names)
         except Exception as error:
-            print("Traceback (most recent call last):", "    ...", sep="\n")
+            failed = True
+            print(_TRACEBACK, "    ...", sep="\n")
             print(*traceback.format_exception_only(error), sep="", end="")
-    return out.getvalue().rstrip("\n")
+    return Outcome(out.getvalue().rstrip("\n"), failed)
 
 
 def _line(lines: list[str], number: int) -> str:
@@ -178,17 +238,15 @@ def main() -> None:
     """Compare the pages with what their examples print, or paste it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder of the runs")
-    parser.add_argument("--tolerance", type=float, default=0.0, metavar="X", help="of decimal numbers; 0: none")
     parser.add_argument("--paste", action="store_true", help="write the output into the pages")
     arguments = parser.parse_args()
     os.chdir(arguments.folder.parent)
-    found = []
+    failed = []
     for page in PAGES:
         if arguments.paste:
             paste(page, mtformer)
-        sections = parse(page.read_text(encoding="utf-8"))
-        found += differences(page.name, sections, mtformer, arguments.tolerance)
-    sys.exit("\n\n".join(found))
+        failed += failures(page.name, parse(page.read_text(encoding="utf-8")), mtformer)
+    sys.exit("\n\n".join(failed))
 
 
 if __name__ == "__main__":
