@@ -12,7 +12,14 @@ from faults import PowerCut, power_cut_before
 from safetensors.torch import save_file
 
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import intact_folder, require_distinct, write_atomically, write_folder_atomically
+from mtformer.support.files import (
+    intact_folder,
+    open_atomically,
+    require_distinct,
+    write_atomically,
+    write_folder_atomically,
+    write_new_folder,
+)
 
 OLD, NEW = "what was there before", "what comes instead"
 
@@ -295,3 +302,79 @@ def test_an_output_of_its_own_is_accepted(tmp_path: Path) -> None:
     for output in (None, Path("-"), other, tmp_path / "new"):
         require_distinct(output, [None, Path("-"), text])
     require_distinct(Path("/dev/null"), [Path("/dev/null")])
+
+
+def write_part(folder: Path) -> None:
+    (folder / "part").write_text(NEW)
+
+
+def test_a_new_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "new"
+
+    def write(folder: Path) -> None:
+        write_part(folder)
+        assert not path.exists()
+
+    assert write_new_folder(path, write, "--output") == path
+    assert [file.name for file in path.iterdir()] == ["part"]
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(UserError, match=f"^{path} exists: name a new folder with --output$"):
+        write_new_folder(path, write_half_and_fail(AssertionError("not reached")), "--output")
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_new_folder_replaces_nothing_that_appears_meanwhile(
+    is_folder: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "new"
+
+    def write(folder: Path) -> None:
+        write_part(folder)
+        if is_folder:
+            path.mkdir()
+        (path / "mine" if is_folder else path).write_text(OLD)
+
+    written = write_new_folder(path, write, "--output")
+    assert (path / "mine" if is_folder else path).read_text() == OLD
+    assert (written.name, (written / "part").read_text()) == ("new-2", NEW)
+    assert sorted(tmp_path.iterdir()) == [path, written]
+    assert caplog.messages == [f"something else is at {path} by now: the files are in {written}"]
+
+
+def test_a_new_folder_leaves_a_file_with_the_name_of_a_replaced_one(tmp_path: Path) -> None:
+    (tmp_path / ".new.old").mkdir()
+    (tmp_path / ".new.old" / "mine").write_text(OLD)
+    write_new_folder(tmp_path / "new", write_part, "--output")
+    assert (tmp_path / ".new.old" / "mine").read_text() == OLD
+
+
+def test_a_new_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(MtformerError, match="No space left"):
+        write_new_folder(tmp_path / "new", raise_full_disk, "--output")
+    assert list(tmp_path.iterdir()) == []
+
+
+def raise_full_disk(folder: Path) -> None:
+    write_part(folder)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_whoever_may_read_other_files_may_read_those_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    write_folder_atomically(tmp_path / "checkpoint", lambda folder: save_file({"a": torch.ones(1)}, folder / "tensors"))
+    assert (tmp_path / "checkpoint" / "tensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(streamed: bool, tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_text(OLD)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    if streamed:
+        with open_atomically(link) as file:
+            file.write(NEW.encode())
+    else:
+        write_atomically(link, lambda temporary: temporary.write_text(NEW))
+    assert link.is_symlink()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (NEW, 0o640)

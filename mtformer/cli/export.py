@@ -49,7 +49,7 @@ def export(
     The new folder contains everything that translation needs.
     """
     from mtformer.runs.models import find_model
-    from mtformer.support.files import require_new_folder, write_folder_atomically
+    from mtformer.support.files import require_new_folder, write_new_folder
 
     path = find_model(bundle)
     require_new_folder(output, "--output")
@@ -58,8 +58,7 @@ def export(
         write = _ctranslate2_writer(path, quantization, vocabulary_map)
     else:
         write = _huggingface_writer(path, quantization, vocabulary_map)
-    write_folder_atomically(output, write)
-    print_result(output)
+    print_result(write_new_folder(output, write, "--output"))
 
 
 def _require_package(to: Target) -> None:

@@ -4,14 +4,18 @@ import contextlib
 import ctypes
 import errno
 import glob
+import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from mtformer.support.errors import MtformerError, UserError
+
+log = logging.getLogger(__name__)
 
 _PROCESS = secrets.token_hex(4)  # in the names of temporary files: each process has its own
 _STDIN, _STDOUT = Path("/dev/stdin"), Path("/dev/stdout")  # links to the files that they are redirected to, if any
@@ -57,26 +61,15 @@ def require_new_folder(path: Path, option: str) -> None:
 def open_atomically(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` for writing; it takes the place of ``path`` when the block ends.
 
-    If the block raises, Ctrl-C included, the temporary file is removed and ``path`` stays as it was. A file that is
-    replaced keeps its permissions, and a symbolic link keeps pointing to the file that it names.
+    If the block raises, Ctrl-C included, ``path`` stays as it was.
 
     Raises:
         OSError: the file cannot be opened, written or replaced.
     """
-    target = path.resolve()
-    if target.exists() and not os.access(target, os.W_OK):
+    if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            if target.exists():
-                shutil.copymode(target, temporary)
-            yield file
-        sync(temporary)
-        temporary.replace(target)
-        sync(target.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _replacing(path, secrets.token_hex(4)) as temporary, temporary.open("wb") as file:
+        yield file
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -90,40 +83,85 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """
     if path.exists() and not path.is_file():
         raise UserError(f"cannot write {path}: it is not a regular file")
-    temporary = _temporary(path)
-    try:
+    with _disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.touch()
-        mode = temporary.stat().st_mode  # by the umask: safetensors writes files that only their owner can read
-        write(temporary)
-        temporary.chmod(mode)
-        sync(temporary)
-        temporary.replace(path)
-        sync(path.parent)
+        with _replacing(path, _PROCESS) as temporary:
+            write(temporary)
         _remove_unfinished(path)
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
+
+
+@contextlib.contextmanager
+def _replacing(path: Path, token: str) -> Iterator[Path]:
+    """Yield the path of an empty temporary file, named after ``token``; the file replaces ``path`` at the end.
+
+    A file that is replaced keeps its permissions, and a symbolic link keeps pointing to the file that it names. If the
+    block raises, the temporary file is removed.
+    """
+    target = path.resolve()
+    temporary = _temporary(target, token)
+    try:
+        temporary.touch()
+        mode = (target if target.exists() else temporary).stat().st_mode  # a new file's is set by the umask
+        yield temporary
+        temporary.chmod(stat.S_IMODE(mode))  # safetensors writes files that only their owner can read
+        sync(temporary)
+        temporary.replace(target)
+        sync(target.parent)
+    finally:
         with contextlib.suppress(OSError):  # fails as well if the disk is read-only
             temporary.unlink(missing_ok=True)
-        raise _cannot_write(path, error) from error
+
+
+def write_new_folder(path: Path, write: Callable[[Path], object], option: str) -> Path:
+    """Let ``write`` fill a folder that a user has named, which appears when it is complete. Nothing is replaced.
+
+    Returns:
+        ``path``; or the folder beside it that has the files, numbered, because something else is at ``path`` by now.
+
+    Raises:
+        UserError: there is something at ``path``, or no folder can be made there; the message names ``option``.
+        MtformerError: the files cannot be written.
+    """
+    require_new_folder(path, option)
+    with _disk_errors(path), _new_folder(path) as temporary:
+        write(temporary)
+        _finish(temporary)
+        for place in (path, *(path.with_name(f"{path.name}-{n}") for n in range(2, 100))):
+            if _rename_if_free(temporary, place):
+                sync(place.parent)
+                if place != path:
+                    log.warning("something else is at %s by now: the files are in %s", path, place)
+                return place
+        raise FileExistsError(errno.EEXIST, "something else is there by now")
+
+
+def _rename_if_free(folder: Path, place: Path) -> bool:
+    """Rename a folder, unless a file or a folder with contents is in the place; an empty folder may give way."""
+    try:
+        folder.rename(place)  # not Path.replace, which on Windows replaces files
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            return False
+        raise
+    return True
 
 
 def write_folder_atomically(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
-    """The same for a folder of files, which ``write`` fills; a folder that is at ``path`` is replaced.
+    """Let ``write`` fill a folder of our own, such as a checkpoint; one that is at ``path`` is replaced.
 
-    Read it at :func:`intact_folder`: where the file system cannot exchange two names, a crash while the folder is being
-    replaced may leave the old one under another name. Unless ``durable``, the files may not be on disk when the folder
-    gets its name, so that a power failure may damage it.
+    Never use it for a folder that a user names: see :func:`write_new_folder`. Read the folder at
+    :func:`intact_folder`: where the file system cannot exchange two names, a crash while the folder is being replaced
+    may leave the old one under another name. Unless ``durable``, the files may not be on disk when the folder gets its
+    name, so that a power failure may damage it.
+
+    Raises:
+        MtformerError: it could not be written; what was at ``path`` before is still there.
     """
-    temporary, aside = _temporary(path), _beside(path, "old")
-    try:
+    aside = _beside(path, "old")
+    with _disk_errors(path), _new_folder(path) as temporary:
         _restore(path)
-        _remove(temporary)
-        temporary.mkdir(parents=True)
         write(temporary)
-        if durable:
-            for file in temporary.iterdir():
-                sync(file)
-            sync(temporary)
+        _finish(temporary, durable=durable)
         if not path.is_dir():
             temporary.replace(path)
         elif not _exchange(temporary, path):
@@ -133,30 +171,50 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
             sync(path.parent)
         _remove_unfinished(path)
         shutil.rmtree(aside, ignore_errors=True)
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
+
+
+@contextlib.contextmanager
+def _new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty temporary folder beside ``path``, which is removed if it is still there at the end."""
+    temporary = _temporary(path, _PROCESS)
+    try:
+        _remove(temporary)
+        temporary.mkdir(parents=True)
+        yield temporary
+    finally:
         with contextlib.suppress(OSError):
-            _restore(path)
             _remove(temporary)
-        raise _cannot_write(path, error) from error
+
+
+def _finish(folder: Path, *, durable: bool = True) -> None:
+    """Give the files of a complete folder the usual permissions, and see them to the disk."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666  # by the umask: safetensors writes files for their owner alone
+    for file in filter(Path.is_file, folder.iterdir()):
+        file.chmod(mode)
+        if durable:
+            sync(file)
+    if durable:
+        sync(folder)
 
 
 def intact_folder(path: Path) -> Path:
-    """Return where the folder is that :func:`write_folder_atomically` wrote to ``path``."""
+    """Return the place of the folder that :func:`write_folder_atomically` wrote to ``path``."""
     aside = _beside(path, "old")
     return aside if aside.is_dir() and not path.exists() else path
 
 
 def _restore(path: Path) -> None:
     """Give the folder that a crash has left under another name its own, and remove the one that it has replaced."""
-    if (found := intact_folder(path)) != path:
-        found.replace(path)
+    if (intact := intact_folder(path)) != path:
+        intact.replace(path)
     shutil.rmtree(_beside(path, "old"), ignore_errors=True)
 
 
 def _remove_unfinished(path: Path) -> None:
     """Remove what processes that were killed have left beside ``path``, and let others that write it fail."""
-    removed = _temporary(path)
-    for unfinished in [removed, *path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.tmp")]:
+    removed = _temporary(path, _PROCESS)
+    names = glob.escape(removed.name).replace(_PROCESS, "[0-9a-f]" * 8)
+    for unfinished in [removed, *path.parent.glob(names)]:
         with contextlib.suppress(OSError):
             unfinished.replace(removed)  # so that it cannot become ``path`` when only some of its files are left
         _remove(removed)
@@ -179,9 +237,9 @@ def _exchange(path: Path, other: Path) -> bool:
     return bool(renameat2(at_fdcwd, os.fsencode(path), at_fdcwd, os.fsencode(other), rename_exchange) == 0)
 
 
-def _temporary(path: Path) -> Path:
-    """Return where this process writes what is to be at ``path``."""
-    return _beside(path, f"{_PROCESS}.tmp")
+def _temporary(path: Path, token: str) -> Path:
+    """Return the temporary place of what is to be at ``path``; a long name is cut, as the token makes it longer."""
+    return path.with_name(f".{path.name[:100]}.{token}.tmp")
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -190,18 +248,31 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def sync(path: Path) -> None:
     """Wait until the file or folder is on disk, so that a rename cannot overtake its contents."""
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir() and os.name == "nt":  # Windows opens no folders, and needs no help with them
+            return
+        raise
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _cannot_write(path: Path, error: BaseException) -> BaseException:
-    """Return what to raise: a message about the disk, or an error of the program or an interrupt as it is."""
-    # safetensors wraps the operating system's errors.
-    is_disk = isinstance(error, OSError) or "SafetensorError" in type(error).__name__
-    reason = getattr(error, "strerror", None) or error
-    if isinstance(error, FileNotFoundError) and path.exists():
-        reason = "another process has written it meanwhile"
-    return MtformerError(f"cannot write {path}: {reason}") if is_disk else error
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into a sentence about ``path``; leave those of the program and interrupts as they are.
+
+    Raises:
+        MtformerError: the operating system, or safetensors, which wraps its errors, could not write.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and "SafetensorError" not in type(error).__name__:
+            raise
+        reason = getattr(error, "strerror", None) or error
+        if isinstance(error, FileNotFoundError) and path.exists():
+            reason = "another process has written it meanwhile"
+        raise MtformerError(f"cannot write {path}: {reason}") from error

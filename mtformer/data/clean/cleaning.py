@@ -10,7 +10,7 @@ from mtformer.config import TextFiles
 from mtformer.data.clean.checkup import Checkup, SourceCheck
 from mtformer.data.clean.report import as_json, as_text
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_new_folder, write_folder_atomically
+from mtformer.support.files import write_new_folder
 from mtformer.text.lines import open_output
 
 REJECTED, REPORT, VALUES = "rejected.tsv", "report.txt", "report.json"
@@ -26,14 +26,13 @@ def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
         the two files of each source.
 
     Raises:
-        UserError: there is something at ``folder``, or it cannot be made; or a source cannot be read a second time, or
+        UserError: there is something at ``folder``, or it cannot be made; a source cannot be read a second time, or
             it has changed.
         MtformerError: it cannot be written.
     """
-    require_new_folder(folder, "--fix")
     sources = [source for source in checkup.sources if source.use == "train"]
     names = _file_names(sources)
-    write_folder_atomically(folder, partial(_write, checkup, sources, names))
+    folder = write_new_folder(folder, partial(_write, checkup, sources, names), "--fix")
     return [(folder / src, folder / tgt) for src, tgt in names]
 
 
