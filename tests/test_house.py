@@ -134,6 +134,12 @@ def test_imports_point_to_the_left_and_form_no_circle() -> None:
     assert circle_in(imports) == []
 
 
+def test_training_knows_nothing_of_reports() -> None:
+    training = (path for module, path in MODULES.items() if module.startswith("mtformer.training"))
+    imported = set().union(*(imported_modules(path.read_text(encoding="utf-8")) for path in training))
+    assert [module for module in imported if room_of(module) == "report"] == []
+
+
 def test_nothing_unpickles() -> None:
     sources = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
     assert [path.name for path, text in sources.items() if "torch.load" in text or "import pickle" in text] == []

@@ -51,6 +51,12 @@ def listed(place: Project, *arguments: str) -> dict[str, dict[str, Any]]:
     return {run["name"]: run for run in json.loads(result.stdout)}
 
 
+def test_a_run_that_was_stopped_before_its_first_metrics_shows_the_step_of_its_checkpoint(place: Project) -> None:
+    folder = make_run(place, "early")
+    (folder.checkpoints / "step-000007").mkdir(parents=True)
+    assert listed(place)["early"]["step"] == 7
+
+
 def test_a_report_does_not_make_a_run_newer(place: Project) -> None:
     make_run(place, "new", at(400), age=60)
     (make_run(place, "old", at(400)).path / "report.html").touch()

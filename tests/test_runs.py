@@ -194,6 +194,13 @@ def test_the_journal_keeps_the_lines_up_to_a_step(tmp_path: Path) -> None:
     assert journal.has_validations()
 
 
+def test_damaged_lines_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.path.write_bytes(b'{"step": 1}\n{"step"\n{"step": 3}\nnothing\n{"step": 5')
+    assert journal.read() == [{"step": 1}, {"step": 3}]
+    assert caplog.messages == [f"{journal.path} is damaged, and read without line 2, 4"]  # 5 is still being written
+
+
 def test_a_line_after_a_damaged_one_is_readable(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "evaluations.jsonl")
     journal.path.write_bytes(b'{"step": 1}\n{"step": 2, "hyp')

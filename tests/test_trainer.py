@@ -542,6 +542,39 @@ def test_a_model_without_checkpoints_is_not_overwritten(tmp_path: Path) -> None:
         again.resume()
 
 
+def damage(bundle: Path) -> None:
+    contents = bytearray(bundle.read_bytes())
+    contents[-1] ^= 1
+    bundle.write_bytes(contents)
+
+
+@pytest.mark.parametrize(("lose", "kept"), [(Path.unlink, []), (damage, ["model.safetensors.damaged"])])
+@pytest.mark.parametrize("ema_decay", [0, 0.5])
+def test_a_finished_run_writes_its_lost_model_again(
+    lose: Callable[[Path], object], kept: list[str], ema_decay: float, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"max_steps": 4, "validate_every": 2, "keep_best": 1, "ema_decay": ema_decay}
+    make_trainer(tmp_path, **settings).fit()
+    path = tmp_path / "model.safetensors"
+    before = load_bundle(path)
+    lose(path)
+    again = make_trainer(tmp_path, **settings)
+    assert again.resume()
+    again.fit()
+    after = load_bundle(path)
+    assert all_equal(list(after.model.parameters()), list(before.model.parameters()))
+    assert after.header.scores == before.header.scores
+    assert again.updates == []
+    assert [file.name for file in tmp_path.glob("model*") if file != path] == kept
+
+
+def test_a_model_that_is_intact_is_not_written_again(tmp_path: Path) -> None:
+    make_trainer(tmp_path, max_steps=4, validate_every=2).fit()
+    before = (tmp_path / "model.safetensors").stat()
+    make_trainer(tmp_path, max_steps=4, validate_every=2).resume()
+    assert (tmp_path / "model.safetensors").stat().st_mtime_ns == before.st_mtime_ns
+
+
 def test_a_run_that_dies_in_its_first_validation_resumes_there(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=4, validate_every=2)
     trainer.validator = ScriptedValidator([])

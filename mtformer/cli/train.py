@@ -40,13 +40,15 @@ def train(
 
         launch(nproc, loaded.training.device)
 
+    from mtformer.report.writing import refresh_report
     from mtformer.support.processes.launch import end_at_once, is_first_rank
     from mtformer.training import run
 
     if dry_run:
         print_result(run.dry_run(loaded, fresh=fresh))
         return
-    bundle = run.train(loaded, fresh=fresh, show_samples=samples)
+    on_scores = refresh_report if loaded.training.report else None
+    bundle = run.train(loaded, fresh=fresh, show_samples=samples, on_scores=on_scores)
     if is_first_rank():
         print_result(bundle)
     end_at_once()

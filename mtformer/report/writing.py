@@ -55,7 +55,7 @@ def write_report(
     return target
 
 
-def refresh_report(folder: RunFolder, *, is_training: bool = True) -> None:
+def refresh_report(folder: RunFolder, is_training: bool) -> None:
     """Write the page of a run from what it has recorded; training goes on whether this succeeds or not."""
     try:
         page = render(gather(folder.path, is_training=is_training))

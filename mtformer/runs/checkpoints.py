@@ -9,14 +9,15 @@ import json
 import logging
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
 
 from mtformer.support.errors import UserError
 from mtformer.support.files import intact_folder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Checkpoint(NamedTuple):
 
     path: Path
     state: dict[str, Any]
-    tensors: dict[str, Tensor]
+    tensors: "dict[str, Tensor]"
 
 
 class DamagedCheckpointError(UserError):
@@ -99,6 +100,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         DamagedCheckpointError: its files are missing, truncated or altered.
         UserError: it cannot be read, though it may be intact.
     """
+    from safetensors.torch import load_file  # with torch, which listing checkpoints does not need
+
     try:
         state = json.loads((path / STATE).read_bytes())
         if not isinstance(state, dict) or state.pop("digest", None) != checkpoint_digest(state, path / TENSORS):
@@ -120,13 +123,13 @@ def best_checkpoints(folder: Path) -> list[Path]:
     return [paths[step] for step in steps if step in paths]
 
 
-def model_weights(path: Path) -> dict[str, Tensor]:
+def model_weights(path: Path) -> "dict[str, Tensor]":
     """Return the weights in a checkpoint that translate: their average, if one was kept."""
     tensors = load_checkpoint(path).tensors
     return tensors_below("average", tensors) or tensors_below("model", tensors)
 
 
-def tensors_below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def tensors_below(prefix: str, tensors: "dict[str, Tensor]") -> "dict[str, Tensor]":
     """Return the tensors whose names start with ``prefix.``, without it."""
     return {k.removeprefix(f"{prefix}."): t for k, t in tensors.items() if k.startswith(f"{prefix}.")}
 

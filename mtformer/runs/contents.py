@@ -12,6 +12,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from mtformer.config import ResolvedConfig
+from mtformer.runs.checkpoints import list_checkpoints, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
 from mtformer.runs.shapes import MetricsLine, SamplesLine, StartsLine, checked
@@ -47,6 +48,7 @@ class Contents:
         samples: those of ``samples.jsonl``, in order of steps.
         parameters: the number of weights in each part of the model; empty before the first validation.
         is_training: whether a process trains in the folder now.
+        saved_step: the step of the newest checkpoint; 0 if there is none.
     """
 
     folder: RunFolder
@@ -56,6 +58,7 @@ class Contents:
     samples: list[dict[str, Any]]
     parameters: dict[str, int]
     is_training: bool
+    saved_step: int = 0
 
     @property
     def name(self) -> str:
@@ -86,8 +89,8 @@ class Contents:
 
     @property
     def step(self) -> int:
-        """The last step that was recorded."""
-        return int(self.metrics[-1]["step"]) if self.metrics else 0
+        """The last step in the metrics, or that of a checkpoint, which an early Ctrl-C saves before there are any."""
+        return max(int(self.metrics[-1]["step"]) if self.metrics else 0, self.saved_step)
 
     @property
     def minutes(self) -> float:
@@ -160,6 +163,7 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         sorted(samples, key=lambda line: line["step"]),
         _parameters(folder.bundle),
         is_locked(folder) if is_training is None else is_training,
+        max(map(step_of, list_checkpoints(folder.checkpoints)), default=0),
     )
 
 

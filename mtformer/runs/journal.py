@@ -1,6 +1,7 @@
 """Files with a JSON object on each line, which survive a crash in the middle of a line."""
 
 import json
+import logging
 import math
 import os
 from functools import partial
@@ -11,6 +12,8 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import sync, write_atomically
 from mtformer.support.logs import finite
 
+log = logging.getLogger(__name__)
+
 
 class Journal:
     """A file such as ``metrics.jsonl``: a JSON object with ``step`` on each line."""
@@ -19,17 +22,23 @@ class Journal:
         self.path = path
 
     def read(self) -> list[dict[str, Any]]:
-        """Return the intact lines; lines that a crash has cut off, or that are still being written, are skipped.
+        """Return the intact lines; damaged ones are skipped with a warning.
+
+        A last line without its end is still being written, or a crash has cut it off: it is skipped silently.
 
         Raises:
             UserError: the file cannot be read.
         """
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = self.path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise UserError(f"cannot read {self.path}: {error.strerror}") from error
+        damaged = [n for n, line in enumerate(lines, 1) if line.endswith(b"\n") and not math.isfinite(_step_of(line))]
+        if damaged:
+            shown = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
+            log.warning("%s is damaged, and read without line %s", self.path, shown)
         return [json.loads(line) for line in lines if math.isfinite(_step_of(line))]
 
     def write(self, values: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """A run: everything that happens between a config and a trained model, kept in one folder."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,6 @@ from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import build_model
-from mtformer.report.writing import refresh_report
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import require_distinct, write_atomically
@@ -39,7 +38,13 @@ from mtformer.training.writers import make_writers, require_packages
 log = logging.getLogger(__name__)
 
 
-def train(config: Config, *, fresh: bool = False, show_samples: bool = False) -> Path:
+def train(
+    config: Config,
+    *,
+    fresh: bool = False,
+    show_samples: bool = False,
+    on_scores: Callable[[RunFolder, bool], object] | None = None,
+) -> Path:
     """Train a model and return its bundle's path; a run that exists is resumed.
 
     Args:
@@ -47,6 +52,8 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
         fresh: start from scratch. What an earlier run left behind is removed once all that the config names has been
             read. After that, a restart by torchrun or Slurm resumes.
         show_samples: log sample translations at each validation.
+        on_scores: called after each validation, and at the end, on the first rank, with the folder of the
+            run and whether it is still training.
 
     Raises:
         UserError: the data cannot be used, the run was started with settings that do not agree with these, or its model
@@ -55,6 +62,7 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
         KeyboardInterrupt: Ctrl-C or SIGTERM.
     """
     folder = RunFolder.of(config)
+    notify = partial(on_scores, folder) if on_scores else lambda is_training: None
     with _resumable(folder), joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
         device = local_device(pick_device(config.training.device), ranks)
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
@@ -62,15 +70,15 @@ def train(config: Config, *, fresh: bool = False, show_samples: bool = False) ->
         if fresh:
             ranks.by_first(lambda: forget_earlier_launch(folder))
             fresh = not ranks.by_first(lambda: is_cleared(folder))
-        trainer = _prepare(config, device, ranks, fresh, show_samples)
+        trainer = _prepare(config, device, ranks, fresh, show_samples, lambda: notify(True))
         if fresh:
             ranks.by_first(lambda: clear(folder))
         elif trainer.resume():
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
         ranks.by_first(lambda: record_start(trainer))
-        if config.training.report and ranks.is_first:
-            stack.callback(refresh_report, folder, is_training=False)
+        if ranks.is_first:
+            stack.callback(notify, False)
         with ExitStack() as writers:
             if ranks.is_first:
                 made = make_writers(trainer.config, folder, trainer.state.step + 1)
@@ -102,7 +110,14 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
         raise
 
 
-def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, show_samples: bool = False) -> Trainer:
+def _prepare(
+    config: Config,
+    device: torch.device,
+    ranks: Ranks,
+    fresh: bool,
+    show_samples: bool = False,
+    on_scores: Callable[[], object] = lambda: None,
+) -> Trainer:
     """Read the text, get the tokenizer, build the model and resolve the config; nothing is written."""
     require_packages(config)
     config = ranks.by_first(lambda: named_commits(config))
@@ -121,7 +136,17 @@ def _prepare(config: Config, device: torch.device, ranks: Ranks, fresh: bool, sh
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
     validator = Validator(resolved, tokenizer, inputs.valid_pairs)
-    trainer = Trainer(resolved, model, tokenizer, training_data, validator, folder, ranks, show_samples=show_samples)
+    trainer = Trainer(
+        resolved,
+        model,
+        tokenizer,
+        training_data,
+        validator,
+        folder,
+        ranks,
+        show_samples=show_samples,
+        on_scores=on_scores,
+    )
     _warn_of_long_warmup(trainer)
     return trainer
 

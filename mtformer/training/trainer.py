@@ -3,19 +3,20 @@
 import logging
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 
-from mtformer.bundle.format import Bundle, save_bundle
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.bundle.header import Header
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.report.writing import refresh_report
-from mtformer.runs.checkpoints import Checkpoint, newest_checkpoint
+from mtformer.model.weights import build_model, load_weights
+from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.journal import Journal
 from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
@@ -32,7 +33,7 @@ from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.state import Score, TrainState
 from mtformer.training.update import Update, Updater
-from mtformer.training.validation import Validation, Validator
+from mtformer.training.validation import Validator
 from mtformer.training.writers import Writer
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class Trainer:
         ranks: Ranks = ALONE,
         *,
         show_samples: bool = False,
+        on_scores: Callable[[], object] = lambda: None,
     ) -> None:
         """Set up training.
 
@@ -67,6 +69,7 @@ class Trainer:
             folder: checkpoints, metrics and the bundle go there.
             ranks: those that train together; alone when not given.
             show_samples: log sample translations at each validation; they are recorded in any case.
+            on_scores: called on the first rank after each validation, once its scores are recorded.
         """
         self.config = config
         self.settings = config.training
@@ -87,6 +90,8 @@ class Trainer:
         self.steps_per_epoch = math.ceil(len(self.plan(0)) / self.settings.grad_accum_steps)
         self.validate_every = self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
+        self._on_scores = on_scores
+        self._running, self._since_validation = RunningLoss(), RunningLoss()
         self._saved_step = -1
         self._has_checkpoint = False
 
@@ -115,7 +120,31 @@ class Trainer:
         self.ranks.by_first(lambda: remove_others(saved.path, keep_last=keep_last, keep_steps=keep_steps))
         self._saved_step = self.state.step
         self._has_checkpoint = True
+        self.ranks.by_first(self._restore_bundle)
         return True
+
+    def _restore_bundle(self) -> None:
+        """Write the bundle again if it is missing or damaged: only a better model would replace it otherwise.
+
+        The weights are those of the best validation's checkpoint if it is kept, or else of the newest one.
+        """
+        best, path = self.state.best, self.folder.bundle
+        if best is None or _is_intact(path):
+            return
+        if path.exists():
+            path.replace(path.with_name(f"{path.name}.damaged"))
+        checkpoints = {step_of(path): path for path in list_checkpoints(self.folder.checkpoints)}
+        step = best.step if best.step in checkpoints else max(checkpoints)
+        model = build_model(self.config, self.tokenizer)
+        load_weights(model, model_weights(checkpoints[step]))
+        lines = (line for line in self.journal.read() if line["step"] == step and "valid_loss" in line)
+        scores = {
+            name.removeprefix("valid_"): score
+            for name, score in next(lines, {}).items()
+            if name.startswith("valid_") and name != "valid_perplexity" and score is not None
+        }
+        self._save_bundle(model.eval(), scores, step)
+        log.warning("%s was missing or damaged: written again from the checkpoint of step %d", path, step)
 
     def _cut_journals(self) -> None:
         """Remove what will be repeated."""
@@ -147,36 +176,23 @@ class Trainer:
         def seconds() -> float:
             return seconds_before + time.monotonic() - started
 
-        # A run that is resumed with a limit that it has passed may not have been validated at all.
-        if self.state.validation_due or (self._limit_reached() and not self.state.best):
-            self._validate(RunningLoss())
-            self.state.seconds = self.ranks.by_first(seconds)
-            self._save()
+        self._validate_if_overdue(seconds)
         if reason := self._limit_reached():
             return reason
-        running, since_validation = RunningLoss(), RunningLoss()
         self.pace = Pace()
         progress = Progress("training", self.total_steps(), self.state.step, "steps", with_rate=False)
         with Interrupt() as interrupt, progress:
             for batches, rate in self._steps():
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds())
-                if not update.fault:
-                    running.add(update)
-                    since_validation.add(update)
-                    self.pace.count_step()
-                    progress.advance(note=self._note(running))
-                if self._is_due(self.settings.log_every, update):
-                    self._log(**running.metrics(), lr=rate, memory_gib=used_memory(self.device) / 2**30)
-                    running = RunningLoss()
+                self._count(update, rate, progress)
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
                     progress.note("validating")
-                    self._validate(since_validation)
+                    self._validate()
                     interrupted = self._agree(interrupt, seconds())
                     reason = reason or out_of_patience(self.settings, self.state.stale)
-                    running, since_validation = RunningLoss(), RunningLoss()
                 is_among_best = self.state.step in self.state.best_steps
                 if interrupted or reason or self._is_due(self.checkpoint_every, update) or is_among_best:
                     self._save()
@@ -186,6 +202,24 @@ class Trainer:
                 if reason:
                     return reason
         raise AssertionError("the epochs do not end by themselves")
+
+    def _validate_if_overdue(self, seconds: Callable[[], float]) -> None:
+        """Validate before the first step if an interrupt, or a limit that was passed, has kept the run from it."""
+        if self.state.validation_due or (self._limit_reached() and not self.state.best):
+            self._validate()
+            self.state.seconds = self.ranks.by_first(seconds)
+            self._save()
+
+    def _count(self, update: Update, rate: float, progress: Progress) -> None:
+        """Add an update to the running losses, the live line and, every ``log_every`` steps, the metrics."""
+        if not update.fault:
+            self._running.add(update)
+            self._since_validation.add(update)
+            self.pace.count_step()
+            progress.advance(note=self._note(self._running))
+        if self._is_due(self.settings.log_every, update):
+            self._log(**self._running.metrics(), lr=rate, memory_gib=used_memory(self.device) / 2**30)
+            self._running = RunningLoss()
 
     def _note(self, running: RunningLoss) -> str:
         """Return what the live line says beside the step."""
@@ -319,21 +353,18 @@ class Trainer:
             steps.append(self.state.step + settings.max_epochs * self.steps_per_epoch - self._n_steps_of_epochs())
         return min(steps, default=None)
 
-    def _validate(self, training: RunningLoss) -> None:
-        """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle.
-
-        Args:
-            training: of the updates since the validation before.
-        """
+    def _validate(self) -> None:
+        """Score the model, with the average of its weights if one is kept; the best so far becomes the bundle."""
         if not self._has_checkpoint:  # then a run that has a bundle also has a checkpoint
             self._save()
         self._saved_step = -1  # the checkpoint of this step does not know the score
         self.state.validation_due = False
         average = self.updater.average.in_place() if self.updater.average else nullcontext()
         with self.pace.validation(), average, unsharded(self.model):
-            self._score(training)
+            self._score()
+        self._running, self._since_validation = RunningLoss(), RunningLoss()
 
-    def _score(self, training: RunningLoss) -> None:
+    def _score(self) -> None:
         state, metric = self.state, self.settings.early_stopping_metric
         result = self.validator.validate(self.model, self.ranks)
         value = result.scores[metric] * (-1 if metric in LOWER_IS_BETTER else 1)
@@ -344,7 +375,7 @@ class Trainer:
             step=state.step,
             epoch=self._epochs(),
             minutes=state.seconds / 60,
-            training=training,
+            training=self._since_validation,
             result=result,
             is_best=is_best,
         )
@@ -352,14 +383,13 @@ class Trainer:
             if result.samples:
                 self.samples.write({"step": state.step, "samples": [sample.to_dict() for sample in result.samples]})
             if is_best:
-                self._save_bundle(result)
-            if self.settings.report:
-                refresh_report(self.folder)
+                self._save_bundle(self.model, result.all_scores, state.step)
+            self._on_scores()
 
-    def _save_bundle(self, result: Validation) -> None:
-        heads = self.validator.alignment_heads(self.model)
-        header = Header.of(self.config, self.tokenizer, result.all_scores | {"step": float(self.state.step)}, heads)
-        save_bundle(self.folder.bundle, Bundle(self.model, self.tokenizer, header))
+    def _save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
+        heads = self.validator.alignment_heads(model)
+        header = Header.of(self.config, self.tokenizer, {**scores, "step": float(step)}, heads)
+        save_bundle(self.folder.bundle, Bundle(model, self.tokenizer, header))
 
     def _save(self) -> None:
         if self.ranks.is_first:
@@ -383,3 +413,11 @@ class Trainer:
             self.journal.write({"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 1)} | values)
             for writer in self.writers:
                 writer.write(state.step, values)
+
+
+def _is_intact(bundle: Path) -> bool:
+    try:
+        load_bundle(bundle)
+    except UserError:
+        return False
+    return True
