@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ENGLISH, GERMAN, Project, sentence_pairs
+from engines import align
 
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.bundle.header import AlignmentHead
@@ -152,7 +153,7 @@ def test_the_weights_are_those_of_the_models_attention(translator: Translator, t
     assert isinstance(translator.engine, TorchEngine)
     src, tgt = translator.tokenizer.encode_src(["my old friend."])[0], [40, 50, 60]
     longer = translator.tokenizer.encode_src(["my old friend sees the red house."])[0]
-    _, weights, nothing = translator.engine.align([longer, src, src], [[70] * 9, tgt, []])
+    _, weights, nothing = align(translator.engine, [longer, src, src], [[70] * 9, tgt, []])
     with record_attention(translator.engine.model) as recorded, torch.inference_mode():
         translator.engine.model(torch.tensor([src]), torch.ones(1, len(src)).bool(), torch.tensor([[BOS_ID, *tgt]]))
     heads = load_bundle(trained.folder / "runs/config/model.safetensors").header.alignment_heads

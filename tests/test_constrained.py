@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from engines import candidates, request, score
 from test_search import RandomDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
 
@@ -13,7 +14,6 @@ from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.constrained import constrained_search
 from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
-from mtformer.search.engine import Request
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import ForcePrefixes, Prefixes, Processor
 from mtformer.text.tokenizer.tokenizer import EOS_ID
@@ -149,17 +149,17 @@ def test_an_engine_combines_phrases_with_prefixes_limits_and_other_requests(k: i
     requests = []
     for src, texts, prefix in zip(sources, wanted, prefixes, strict=True):
         phrases = [(PHRASES[text], 1) for text in texts]
-        requests.append(Request(src, 2, prefix, Constraint(phrases, vocabulary) if phrases else None))
+        requests.append(request(src, 2, prefix, Constraint(phrases, vocabulary) if phrases else None))
     options = SearchOptions(beam_size=k, n_best=k)
-    found = engine.translate(requests, options)
-    assert found[1] == engine.translate([Request(sources[1], 2)], options)[0]
+    found = candidates(engine, requests, options)
+    assert found[1] == candidates(engine, [request(sources[1], 2)], options)[0]
     spell = [*TOKENS, "▁c", "c", "(", "."]
-    for request, texts, hypotheses in zip(requests, wanted, found, strict=True):
+    for asked, texts, hypotheses in zip(requests, wanted, found, strict=True):
         for hypothesis in hypotheses:
-            assert hypothesis.ids[: len(request.prefix)] == request.prefix
+            assert hypothesis.ids[: len(asked.prefix)] == asked.prefix
             text = "".join(spell[i] for i in hypothesis.ids).replace("▁", " ")
             assert all(find_words(text, required, WORDS) for required in texts)
-            [token_log_probs] = engine.score([request.src], [hypothesis.ids])
+            [token_log_probs] = score(engine, [asked.src], [hypothesis.ids])
             assert hypothesis.token_log_probs == pytest.approx(token_log_probs, abs=1e-4)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import ENGLISH, Project
+from engines import align, candidates, request, score
 from test_search import EOS, A, B, C, RandomDecoder, Table, TableDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
 
@@ -19,7 +21,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import EnsembleDecoder
 from mtformer.search.diverse import diverse_search
-from mtformer.search.engine import Request
+from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import (
@@ -109,10 +111,10 @@ def test_hypotheses_keep_the_probabilities_of_the_model(given: dict[str, Any], b
         if beam_size == 0
         else {"beam_size": beam_size, "n_best": beam_size, **given}
     )
-    found = engine.translate([Request(text, options.limit(len(text))) for text in texts], options)
+    found = candidates(engine, [request(text, options.limit(len(text))) for text in texts], options)
     for text, hypotheses in zip(texts, found, strict=True):
         for hypothesis in hypotheses:
-            [scores] = engine.score([text], [hypothesis.ids])
+            [scores] = score(engine, [text], [hypothesis.ids])
             assert hypothesis.token_log_probs == pytest.approx(scores, abs=1e-4)
             repeated = [t for t, token in enumerate(hypothesis.ids) if token in hypothesis.ids[:t]]
             factor = given.get("repetition_penalty", 1.0)
@@ -224,8 +226,8 @@ def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> 
             assert expected and all(message in str(error) for message in expected), (given, str(error))
             continue
         assert not expected, given
-        requests = [Request(text, options.limit(len(text))) for text in texts]
-        for hypotheses in search(engine, requests, options, lambda ids: " ".join(map(str, ids))):
+        requests = [SearchRequest(text, options, options.limit(len(text))) for text in texts]
+        for hypotheses in search(engine, requests, lambda ids: " ".join(map(str, ids))):
             n_valid += 1
             scores = [hypothesis.score(0.6) for hypothesis in hypotheses]
             assert 1 <= len(hypotheses) <= given["n_best"], given
@@ -271,18 +273,18 @@ def test_the_best_of_all_groups_is_at_least_as_good_as_a_search_with_the_beams_o
 def test_the_coverage_penalty_is_that_of_wu_et_al() -> None:
     engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
     options = SearchOptions(beam_size=4, n_best=4, coverage_penalty=0.5)
-    requests = [Request(text, options.limit(len(text))) for text in texts]
-    plain = engine.translate(requests, SearchOptions(beam_size=4, n_best=4))
-    for text, found, expected in zip(texts, search(engine, requests, options, str), plain, strict=True):
+    requests = [SearchRequest(text, options, options.limit(len(text))) for text in texts]
+    plain = candidates(engine, requests, SearchOptions(beam_size=4, n_best=4))
+    for text, found, expected in zip(texts, search(engine, requests, str), plain, strict=True):
         assert sorted(one.ids for one in found) == sorted(one.ids for one in expected)
         for hypothesis in found:
-            [weights] = engine.align([text], [hypothesis.ids])
+            [weights] = align(engine, [text], [hypothesis.ids])
             coverage = sum(math.log(min(float(column.sum()) or 1e-9, 1.0)) for column in weights.T[:-1])
             penalty = ((6 + len(hypothesis.ids)) / 6) ** 0.6
             assert hypothesis.score(0.6) == pytest.approx(hypothesis.log_prob / penalty + 0.5 * coverage, abs=1e-3)
     single = SearchOptions(beam_size=4, coverage_penalty=0.5)
-    assert [one[0] for one in search(engine, requests, options, str)] == [
-        one for [one] in search(engine, requests, single, str)
+    assert [one[0] for one in search(engine, requests, str)] == [
+        one for [one] in search(engine, [replace(each, options=single) for each in requests], str)
     ]
 
 
@@ -306,18 +308,18 @@ def test_an_ensemble_of_one_model_twice_is_that_model(beam_size: int) -> None:
     model, other = make_model(3), make_model(4)
     texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
     options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-    requests = [Request(text, 8) for text in texts]
-    twice, alone = (engine.translate(requests, options) for engine in (TorchEngine(model, model), TorchEngine(model)))
+    requests = [request(text, 8) for text in texts]
+    twice, alone = (candidates(engine, requests, options) for engine in (TorchEngine(model, model), TorchEngine(model)))
     for found, expected in zip(twice, alone, strict=True):
         assert_same_hypotheses(found, expected)
     engine = TorchEngine(model, other)
     engines = (engine, TorchEngine(model), TorchEngine(other))
-    for text, [best, *_] in zip(texts, engine.translate(requests, options), strict=True):
-        [scores], [ours], [theirs] = (each.score([text], [best.ids]) for each in engines)
+    for text, [best, *_] in zip(texts, candidates(engine, requests, options), strict=True):
+        [scores], [ours], [theirs] = (score(each, [text], [best.ids]) for each in engines)
         assert best.token_log_probs == pytest.approx(scores, abs=1e-4)
         means = [math.log((math.exp(one) + math.exp(two)) / 2) for one, two in zip(ours, theirs, strict=True)]
         assert scores == pytest.approx(means, abs=1e-4)
-        [mean], [one], [two] = (each.align([text], [best.ids]) for each in engines)
+        [mean], [one], [two] = (align(each, [text], [best.ids]) for each in engines)
         assert mean == pytest.approx((one + two) / 2, abs=1e-5)
 
 

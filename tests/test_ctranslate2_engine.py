@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Project, sentence_pairs
+from engines import align, candidates, request, score
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
@@ -22,7 +23,7 @@ from mtformer.engines.ctranslate2.cache import converted
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
 from mtformer.engines.torch import TorchEngine
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import length_penalty, ranked
 from mtformer.search.ranking import search
 from mtformer.support.errors import MtformerError, UserError
@@ -56,14 +57,14 @@ def exported(bundle: Bundle, folder: Path) -> CTranslate2Engine:
     return CTranslate2Engine(folder, bundle.tokenizer)
 
 
-def requests_of(bundle: Bundle, *, limit: int = 70) -> list[Request]:
-    return [Request(src, limit) for src in bundle.tokenizer.encode_src(SENTENCES)]
+def requests_of(bundle: Bundle, *, limit: int = 70) -> list[SearchRequest]:
+    return [request(src, limit) for src in bundle.tokenizer.encode_src(SENTENCES)]
 
 
-def assert_same(engines: tuple[Engine, Engine], requests: list[Request], **options: Any) -> None:
+def assert_same(engines: tuple[Engine, Engine], requests: list[SearchRequest], **options: Any) -> None:
     """Compare both engines' hypotheses, ranked."""
     chosen = SearchOptions.model_validate(options)
-    ours, theirs = (engine.translate(requests, chosen) for engine in engines)
+    ours, theirs = (candidates(engine, requests, chosen) for engine in engines)
     for expected, found in zip(ours, theirs, strict=True):
         expected, found = ranked(expected, chosen.length_penalty), ranked(found, chosen.length_penalty)
         assert [one.ids for one in found] == [one.ids for one in expected]
@@ -93,7 +94,7 @@ def test_translations_are_those_of_torch(
 def test_the_best_two_of_eight_beams_are_those_of_torch(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
     requests = requests_of(bundle)
     options = SearchOptions(beam_size=8, n_best=2)
-    ours, theirs = (engine.translate(requests, options) for engine in engines)
+    ours, theirs = (candidates(engine, requests, options) for engine in engines)
     same = [ranked(one, 0.6)[0].ids == ranked(other, 0.6)[0].ids for one, other in zip(ours, theirs, strict=True)]
     assert all(same)
     assert all(len(found) == 2 and found[0].ids != found[1].ids for found in theirs)
@@ -106,10 +107,10 @@ def test_translations_begin_with_the_prefixes(engines: tuple[Engine, Engine], bu
     assert_same(engines, requests, beam_size=beam_size)
 
 
-def with_limits(bundle: Bundle) -> list[Request]:
+def with_limits(bundle: Bundle) -> list[SearchRequest]:
     """Sentences whose translations are cut off, one of them by the end of its prefix."""
     requests = [replace(one, limit=i % 9) for i, one in enumerate(requests_of(bundle))]
-    return [*requests, Request(requests[0].src, 2, requests[0].src[:3])]
+    return [*requests, request(requests[0].src, 2, requests[0].src[:3])]
 
 
 def test_each_sentence_keeps_to_its_own_limit(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
@@ -119,11 +120,11 @@ def test_each_sentence_keeps_to_its_own_limit(engines: tuple[Engine, Engine], bu
 def test_each_sentence_keeps_to_its_own_limit_in_beam_search(engines: tuple[Engine, Engine], bundle: Bundle) -> None:
     """What the limit cuts off depends on finished hypotheses that only torch's search collects."""
     requests, options = with_limits(bundle), SearchOptions(beam_size=3, n_best=3)
-    found = engines[1].translate(requests, options)
-    for request, hypotheses in zip(requests, found, strict=True):
-        assert all(len(one.ids) <= max(request.limit, len(request.prefix)) for one in hypotheses)
+    found = candidates(engines[1], requests, options)
+    for asked, hypotheses in zip(requests, found, strict=True):
+        assert all(len(one.ids) <= max(asked.limit, len(asked.prefix)) for one in hypotheses)
         assert all(len(one.token_log_probs) == len(one.ids) + 1 for one in hypotheses)
-    assert [[one.ids for one in engines[1].translate([request], options)[0]] for request in requests] == [
+    assert [[one.ids for one in candidates(engines[1], [each], options)[0]] for each in requests] == [
         [one.ids for one in hypotheses] for hypotheses in found
     ]
 
@@ -132,11 +133,11 @@ def test_scores_are_those_of_torch(engines: tuple[Engine, Engine], bundle: Bundl
     sources = bundle.tokenizer.encode_src(SENTENCES)
     targets = [ids[:-1] for ids in bundle.tokenizer.encode_tgt([tgt for _, tgt in sentence_pairs(40, seed=10)])]
     targets[0] = []
-    ours, theirs = (engine.score(sources, targets) for engine in engines)
+    ours, theirs = (score(engine, sources, targets) for engine in engines)
     for expected, found in zip(ours, theirs, strict=True):
         assert found == pytest.approx(expected, abs=1e-3)
-    assert engines[1].score([], []) == []
-    assert engines[1].translate([], SearchOptions()) == []
+    assert score(engines[1], [], []) == []
+    assert candidates(engines[1], [], SearchOptions()) == []
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -148,8 +149,8 @@ def test_special_tokens_are_never_chosen(tmp_path: Path, beam_size: int) -> None
         for special in (PAD_ID, UNK_ID, BOS_ID):
             weight[special] = 3 * weight[EOS_ID]
     engines = TorchEngine(bundle.model), exported(bundle, tmp_path / "exported")
-    requests = [Request([*range(10, 10 + n), EOS_ID], 6) for n in range(1, 8)]
-    [found] = [engine.translate(requests, SearchOptions(beam_size=beam_size)) for engine in engines[1:]]
+    requests = [request([*range(10, 10 + n), EOS_ID], 6) for n in range(1, 8)]
+    found = candidates(engines[1], requests, SearchOptions(beam_size=beam_size))
     assert all({PAD_ID, UNK_ID, BOS_ID}.isdisjoint(one.ids) for hypotheses in found for one in hypotheses)
 
 
@@ -163,7 +164,7 @@ def test_alignments_are_those_of_torch(bundle: Bundle, tmp_path: Path, head: int
     sources = bundle.tokenizer.encode_src(SENTENCES)
     targets = [ids[:-1] for ids in bundle.tokenizer.encode_tgt([tgt for _, tgt in sentence_pairs(40, seed=10)])]
     targets[3] = []
-    for expected, found in zip(*(engine.align(sources, targets) for engine in engines), strict=True):
+    for expected, found in zip(*(align(engine, sources, targets) for engine in engines), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
@@ -173,8 +174,8 @@ def test_a_model_that_predicts_nan_is_an_error(tmp_path: Path) -> None:
         next(bundle.model.decoder_norm.parameters()).fill_(float("nan"))
     engine = exported(bundle, tmp_path / "exported")
     for call in (
-        lambda: engine.score([[10, EOS_ID]], [[11]]),
-        lambda: engine.translate([Request([10, EOS_ID], 4)], SearchOptions(beam_size=1)),
+        lambda: score(engine, [[10, EOS_ID]], [[11]]),
+        lambda: candidates(engine, [request([10, EOS_ID], 4)], SearchOptions(beam_size=1)),
     ):
         with pytest.raises(MtformerError, match="predicts NaN"):
             call()
@@ -183,9 +184,9 @@ def test_a_model_that_predicts_nan_is_an_error(tmp_path: Path) -> None:
 def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, folder: Path) -> None:
     engine = CTranslate2Engine(folder, bundle.tokenizer, n_positions=64)
     with pytest.raises(UserError, match="65 tokens, but the exported model has 64 positions"):
-        engine.score([[EOS_ID]], [[5] * 64])
+        score(engine, [[EOS_ID]], [[5] * 64])
     with pytest.raises(UserError, match="71 tokens, but the exported model has 64 positions"):
-        engine.translate([Request([10, EOS_ID], 70)], SearchOptions())
+        candidates(engine, [request([10, EOS_ID], 70)], SearchOptions())
 
 
 def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Project) -> None:
@@ -264,11 +265,11 @@ def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
 
 def test_the_coverage_penalty_ranks_by_the_alignments(bundle: Bundle, folder: Path) -> None:
     translator = Translator.load(folder, beam_size=4, n_best=4, coverage_penalty=2.0)
-    requests = requests_of(bundle)[:5]
-    found = search(translator.engine, requests, translator.options, str)
-    for request, hypotheses in zip(requests, found, strict=True):
+    requests = [replace(one, options=translator.options) for one in requests_of(bundle)[:5]]
+    found = search(translator.engine, requests, str)
+    for asked, hypotheses in zip(requests, found, strict=True):
         assert len(hypotheses) == 4
-        weights = translator.engine.align([request.src] * 4, [one.ids for one in hypotheses])
+        weights = align(translator.engine, [asked.src] * 4, [one.ids for one in hypotheses])
         for one, rows in zip(hypotheses, weights, strict=True):
             cost = -2 * np.log(rows[:, :-1].sum(axis=0).clip(1e-9, 1)).sum()
             assert one.penalty == pytest.approx(cost * length_penalty(len(one.ids) + 1, 0.6), rel=1e-4)

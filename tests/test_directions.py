@@ -9,6 +9,7 @@ import pytest
 import yaml
 from config_texts import load, problems
 from conftest import Project, make_project, sentence_pairs
+from engines import score
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
@@ -180,7 +181,7 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
     corpus = encode_corpus(pairs, bundle.tokenizer, max_length=255, max_ratio=100)
     [tag] = bundle.tokenizer.tag_ids(["<2nl>"])
     engine = Translator.from_bundle(bundle.toward(tgt_lang="nl")).engine
-    found = engine.score([[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]
+    found = score(engine, [[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]
     n_tokens = sum(map(len, found))
     assert -sum(map(sum, found)) / n_tokens == pytest.approx(bundle.header.scores["loss_en-nl"], abs=1e-4)
 
@@ -196,7 +197,7 @@ def test_a_translator_asks_for_its_target_language(model: Project, engine: str) 
         assert (translator.src_lang, translator.tgt_lang) == ("en", language)
         ids = [[*bundle.tokenizer.tag_ids([f"<2{language}>"]), *row] for row in bundle.tokenizer.encode_src(texts)]
         targets = [row[:-1] for row in bundle.tokenizer.encode_tgt(["x", "y"])]
-        expected = [sum(found) for found in by_hand.engine.score(ids, targets)]
+        expected = [sum(found) for found in score(by_hand.engine, ids, targets)]
         scores.append([one.log_prob for one in translator.score(texts, ["x", "y"])])
         assert scores[-1] == pytest.approx(expected, abs=1e-3)
     assert scores[0] != pytest.approx(scores[1], abs=1e-6)
@@ -206,8 +207,8 @@ def test_each_part_of_a_long_text_has_the_tag(model: Project) -> None:
     translator = Translator.load(run_of(model), tgt_lang="de", raw=True)
     tag, *_ = translator.tokenizer.src_prefix
     requests: list[Any] = []
-    engine, translate = translator.engine, translator.engine.translate
-    engine.translate = lambda given, *args, **kwargs: requests.extend(given) or translate(given, *args, **kwargs)  # type: ignore[func-returns-value,method-assign]
+    engine, submit = translator.engine, translator.engine.submit
+    engine.submit = lambda given, **rest: requests.extend(given) or submit(given, **rest)  # type: ignore[func-returns-value,method-assign]
     text = "the red house sees the old dog. " * 60
     translator.translate([text, ""])
     sources = [list(request.src) for request in requests]

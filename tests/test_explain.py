@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from conftest import Project
+from engines import candidates, request, score
 from torch import Tensor, nn
 
 from mtformer import Translator
@@ -29,7 +30,6 @@ from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.search.engine import Request
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -223,7 +223,7 @@ def test_the_tree_replays_the_search(translator: Translator, beam_size: int, see
     trace = explainer.trace(SENTENCE)
     src = [token.id for token in trace.source.tokens]
     limit = explainer.options.limit(len(src))
-    expected = explainer.engine.translate([Request(src, limit)], explainer.options)[0]
+    expected = candidates(explainer.engine, [request(src, limit)], explainer.options)[0]
     assert replay(trace, beam_size, 2, limit) == expected
     assert [f.score for f in trace.tree.finished[:2]] == [hypothesis.score(1.0) for hypothesis in expected]
     assert {node.fate for node in trace.tree.nodes} >= {"expanded", "finished", "pruned"}
@@ -265,10 +265,10 @@ def test_node_probabilities_are_the_models(translator: Translator) -> None:
     src = [token.id for token in trace.source.tokens]
     leaves = [node for node in trace.tree.nodes[1:] if node.fate in ("finished", "pruned")]
     paths = [[other.token.id for other in trace.tree.path(node)] for node in leaves]
-    scores = explainer.engine.score([src] * len(paths), [path[:-1] if path[-1] == EOS_ID else path for path in paths])
-    for node, path, score in zip(leaves, paths, scores, strict=True):
+    scores = score(explainer.engine, [src] * len(paths), [path[:-1] if path[-1] == EOS_ID else path for path in paths])
+    for node, path, expected in zip(leaves, paths, scores, strict=True):
         log_probs = [other.log_prob for other in trace.tree.path(node)]
-        assert log_probs == pytest.approx(score[: len(path)], abs=1e-4)
+        assert log_probs == pytest.approx(expected[: len(path)], abs=1e-4)
         assert node.total == pytest.approx(sum(log_probs), abs=1e-4)
 
 
@@ -317,8 +317,8 @@ def test_steps_show_the_models_distribution(translator: Translator) -> None:
             text = explainer.tokenizer.decode(prefix)
             if other != EOS_ID:
                 greedy = explainer.options.model_copy(update={"beam_size": 1})
-                [[best]] = explainer.engine.translate(
-                    [Request(src[0].tolist(), greedy.limit(src.size(1)), prefix)], greedy
+                [[best]] = candidates(
+                    explainer.engine, [request(src[0].tolist(), greedy.limit(src.size(1)), prefix)], greedy
                 )
                 text = explainer.tokenizer.decode(best.ids)
             assert step.instead.text == text
@@ -386,8 +386,8 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
     word_ids = [token.id for token in answer.tokens]
     begun = [target[: step.step - 1] + word_ids for step in answer.steps]
     limit = translator.options.limit(src.size(1))
-    found = translator.engine.translate(
-        [Request(src[0].tolist(), limit, prefix) for prefix in begun], translator.options
+    found = candidates(
+        translator.engine, [request(src[0].tolist(), limit, prefix) for prefix in begun], translator.options
     )
     best = max((hypotheses[0] for hypotheses in found), key=lambda hypothesis: hypothesis.score(0.6))
     assert answer.text == translator.tokenizer.decode(best.ids)

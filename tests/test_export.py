@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Project, sentence_pairs
+from engines import score
 from sentencepiece import SentencePieceTrainer
 from transformers import AutoModelForSeq2SeqLM
 
@@ -23,7 +24,7 @@ from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
-from mtformer.search.engine import Request
+from mtformer.search.engine import SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.adopt import adopt
@@ -83,7 +84,7 @@ def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
     found = translator.score_batch(
         list(map(bundle.tokenizer.src_tokens, sources)), list(map(bundle.tokenizer.tgt_tokens, targets))
     )
-    for ours, theirs in zip(TorchEngine(bundle.model).score(sources, targets), found, strict=True):
+    for ours, theirs in zip(score(TorchEngine(bundle.model), sources, targets), found, strict=True):
         assert theirs.log_probs == pytest.approx(ours, abs=1e-4)
 
 
@@ -262,7 +263,7 @@ def test_a_model_with_a_vocabulary_map_translates_the_same_and_new_words_too(
         assert [best.log_prob for best, *_ in theirs] == pytest.approx(expected, abs=1e-3)
     engine, source = Translator.load(folder).engine, tokenizer.encode_src(texts[:1])[0]
     prefix = tokenizer.encode_tgt(["ÿ Ω"])[0][:-1]  # not in the map
-    [[best]] = engine.translate([Request(source, 30, prefix)], SearchOptions(beam_size=1))
+    [[best]] = results_of(engine, [SearchRequest(source, SearchOptions(beam_size=1), 30, prefix)])
     assert best.ids[: len(prefix)] == prefix
     swapped = ("--vocabulary-map", "train.de", "train.en")
     result = trained.mtformer("export", model, "--to", "ctranslate2", "--output", tmp_path / "swapped", *swapped)

@@ -69,17 +69,17 @@ def test_the_search_of_a_validation_is_measured_along_the_references(trained: Pr
     pairs = [SentencePair(*pair) for pair in sentence_pairs(60, seed=2)]
     validator = Validator(config, bundle.tokenizer, {LanguagePair("en", "de"): pairs})
     found: list[list[int]] = []
-    translate = TorchEngine.translate
+    submit = TorchEngine.submit
 
-    def observed(engine: TorchEngine, requests: Any, options: Any, **rest: Any) -> Any:
-        hypotheses = translate(engine, requests, options, **rest)
-        found.extend(list(best.ids) for (best, *_) in hypotheses)
-        return hypotheses
+    def observed(engine: TorchEngine, requests: Any, **rest: Any) -> Any:
+        results: Any = submit(engine, requests, **rest)
+        found.extend(list(best.ids) for (best, *_) in results)
+        return results
 
     torch.manual_seed(1)
     untrained = build_model(config, bundle.tokenizer)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TorchEngine, "translate", observed)
+        patch.setattr(TorchEngine, "submit", observed)
         assert validator.expected_seconds(untrained) > 0
     references = [row[:-1] for row in bundle.tokenizer.encode_tgt([pair.tgt for pair in pairs])]
     assert found and all(ids in references for ids in found)

@@ -3,18 +3,19 @@
 import gzip
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Project
+from engines import request
 from numpy.typing import NDArray
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import SearchOptions
-from mtformer.search.engine import Request
+from mtformer.search.engine import AlignRequest, OnDone, Request, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Term
@@ -314,43 +315,35 @@ class WordForWord:
     def require_supported(self, options: SearchOptions) -> None:
         """Support all options."""
 
-    def translate(
-        self,
-        requests: Sequence[Request],
-        options: SearchOptions,
-        *,
-        on_batch: Callable[[Sequence[int]], object] | None = None,
-    ) -> list[list[Hypothesis]]:
+    def submit(self, requests: Sequence[Request[Any]], *, on_done: OnDone | None = None) -> list[Any]:
+        """Fulfil each request on its own."""
+        of_kind: Any = {SearchRequest: self.search, ScoreRequest: self.score, AlignRequest: self.align}
+        return [of_kind[type(request)](request) for request in requests]
+
+    def search(self, request: SearchRequest) -> list[Hypothesis]:
         """Continue after the prefix with the words that follow those of it."""
-        found = []
-        for request in requests:
-            prefix = self.tokenizer.decode(list(request.prefix)).split()
-            text = " ".join([*prefix, *self.words[len(prefix) :]])
-            ids = self.tokenizer.encode_tgt([text])[0][:-1]
-            assert ids[: len(request.prefix)] == request.prefix or not prefix
-            found.append([Hypothesis(ids, [-0.1] * (len(ids) + 1))])
-        return found
+        prefix = self.tokenizer.decode(list(request.prefix)).split()
+        text = " ".join([*prefix, *self.words[len(prefix) :]])
+        ids = self.tokenizer.encode_tgt([text])[0][:-1]
+        assert ids[: len(request.prefix)] == request.prefix or not prefix
+        return [Hypothesis(ids, [-0.1] * (len(ids) + 1))]
 
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+    def score(self, request: ScoreRequest) -> list[float]:
         """Find a word improbable if the source lacks the word in the same place."""
-        found = []
-        for src, tgt in zip(sources, targets, strict=True):
-            src_words, tgt_text = self.tokenizer.decode_src(list(src[:-1])).split(), self.tokenizer.decode(list(tgt))
-            lacks = [word not in src_words for word in SOURCE.split()]
-            words = words_of(self.tokenizer.tgt_spans(tgt_text, list(tgt)), tgt_text)
-            found.append([*(-6.0 if lacks[word] else -0.1 for word in words), -0.1])
-        return found
+        src, tgt = list(request.src[:-1]), list(request.tgt)
+        src_words, tgt_text = self.tokenizer.decode_src(src).split(), self.tokenizer.decode(tgt)
+        lacks = [word not in src_words for word in SOURCE.split()]
+        words = words_of(self.tokenizer.tgt_spans(tgt_text, tgt), tgt_text)
+        return [*(-6.0 if lacks[word] else -0.1 for word in words), -0.1]
 
-    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+    def align(self, request: AlignRequest) -> NDArray[np.float32]:
         """Attend to the tokens of the word in the same place."""
-        found = []
-        for src, tgt in zip(sources, targets, strict=True):
-            src_text, tgt_text = self.tokenizer.decode_src(src[:-1]), self.tokenizer.decode(list(tgt))
-            columns = words_of(self.tokenizer.src_spans(src_text, src[:-1]), src_text)
-            rows = words_of(self.tokenizer.tgt_spans(tgt_text, list(tgt)), tgt_text)
-            weights = [[float(column == row) for column in [*columns, -1]] for row in rows]
-            found.append(np.array(weights, dtype=np.float32))
-        return found
+        src, tgt = list(request.src[:-1]), list(request.tgt)
+        src_text, tgt_text = self.tokenizer.decode_src(src), self.tokenizer.decode(tgt)
+        columns = words_of(self.tokenizer.src_spans(src_text, src), src_text)
+        rows = words_of(self.tokenizer.tgt_spans(tgt_text, tgt), tgt_text)
+        weights = [[float(column == row) for column in [*columns, -1]] for row in rows]
+        return np.array(weights, dtype=np.float32)
 
 
 def words_of(spans: Sequence[Span], text: str) -> list[int]:
@@ -385,7 +378,7 @@ def test_a_term_added_at_the_end_is_moved_to_its_place(
     found = [Hypothesis(ids, [*[-0.1] * len(ids), log_prob]), Hypothesis(ids[:-1], [-0.1] * len(ids))]
     engine = WordForWord(tokenizer, "der Hund sieht ein Haus")
     placement = Placement(engine, tokenizer, terms, SearchOptions(n_best=2))
-    [improved] = placement.improved([Request(src_ids, 20)], [[match.term for match in terms.find(src)]], [found])
+    [improved] = placement.improved([request(src_ids, 20)], [[match.term for match in terms.find(src)]], [found])
     assert len(improved) == 2
     if expected is None:
         assert improved == found
@@ -406,20 +399,17 @@ def test_what_follows_a_term_is_kept_if_the_model_ends_the_translation_there(
     trained: Project, translation: str, expected: str
 ) -> None:
     class EndsAtTheTerm(WordForWord):
-        def translate(self, requests: Sequence[Request], *args: Any, **options: Any) -> list[list[Hypothesis]]:
-            return [
-                [Hypothesis(list(request.prefix), [-0.1] * (len(request.prefix) + 1))]
-                if self.tokenizer.decode(list(request.prefix)).endswith("Köter")
-                else found
-                for request, found in zip(requests, super().translate(requests, *args, **options), strict=True)
-            ]
+        def search(self, request: SearchRequest) -> list[Hypothesis]:
+            if self.tokenizer.decode(list(request.prefix)).endswith("Köter"):
+                return [Hypothesis(list(request.prefix), [-0.1] * (len(request.prefix) + 1))]
+            return super().search(request)
 
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary([("dog", "Köter")]), tokenizer, src_lang="en", tgt_lang="de")
     [src], [ids] = tokenizer.encode_src(["the dog sees a house"]), tokenizer.encode_tgt(["ein. ein. ein Köter"])
     found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
     placement = Placement(EndsAtTheTerm(tokenizer, translation), tokenizer, terms, SearchOptions())
-    [[best]] = placement.improved([Request(src, 20)], [[match.term for match in terms.find("the dog")]], found)
+    [[best]] = placement.improved([request(src, 20)], [[match.term for match in terms.find("the dog")]], found)
     assert tokenizer.decode(best.ids) == expected
 
 
@@ -436,24 +426,20 @@ def test_a_term_replaces_the_word_that_needs_it_and_not_one_that_attends_to_it_t
     class LooksAhead(WordForWord):
         """An engine whose words all attend to the last word of the source, the translation of it the least."""
 
-        def align(
-            self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-        ) -> list[NDArray[np.float32]]:
-            found = super().align(sources, targets)
-            for weights, src in zip(found, sources, strict=True):
-                src_text = self.tokenizer.decode_src(list(src[:-1]))
-                words = [*words_of(self.tokenizer.src_spans(src_text, src[:-1]), src_text), -1]
-                weights[:, [word == len(SOURCE.split()) - 1 for word in words]] += np.linspace(3, 1, len(weights))[
-                    :, None
-                ]
-            return found
+        def align(self, request: AlignRequest) -> NDArray[np.float32]:
+            weights = super().align(request)
+            src_text = self.tokenizer.decode_src(list(request.src[:-1]))
+            words = [*words_of(self.tokenizer.src_spans(src_text, request.src[:-1]), src_text), -1]
+            is_last = [word == len(SOURCE.split()) - 1 for word in words]
+            weights[:, is_last] += np.linspace(3, 1, len(weights))[:, None]
+            return weights
 
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
     [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt([before])
     found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
     placement = Placement(LooksAhead(tokenizer, "der Hund sieht ein Haus"), tokenizer, terms, SearchOptions())
-    [[best]] = placement.improved([Request(src, 20)], [[match.term for match in terms.find(SOURCE)]], found)
+    [[best]] = placement.improved([request(src, 20)], [[match.term for match in terms.find(SOURCE)]], found)
     assert tokenizer.decode(best.ids) == expected
 
 
@@ -464,5 +450,5 @@ def test_a_term_that_has_no_place_stays_where_the_search_put_it(trained: Project
     found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
     placement = Placement(WordForWord(tokenizer, ""), tokenizer, terms, SearchOptions())
     assert (
-        placement.improved([Request(src, 20)], [[match.term for match in terms.find("the dog sees")]], found) == found
+        placement.improved([request(src, 20)], [[match.term for match in terms.find("the dog sees")]], found) == found
     )

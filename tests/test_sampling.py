@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from engines import candidates, request
 from test_search import EOS, GARDEN_PATH, A, B, C, Table, TableDecoder, make_model, rules
 
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
-from mtformer.search.engine import Request
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.sampling import draw, sample, token_probabilities
 from mtformer.support.errors import MtformerError
@@ -21,7 +21,7 @@ def sampling(**given: Any) -> SearchOptions:
 
 
 def samples(*tables: Table, limit: int = 9, n_best: int, **given: Any) -> list[list[Hypothesis]]:
-    requests = [Request([4 + place, EOS], limit) for place in range(len(tables)) for _ in range(n_best)]
+    requests = [request([4 + place, EOS], limit) for place in range(len(tables)) for _ in range(n_best)]
     limits = [limit] * len(requests)
     decoder = TableDecoder(*(table for table in tables for _ in range(n_best)))
     return sample(decoder, requests, limits, sampling(n_best=n_best, **given), rules(limits))
@@ -69,23 +69,23 @@ def test_a_number_between_0_and_1_chooses_the_token_of_its_interval() -> None:
 
 def test_samples_depend_on_the_seed_and_the_line_alone() -> None:
     engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [6, EOS]]
-    requests = [Request(text, limit) for text, limit in zip(texts, [12, 4, 8, 4], strict=True)]
-    together = engine.translate(requests, sampling(n_best=5))
+    requests = [request(text, limit) for text, limit in zip(texts, [12, 4, 8, 4], strict=True)]
+    together = candidates(engine, requests, sampling(n_best=5))
     assert together[1] == together[3]
-    for request, expected in zip(requests, together, strict=True):
-        [alone] = engine.translate([request], sampling(n_best=5, batch_tokens=1))
+    for each, expected in zip(requests, together, strict=True):
+        [alone] = candidates(engine, [each], sampling(n_best=5, batch_tokens=1))
         assert [one.ids for one in alone] == [one.ids for one in expected]
-        [fewer] = engine.translate([request], sampling(n_best=2))
+        [fewer] = candidates(engine, [each], sampling(n_best=2))
         assert [one.ids for one in fewer] == [one.ids for one in expected[:2]]
-    assert engine.translate(requests, sampling(n_best=5)) == together
-    assert engine.translate(requests, sampling(n_best=5, seed=2)) != together
+    assert candidates(engine, requests, sampling(n_best=5)) == together
+    assert candidates(engine, requests, sampling(n_best=5, seed=2)) != together
     assert len({tuple(one.ids) for one in together[0]}) > 1
 
 
 def test_a_shorter_limit_only_cuts_samples() -> None:
     engine = TorchEngine(make_model(3))
-    [long] = engine.translate([Request([7, 4, 5, 9, EOS], 12)], sampling(n_best=5))
-    [short] = engine.translate([Request([7, 4, 5, 9, EOS], 3)], sampling(n_best=5))
+    [long] = candidates(engine, [request([7, 4, 5, 9, EOS], 12)], sampling(n_best=5))
+    [short] = candidates(engine, [request([7, 4, 5, 9, EOS], 3)], sampling(n_best=5))
     assert [one.ids for one in short] == [one.ids[:3] for one in long]
     assert max(len(one.ids) for one in long) > 3
 
@@ -99,7 +99,7 @@ def test_an_option_near_0_draws_the_likeliest_tokens(option: str, value: float) 
 
 def test_samples_leave_the_batch_as_they_end() -> None:
     decoder = TableDecoder({(): {EOS: 1.0}}, *[GARDEN_PATH] * 8)
-    requests = [Request([4 + place, EOS], 9) for place in range(9)]
+    requests = [request([4 + place, EOS], 9) for place in range(9)]
     found = sample(decoder, requests, [9] * 9, sampling(), rules([9] * 9))
     lengths = [len(hypothesis.ids) for [hypothesis] in found]
     assert {1, 2} < set(lengths)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from engines import candidates, request, score
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig, SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.search.beam import beam_search
-from mtformer.search.engine import Request
+from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
@@ -264,8 +265,8 @@ def test_the_n_best_are_sorted_distinct_and_at_most_as_many_as_the_beams(beam_si
         assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
 
 
-def requests(sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[Request]:
-    return list(map(Request, sources, limits))
+def requests(sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[SearchRequest]:
+    return list(map(request, sources, limits))
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -273,9 +274,9 @@ def requests(sources: Sequence[Sequence[int]], limits: Sequence[int]) -> list[Re
 def test_an_engine_scores_translations_as_its_search_did(beam_size: int, config: dict[str, str]) -> None:
     engine = TorchEngine(make_model(3, **config))
     texts = [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS], [8, 8, 10, 4, 4, EOS]]
-    found = engine.translate(requests(texts, [12, 4, 8, 6]), SearchOptions(beam_size=beam_size, n_best=beam_size))
+    found = candidates(engine, requests(texts, [12, 4, 8, 6]), SearchOptions(beam_size=beam_size, n_best=beam_size))
     pairs = [(src, hypothesis) for src, hypotheses in zip(texts, found, strict=True) for hypothesis in hypotheses]
-    scores = engine.score([src for src, _ in pairs], [hypothesis.ids for _, hypothesis in pairs])
+    scores = score(engine, [src for src, _ in pairs], [hypothesis.ids for _, hypothesis in pairs])
     assert len(pairs) == 4 * beam_size
     for (_, hypothesis), token_log_probs in zip(pairs, scores, strict=True):
         assert len(hypothesis.token_log_probs) == len(hypothesis.ids) + 1
@@ -286,7 +287,7 @@ def test_an_engine_scores_translations_as_its_search_did(beam_size: int, config:
 def test_a_score_is_the_log_probability_by_teacher_forcing() -> None:
     model = make_model(3)
     sources, targets = [[7, 4, 5, EOS], [6, EOS], [4, EOS]], [[8, 5], [], [4, 4, 9, 6]]
-    for src, tgt, scores in zip(sources, targets, TorchEngine(model).score(sources, targets), strict=True):
+    for src, tgt, scores in zip(sources, targets, score(TorchEngine(model), sources, targets), strict=True):
         hidden = model(torch.tensor([src]), torch.ones(1, len(src), dtype=torch.bool), torch.tensor([[BOS_ID, *tgt]]))
         expected = model.project(hidden)[0].log_softmax(dim=-1)[range(len(tgt) + 1), [*tgt, EOS]]
         assert scores == pytest.approx(expected.tolist(), abs=1e-4)
@@ -298,9 +299,9 @@ def test_padding_and_batch_mates_never_change_what_is_found(beam_size: int) -> N
     limits, options = [12, 4, 8, 6], SearchOptions(beam_size=beam_size, n_best=beam_size)
     for seed in range(5):
         engine = TorchEngine(make_model(seed))
-        together = engine.translate(requests(texts, limits), options)
+        together = candidates(engine, requests(texts, limits), options)
         for text, limit, hypotheses in zip(texts, limits, together, strict=True):
-            [alone] = engine.translate([Request(text, limit)], options)
+            [alone] = candidates(engine, [request(text, limit)], options)
             assert_same_hypotheses(ranked(hypotheses, 0.6), ranked(alone, 0.6))
 
 
@@ -338,14 +339,14 @@ def test_translations_start_with_forced_prefixes_and_keep_their_probabilities(be
     engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, EOS], [6, EOS], [4, 11, EOS], [7, 4, 5, EOS]]
     prefixes, limits = [[9, 4], [], [5, 5, 5, 8], [6]], [5, 5, 2, 5]  # one is longer than its limit
     options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-    forced = engine.translate([*map(Request, texts, limits, prefixes)], options)
-    free = engine.translate(requests(texts, limits), options)
+    forced = candidates(engine, [*map(request, texts, limits, prefixes)], options)
+    free = candidates(engine, requests(texts, limits), options)
     assert_same_hypotheses(forced[1], free[1])
     for text, prefix, hypotheses in zip(texts, prefixes, forced, strict=True):
         assert hypotheses
         for hypothesis in hypotheses:
             assert hypothesis.ids[: len(prefix)] == prefix
-            [token_log_probs] = engine.score([text], [hypothesis.ids])
+            [token_log_probs] = score(engine, [text], [hypothesis.ids])
             assert hypothesis.token_log_probs == pytest.approx(token_log_probs, abs=1e-4)
     assert all(free[i][0].ids[: len(prefixes[i])] != prefixes[i] for i in (0, 2, 3))
     assert [len(hypothesis.ids) for hypothesis in forced[2]] == [4]
@@ -370,7 +371,7 @@ def test_pad_unk_and_bos_are_never_chosen_even_if_the_model_prefers_them() -> No
         model.output.weight[[EOS_ID]] = -0.1
     for beam_size in (1, 3):
         options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-        found = TorchEngine(model).translate(requests([[4, 5, EOS], [7, EOS]], [6, 6]), options)
+        found = candidates(TorchEngine(model), requests([[4, 5, EOS], [7, EOS]], [6, 6]), options)
         chosen = {token for hypotheses in found for hypothesis in hypotheses for token in hypothesis.ids}
         assert chosen and chosen.isdisjoint({PAD_ID, UNK_ID, BOS_ID, EOS_ID})
 
@@ -384,9 +385,9 @@ def test_a_model_that_yields_nan_ends_with_an_error_and_drops_no_line(where: str
         model.get_parameter(where)[-1] = math.nan  # of the embeddings only those of the last token
     engine, texts, limits = TorchEngine(model), [[4, 5, EOS], [11, 7, EOS]], [6, 6]
     for search in (
-        lambda: engine.translate(requests(texts, limits), SearchOptions(beam_size=1)),
-        lambda: engine.translate(requests(texts, limits), SearchOptions(beam_size=3)),
-        lambda: engine.score(texts, [[4], [5]]),
+        lambda: candidates(engine, requests(texts, limits), SearchOptions(beam_size=1)),
+        lambda: candidates(engine, requests(texts, limits), SearchOptions(beam_size=3)),
+        lambda: score(engine, texts, [[4], [5]]),
     ):
         with pytest.raises(MtformerError, match="the model predicts NaN"):
             search()
@@ -400,7 +401,8 @@ def test_a_search_without_a_possible_translation_ends_with_an_error() -> None:
 
 def test_the_engine_reports_every_source_once_longest_first() -> None:
     texts, seen = [[4] * length + [EOS] for length in (2, 9, 5, 1)], list[int]()
-    TorchEngine(make_model(1)).translate(requests(texts, [3] * 4), SearchOptions(batch_tokens=12), on_batch=seen.extend)
+    asked = [SearchRequest(text, SearchOptions(batch_tokens=12), 3) for text in texts]
+    TorchEngine(make_model(1)).submit(asked, on_done=seen.extend)
     assert seen == [1, 2, 0, 3]
 
 
@@ -408,9 +410,8 @@ def test_the_engine_reports_every_source_once_longest_first() -> None:
 def test_beams_count_in_the_budget_of_a_batch(beam_size: int, sizes: list[int]) -> None:
     seen = list[int]()
     options = SearchOptions(batch_tokens=24, beam_size=beam_size)
-    TorchEngine(make_model(1)).translate(
-        requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch))
-    )
+    asked = [SearchRequest([4, 5, EOS], options, 2)] * 16
+    TorchEngine(make_model(1)).submit(asked, on_done=lambda batch: seen.append(len(batch)))
     assert seen == sizes
 
 
@@ -451,10 +452,9 @@ def test_batches_are_small_where_the_vocabulary_is_large() -> None:
     model = make_model(1)
     engine = TorchEngine(model)
     options = SearchOptions(batch_tokens=24, beam_size=4)
-    engine.translate(requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch)))
+    asked = [SearchRequest([4, 5, EOS], options, 2)] * 16
+    engine.submit(asked, on_done=lambda batch: seen.append(len(batch)))
     sizes = ModelConfig.model_validate({"d_model": 16, "n_heads": 2, "d_ff": 32, "tie_embeddings": False})
     wide = Transformer(sizes, src_vocab_size=12, tgt_vocab_size=1_536, joint=False, max_length=16)
-    TorchEngine(wide.eval()).translate(
-        requests([[4, 5, EOS]] * 16, [2] * 16), options, on_batch=lambda batch: seen.append(len(batch))
-    )
+    TorchEngine(wide.eval()).submit(asked, on_done=lambda batch: seen.append(len(batch)))
     assert seen == [8, 8, 4, 4, 4, 4]  # 4 beams of 1,536 logits count as 6 tokens

@@ -14,12 +14,11 @@ import yaml
 from conftest import GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
 
 from mtformer.bundle.format import load_bundle
-from mtformer.config import SearchOptions, TokenizerConfig
+from mtformer.config import TokenizerConfig
 from mtformer.data.augment.terms import EncodedPair, TermSampler
 from mtformer.data.store.encoding import encode_corpus
 from mtformer.runs.checkpoints import list_checkpoints
-from mtformer.search.engine import Request
-from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.engine import Request, SearchRequest
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
@@ -274,15 +273,15 @@ def glossary(tmp_path: Path) -> Path:
     return path
 
 
-def requests_of(translator: Translator, texts: list[str]) -> list[Request]:
+def requests_of(translator: Translator, texts: list[str]) -> list[SearchRequest]:
     """Return what the engine is asked for."""
-    asked: list[Request] = []
+    asked: list[SearchRequest] = []
     engine = translator.engine
 
     class Observed:
-        def translate(self, requests: list[Request], options: SearchOptions, **rest: Any) -> list[list[Hypothesis]]:
-            asked.extend(requests)
-            return engine.translate(requests, options, **rest)
+        def submit(self, requests: list[Request[Any]], **rest: Any) -> Any:
+            asked.extend(request for request in requests if isinstance(request, SearchRequest))
+            return engine.submit(requests, **rest)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(engine, name)

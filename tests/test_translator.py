@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import Project, sentence_pairs
+from engines import score
 from torch import Tensor
 
 import mtformer
@@ -266,7 +267,7 @@ def test_a_translation_carries_its_tokens_with_their_log_probabilities(
     [found] = translator.translate([TEXTS[0]])
     targets = [[tokenizer.tgt_tokens(range(320)).index(token) for token in t.tokens[:-1]] for t in found]
     for translation, ids in zip(found, targets, strict=True):
-        [expected] = translator.engine.score([source], [ids])
+        [expected] = score(translator.engine, [source], [ids])
         assert translation.tokens[-1] == "</s>"
         assert translation.text == tokenizer.decode(ids)
         assert translation.token_log_probs == pytest.approx(expected, abs=1e-4)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtformer.search.engine import ScoreRequest, results_of
 from mtformer.translate.translator import Translator
 
 
@@ -56,7 +57,7 @@ def likelihoods(
         for i in range(len(src))
         if all(n < len(ids) <= longest for n, ids in zip(empty, (src[i], tgt[i]), strict=True))
     ]
-    scores = translator.engine.score([src[i] for i in usable], [tgt[i][:-1] for i in usable])
+    scores = results_of(translator.engine, [ScoreRequest(src[i], tgt[i][:-1]) for i in usable])
     found = dict(zip(usable, scores, strict=True))
     parts, first = [], 0
     for size in sizes:

@@ -13,9 +13,8 @@ from mtformer.explain.matrices import ForwardPass, record_attentions, record_pas
 from mtformer.explain.tokens import source_tokens, target_tokens
 from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
 from mtformer.explain.tree import TreeRecorder
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import Engine, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis, ranked
-from mtformer.search.observer import SearchObserver
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
@@ -79,7 +78,8 @@ class Explainer:
         """
         src, forced = self._encode(text, prefix)
         recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
-        [found] = self.search(src, [forced], recorder)
+        request = self._request(src, forced)
+        found = ranked(self.engine.observe(request, recorder), self.options.length_penalty)
         best = found[0]
         forward = self._forward(src, best.ids)
         steps = self._with_alternatives(src, best.ids, self._steps(forward.logits, [*best.ids, EOS_ID], len(forced)))
@@ -108,13 +108,13 @@ class Explainer:
         """Return an explainer of a model with other weights."""
         return replace(self, engine=engine)
 
-    def search(
-        self, src: list[int], prefixes: Sequence[Sequence[int]], observer: SearchObserver | None = None
-    ) -> list[list[Hypothesis]]:
+    def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
-        requests = [Request(src, self.options.limit(len(src)), prefix) for prefix in prefixes]
-        found = self.engine.translate(requests, self.options, observer=observer)
-        return [ranked(hypotheses, self.options.length_penalty) for hypotheses in found]
+        requests = [self._request(src, prefix) for prefix in prefixes]
+        return [ranked(found, self.options.length_penalty) for found in results_of(self.engine, requests)]
+
+    def _request(self, src: list[int], prefix: Sequence[int]) -> SearchRequest:
+        return SearchRequest(src, self.options, self.options.limit(len(src)), prefix)
 
     def log_probs(self, trace: Trace) -> Tensor:
         """Return (T, V), the log probabilities of every next token along the trace's translation."""

@@ -28,7 +28,7 @@ def beam_search(
     """Decode B sentences side by side, each with K beams.
 
     Each step selects continuations of a sentence's beams. Those that end in EOS are finished; K of the others are the
-    next beams. A sentence ends when no beam can still lead to one of its ``n_best`` best hypotheses, and then leaves
+    next beams. A sentence ends when no beam can still lead to one of its best hypotheses, and then leaves
     the batch. If K is at least the number of prefixes of any length, the search is exhaustive.
 
     Args:
@@ -40,7 +40,7 @@ def beam_search(
         selection: chooses the continuations; by default :class:`Likeliest`, with K = ``options.beam_size``.
 
     Returns:
-        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_best``.
+        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_candidates``.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
@@ -115,7 +115,7 @@ class Likeliest:
 
 
 class _Finished:
-    """The ``n_best`` best finished hypotheses of B sentences.
+    """The ``n_candidates`` best finished hypotheses of B sentences.
 
     Attributes:
         threshold: (B,) the score that a hypothesis must exceed to be one of them; -inf while there are fewer.
@@ -124,7 +124,7 @@ class _Finished:
     def __init__(self, n_sentences: int, options: SearchOptions, device: torch.device) -> None:
         self.threshold = torch.full((n_sentences,), float("-inf"), device=device)
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-        self._n_best, self._alpha = options.n_best, options.length_penalty
+        self._n_best, self._alpha = options.n_candidates, options.length_penalty
 
     def collect(self, beams: Beams, candidates: Candidates, *, penalized: bool) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""

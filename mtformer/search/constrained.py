@@ -53,7 +53,7 @@ def constrained_search(
         observer: called with each step.
 
     Returns:
-        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_best``.
+        For each sentence its finished hypotheses, best first: at least one, at most ``options.n_candidates``.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
@@ -78,7 +78,7 @@ class _Sentence:
         options: how to search.
         states: those of the constraint, of each beam.
         keys: for each beam a hash of its tokens.
-        scores: those of the ``n_best`` best finished hypotheses.
+        scores: those of the ``n_candidates`` best finished hypotheses.
     """
 
     constraint: Constraint
@@ -107,7 +107,7 @@ class _Sentence:
         if finished:
             penalty = length_penalty(length, self.options.length_penalty)
             scores = [log_probs[beam] / penalty for beam in finished]
-            self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_best]
+            self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_candidates]
         return finished
 
     def choose(self, candidates: Iterable[_Candidate], forced: Sequence[_Forced], length: int) -> list[int]:
@@ -167,7 +167,7 @@ class _Sentence:
         length += self.constraint.n_needed(state)
         if length > self.limit:
             return False
-        if len(self.scores) < self.options.n_best:
+        if len(self.scores) < self.options.n_candidates:
             return True
         return log_prob / length_penalty(length + 1, self.options.length_penalty) > self.scores[-1]
 

@@ -26,18 +26,20 @@ def diverse_search(
 
     Returns:
         For each of the B sentences the best hypotheses of all groups, each of them once: at least one, at most
-        ``options.n_best``.
+        ``options.n_candidates``.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
     n_groups = options.beam_groups
     selection = Diverse(len(limits) // n_groups, n_groups, options.beam_size // n_groups, options.diversity)
-    of_each = options.model_copy(update={"n_best": -(-options.n_best // n_groups)})
+    of_each = options.model_copy(
+        update={"n_best": -(-options.n_candidates // n_groups), "mbr": 0, "coverage_penalty": 0.0}
+    )
     found = beam_search(decoder, limits, of_each, processors, selection=selection)
     sentences = (found[start : start + n_groups] for start in range(0, len(found), n_groups))
     unique = ({tuple(one.ids): one for group in groups for one in group}.values() for groups in sentences)
-    return [ranked(hypotheses, options.length_penalty)[: options.n_best] for hypotheses in unique]
+    return [ranked(hypotheses, options.length_penalty)[: options.n_candidates] for hypotheses in unique]
 
 
 class Diverse:

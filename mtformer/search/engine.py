@@ -1,69 +1,106 @@
-"""What translates and scores sequences of tokens. Nothing here imports torch or numpy."""
+"""Requests to a model, and the protocol of what computes their results. Nothing here imports torch or numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Constraint
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Weights: TypeAlias = NDArray[np.float32]
+
+R_co = TypeVar("R_co", covariant=True)
+OnDone = Callable[[Sequence[int]], object]  # called with the indices of what is done
 
 
 class EngineError(UserError):
     """An engine cannot run a model that another engine may be able to run."""
 
 
+class Request(Generic[R_co]):
+    """A task for a model, whose result is an ``R_co``. Ids of sources end with EOS; those of targets do not."""
+
+
 @dataclass(frozen=True)
-class Request:
+class SearchRequest(Request[list[Hypothesis]]):
     """A sentence to translate.
+
+    The result is at least one and at most ``options.n_candidates`` hypotheses, in any order; with ``options.sample``,
+    that many samples in the order of their numbers. :func:`mtformer.search.ranking.rank` chooses among them.
 
     Attributes:
         src: its ids, EOS last.
+        options: how to search.
         limit: the maximum length of its translations, in tokens without EOS.
         prefix: the tokens that its translations start with, any number of them.
         constraint: what its translations must contain; the limit grows to leave room for it. None for nothing.
     """
 
     src: Sequence[int]
+    options: SearchOptions
     limit: int
     prefix: Sequence[int] = ()
     constraint: Constraint | None = None
 
 
-class Engine(Protocol):
-    """A model that can be searched, whatever computes it. Ids of sources end with EOS; those of targets do not.
+@dataclass(frozen=True)
+class ScoreRequest(Request[list[float]]):
+    """A sentence and a translation to score.
+
+    The result is the log probability of each token of the target, given those before it, and of EOS after them.
 
     Attributes:
-        has_constraints: whether requests may have constraints.
+        src: the ids of the sentence, EOS last.
+        tgt: those of the translation, without EOS.
+    """
+
+    src: Sequence[int]
+    tgt: Sequence[int]
+
+
+@dataclass(frozen=True)
+class AlignRequest(Request["Weights"]):
+    """A sentence and a translation to align.
+
+    The result (T, S) is how much each token of the target attends to each of the source, EOS included. Rows sum to 1.
+
+    Attributes:
+        src: the ids of the sentence, EOS last.
+        tgt: those of the translation, without EOS.
+    """
+
+    src: Sequence[int]
+    tgt: Sequence[int]
+
+
+class Engine(Protocol):
+    """A model that fulfils requests, whatever computes it.
+
+    Attributes:
+        has_constraints: whether searches may have constraints.
     """
 
     has_constraints: bool
 
-    def translate(
-        self,
-        requests: Sequence[Request],
-        options: SearchOptions,
-        *,
-        on_batch: Callable[[Sequence[int]], object] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Search for the best translations.
+    def submit(
+        self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None
+    ) -> "list[R_co | MtformerError]":
+        """Fulfil requests, in any mix of kinds and options; those that are alike are computed together.
 
         Args:
-            requests: the sentences.
-            options: how to search; ranking (``mbr``, ``coverage_penalty``) is not the engine's part.
-            on_batch: called with the indices of requests that have been translated.
+            requests: what to compute.
+            on_done: called with the indices of requests that are done, whether they have failed or not.
 
         Returns:
-            For each request at least one and at most ``options.n_best`` hypotheses, in any order; with
-            ``options.sample``, that many samples in the order of their numbers.
-
-        Raises:
-            MtformerError: the model predicts NaN.
+            For each request its result; or the error for which there is none, such as that the model predicts NaN for
+            this sentence or that the engine cannot do what the options ask for. Errors of one request leave those
+            beside it alone.
         """
         ...
 
@@ -75,20 +112,16 @@ class Engine(Protocol):
         """
         ...
 
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Return for each pair the log probability of every token of the target, and of EOS after them.
 
-        Raises:
-            MtformerError: the model predicts NaN.
-        """
-        ...
+def results_of(engine: Engine, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None) -> list[R_co]:
+    """Return the results of requests that must all succeed; see :meth:`Engine.submit`.
 
-    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[NDArray[np.float32]]":
-        """Return for each pair (T, S), how much each token of the target attends to each of the source, EOS included.
-
-        Rows sum to 1.
-
-        Raises:
-            UserError: the engine does not give its attention.
-        """
-        ...
+    Raises:
+        MtformerError: that of the first request that has failed.
+    """
+    results: list[R_co] = []
+    for result in engine.submit(requests, on_done=on_done):
+        if isinstance(result, MtformerError):
+            raise result
+        results.append(result)
+    return results

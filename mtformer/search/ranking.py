@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import AlignRequest, Engine, OnDone, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.support.errors import UserError
 
@@ -15,38 +15,51 @@ _LEAST_COVERAGE = 1e-9  # of a token that nothing attends to: its logarithm is f
 
 def search(
     engine: Engine,
-    requests: Sequence[Request],
-    options: SearchOptions,
+    requests: Sequence[SearchRequest],
     decode: Callable[[list[int]], str],
     *,
-    on_batch: Callable[[Sequence[int]], object] | None = None,
+    on_done: OnDone | None = None,
 ) -> list[list[Hypothesis]]:
-    """Search for the ``n_best`` best translations of each sentence, and rank them.
+    """Search for the ``n_best`` best translations of each sentence, as its request's options rank them.
 
     Args:
         engine: the model.
         requests: the sentences.
-        options: how to search, and how to rank what is found.
         decode: makes a text of the ids of a hypothesis.
-        on_batch: called with the indices of requests that have been translated.
+        on_done: called with the indices of requests that have been searched for.
 
     Returns:
-        For each request at least one and at most ``options.n_best`` hypotheses, best first. Samples that are not ranked
-        stay in the order of their numbers, so that the first is one like any other.
+        For each request its best hypotheses; see :func:`rank`.
 
     Raises:
-        UserError: the engine cannot do what ``options`` ask for, or a package for it is not installed.
+        UserError: the engine cannot do what the options ask for, or a package for it is not installed.
         MtformerError: the model predicts NaN.
     """
-    of_engine = options.model_copy(update={"n_best": options.n_candidates, "mbr": 0, "coverage_penalty": 0.0})
-    found = engine.translate(requests, of_engine, on_batch=on_batch)
+    candidates = results_of(engine, requests, on_done=on_done)
+    candidates = _with_coverage(engine, requests, candidates)
+    return [rank(request.options, of, decode) for request, of in zip(requests, candidates, strict=True)]
+
+
+def rank(
+    options: SearchOptions, candidates: Sequence[Hypothesis], decode: Callable[[list[int]], str]
+) -> list[Hypothesis]:
+    """Return the ``n_best`` best of the hypotheses that a search has given for a sentence, best first.
+
+    Samples that are not ranked stay in the order of their numbers, so that the first is one like any other.
+
+    Args:
+        options: those of the search.
+        candidates: the result of a :class:`SearchRequest`.
+        decode: makes a text of the ids of a hypothesis.
+
+    Raises:
+        UserError: a package that ``mbr`` needs is not installed.
+    """
     if options.mbr:
-        found = [_by_utility(hypotheses, decode, 0.0 if options.sample else _SCALE) for hypotheses in found]
-    elif not options.sample:
-        if options.coverage_penalty:
-            found = _with_coverage(engine, requests, found, options)
-        found = [ranked(hypotheses, options.length_penalty) for hypotheses in found]
-    return [hypotheses[: options.n_best] for hypotheses in found]
+        ordered = _by_utility(candidates, decode, 0.0 if options.sample else _SCALE)
+    else:
+        ordered = list(candidates) if options.sample else ranked(candidates, options.length_penalty)
+    return ordered[: options.n_best]
 
 
 def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], str], scale: float) -> list[Hypothesis]:
@@ -65,22 +78,27 @@ def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], 
 
 
 def _with_coverage(
-    engine: Engine, requests: Sequence[Request], found: Sequence[Sequence[Hypothesis]], options: SearchOptions
+    engine: Engine, requests: Sequence[SearchRequest], candidates: Sequence[list[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """Add to each penalty what the score must lose for the coverage penalty of Wu et al. 2016, equation 14.
 
-    Attention is what :meth:`Engine.align` gives; the source's EOS need not be covered.
+    Attention is that of an :class:`AlignRequest`; the source's EOS need not be covered.
     """
-    sources = [request.src for request, hypotheses in zip(requests, found, strict=True) for _ in hypotheses]
-    weights = iter(engine.align(sources, [hypothesis.ids for hypotheses in found for hypothesis in hypotheses]))
+    pairs = zip(requests, candidates, strict=True)
+    has_coverage = [(request, of) for request, of in pairs if request.options.coverage_penalty]
+    aligned = [AlignRequest(request.src, hypothesis.ids) for request, of in has_coverage for hypothesis in of]
+    weights = iter(results_of(engine, aligned) if aligned else [])
 
-    def penalized(hypothesis: Hypothesis) -> Hypothesis:
+    def penalized(options: SearchOptions, hypothesis: Hypothesis) -> Hypothesis:
         covered = next(weights)[:, :-1].sum(axis=0).clip(_LEAST_COVERAGE, 1.0)  # (S - 1,)
         cost = -options.coverage_penalty * sum(map(math.log, covered.tolist()))
         scale = length_penalty(len(hypothesis.token_log_probs), options.length_penalty)
         return hypothesis._replace(penalty=hypothesis.penalty + cost * scale)
 
-    return [[penalized(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+    return [
+        [penalized(request.options, hypothesis) for hypothesis in of] if request.options.coverage_penalty else of
+        for request, of in zip(requests, candidates, strict=True)
+    ]
 
 
 def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mtformer.config import SearchOptions
 from mtformer.search.decoder import Decoder
-from mtformer.search.engine import Request
+from mtformer.search.engine import SearchRequest
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.rows import decode_rows
@@ -21,18 +21,18 @@ _BLOCK = 64  # tokens whose probabilities are summed first: summing is several t
 
 def sample(
     decoder: Decoder,
-    requests: Sequence[Request],
+    requests: Sequence[SearchRequest],
     limits: Sequence[int],
     options: SearchOptions,
     processors: Sequence[Processor],
 ) -> list[list[Hypothesis]]:
-    """Draw ``options.n_best`` translations of each of B sentences, independently.
+    """Draw ``options.n_candidates`` translations of each of B sentences, independently.
 
     The random numbers of a sentence depend on the seed and on its source alone, so that its samples are the same in
     any batch. The first samples of many are those of fewer. Each sample leaves the batch when it ends.
 
     Args:
-        decoder: at its start, with N sentences: each of the B sentences ``options.n_best`` times in a row.
+        decoder: at its start, with N sentences: each of the B sentences ``options.n_candidates`` times in a row.
         requests: the N sentences.
         limits: the maximum length of each of their hypotheses in tokens, EOS not counted.
         options: the number of samples, and which tokens they are drawn from.
@@ -53,7 +53,7 @@ def sample(
         return draw(probabilities, uniforms[prefixes.sentences, prefixes.length])[:, None]
 
     found = decode_rows(decoder, len(requests), processors, choose)
-    return [found[start : start + options.n_best] for start in range(0, len(found), options.n_best)]
+    return [found[start : start + options.n_candidates] for start in range(0, len(found), options.n_candidates)]
 
 
 def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
@@ -108,13 +108,13 @@ def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
     return found, (places - (ends - probabilities).gather(-1, found)).clamp(min=0)
 
 
-def _uniforms(requests: Sequence[Request], limits: Sequence[int], options: SearchOptions) -> Tensor:
+def _uniforms(requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions) -> Tensor:
     """Return random numbers (N, L) between 0 and 1, one for each token of each sample.
 
     Those of a sample do not depend on how many samples there are, nor on how long they may be.
     """
     uniforms = np.zeros((len(requests), max(limits, default=0) + 1), dtype=np.float32)
     for row, (request, limit) in enumerate(zip(requests, limits, strict=True)):
-        generator = np.random.default_rng([options.seed, row % options.n_best, *request.src])
+        generator = np.random.default_rng([options.seed, row % options.n_candidates, *request.src])
         uniforms[row, : limit + 1] = generator.random(limit + 1, dtype=np.float32)
     return torch.from_numpy(uniforms)

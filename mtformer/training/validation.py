@@ -22,7 +22,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import choose_heads
-from mtformer.search.engine import Request
+from mtformer.search.engine import SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
@@ -210,7 +210,9 @@ class Validator:
     def _expected_search(self, valid: _ValidSet, model: Transformer) -> float:
         device = next(model.parameters()).device
         references = [valid.corpus.tgt[i][:-1].tolist() for i in range(len(valid.corpus))]
-        requests = [Request(valid.corpus.src[i].tolist(), len(row), row) for i, row in enumerate(references)]
+        requests = [
+            SearchRequest(valid.corpus.src[i].tolist(), self._search, len(row), row) for i, row in enumerate(references)
+        ]
         lengths = valid.corpus.src.lengths.tolist()
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         batches = fill_batches(order, lengths, self._search.batch_tokens)
@@ -218,7 +220,7 @@ class Validator:
         with autocast(device, self._search_precision(device)):
             return expected_seconds(
                 batches,
-                lambda batch: engine.translate([requests[i] for i in batch], self._search),
+                lambda batch: results_of(engine, [requests[i] for i in batch]),
                 lambda batch: len(batch) * max(len(references[i]) for i in batch),
                 _N_MEASURED,
             )

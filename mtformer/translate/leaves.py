@@ -1,12 +1,12 @@
 """The part of the pipeline between preparing and restoring: encode, cut, find terms, search, join."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import Engine, OnDone, SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.ranking import search
 from mtformer.text.glossary import Term
@@ -14,8 +14,6 @@ from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
 from mtformer.text.words import cut
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation, joined
-
-OnDone = Callable[[Sequence[int]], object]  # called with the indices of texts, or of parts, that have been translated
 
 
 class _Part(NamedTuple):
@@ -61,8 +59,8 @@ class LeafTranslator:
         ids_of = self.tokenizer.encode_src(texts)
         parts_of = [self._parts(text, ids) for text, ids in zip(texts, ids_of, strict=True)]
         requests = [self._request(part, options) for parts in parts_of for part in parts]
-        on_batch = by_first_part(list(map(len, parts_of)), on_done)
-        found = search(self.engine, requests, options, self.tokenizer.decode, on_batch=on_batch)
+        on_part = by_first_part(list(map(len, parts_of)), on_done)
+        found = search(self.engine, requests, self.tokenizer.decode, on_done=on_part)
         if self.terms is not None and self.terms.mode == "hard":  # annotations show the places
             from mtformer.translate.placement import Placement
 
@@ -89,9 +87,9 @@ class LeafTranslator:
         annotated = self.terms.annotated(text, matches, self.max_length)
         return _Part(annotated or ids, [match.term for match in matches])
 
-    def _request(self, part: _Part, options: SearchOptions) -> Request:
+    def _request(self, part: _Part, options: SearchOptions) -> SearchRequest:
         constraint = self.terms.constraint(part.terms) if self.terms is not None else None
-        return Request(part.ids, options.limit(len(part.ids)), constraint=constraint)
+        return SearchRequest(part.ids, options, options.limit(len(part.ids)), constraint=constraint)
 
     def _cut(self, ids: list[int], max_length: int) -> list[list[int]]:
         """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""

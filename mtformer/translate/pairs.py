@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
-from mtformer.search.engine import Engine
+from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
@@ -164,8 +164,7 @@ def align(engine: Engine, pairs: Sequence[Pair]) -> list[Alignment]:
     Raises:
         UserError: the engine does not give its attention.
     """
-    sources, targets = _all_parts(pairs)
-    weights = iter(engine.align(sources, targets))
+    weights = iter(results_of(engine, [AlignRequest(*part) for part in _all_parts(pairs)]))
     return [
         Alignment(pair.src, pair.tgt, pair.src_spans, pair.tgt_spans, [next(weights)[:, :-1] for _ in pair.sources])
         for pair in pairs
@@ -177,7 +176,7 @@ def score(leaves: LeafTranslator, pairs: Sequence[Pair]) -> list[Translation]:
 
     The empty translation of an empty text has probability 1 and no tokens.
     """
-    log_probs = iter(leaves.engine.score(*_all_parts(pairs)))
+    log_probs = iter(results_of(leaves.engine, [ScoreRequest(*part) for part in _all_parts(pairs)]))
     scored = []
     for pair in pairs:
         parts = [leaves.to_translation(Hypothesis(list(ids), next(log_probs))) for ids in pair.targets]
@@ -188,6 +187,6 @@ def score(leaves: LeafTranslator, pairs: Sequence[Pair]) -> list[Translation]:
     return scored
 
 
-def _all_parts(pairs: Sequence[Pair]) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
-    """Return the ids of all parts of the texts, and of the translations."""
-    return [part for pair in pairs for part in pair.sources], [part for pair in pairs for part in pair.targets]
+def _all_parts(pairs: Sequence[Pair]) -> list[tuple[Sequence[int], Sequence[int]]]:
+    """Return the ids of the text and of the translation in each part of all pairs."""
+    return [part for pair in pairs for part in zip(pair.sources, pair.targets, strict=True)]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import capitalized
-from mtformer.search.engine import Engine, Request
+from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.ranking import search
 from mtformer.text.glossary import Term
@@ -48,7 +48,7 @@ class _Draft:
         n_ends: how many sentences end in the translation without terms.
     """
 
-    request: Request
+    request: SearchRequest
     terms: Sequence[Term]
     src: str
     spans: Sequence[Span]
@@ -71,7 +71,7 @@ class Placement:
         self._options = options.model_copy(update={"n_best": 1})
 
     def improved(
-        self, requests: Sequence[Request], terms_of: Sequence[Sequence[Term]], found: Sequence[list[Hypothesis]]
+        self, requests: Sequence[SearchRequest], terms_of: Sequence[Sequence[Term]], found: Sequence[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """Put a better translation before those whose terms have been added instead of placed.
 
@@ -98,9 +98,10 @@ class Placement:
                 results[i] = [draft.hypothesis, *found[i]][: len(found[i])]
         return results
 
-    def _draft(self, request: Request, terms: Sequence[Term]) -> _Draft:
+    def _draft(self, request: SearchRequest, terms: Sequence[Term]) -> _Draft:
         src = self._tokenizer.decode_src(request.src[:-1])
-        return _Draft(Request(request.src, request.limit), terms, src, self._terms.spans(src, terms))
+        without_terms = SearchRequest(request.src, self._options, request.limit)
+        return _Draft(without_terms, terms, src, self._terms.spans(src, terms))
 
     def _place(self, drafts: Sequence[_Draft]) -> None:
         """Translate without terms, then place those that are missing, one after the other."""
@@ -109,8 +110,8 @@ class Placement:
             draft.n_ends = _n_ends(draft.text)
         todo = drafts
         while todo := [draft for draft in todo if self._terms.missing(draft.terms, draft.text)]:
-            weights = self._engine.align(
-                [draft.request.src for draft in todo], [draft.hypothesis.ids for draft in todo]
+            weights = results_of(
+                self._engine, [AlignRequest(draft.request.src, draft.hypothesis.ids) for draft in todo]
             )
             found = zip(todo, weights, self._losses(todo), strict=True)
             todo = [draft for draft, of_draft, losses in found if self._place_next(draft, of_draft, losses)]
@@ -122,7 +123,7 @@ class Placement:
 
     def _continue(self, drafts: Sequence[_Draft]) -> None:
         """Complete translations after their prefixes."""
-        found = search(self._engine, [draft.request for draft in drafts], self._options, self._tokenizer.decode)
+        found = search(self._engine, [draft.request for draft in drafts], self._tokenizer.decode)
         for draft, [best] in zip(drafts, found, strict=True):
             draft.hypothesis, draft.text = best, self._tokenizer.decode(best.ids)
 
@@ -133,14 +134,14 @@ class Placement:
 
     def _losses(self, drafts: Sequence[_Draft]) -> list[dict[int, NDArray[np.float64]]]:
         """Return (T,) for each missing term: what each token loses in log probability if the source lacks the term."""
-        sources, targets = list[list[int]](), list[list[int]]()
+        requests = list[ScoreRequest]()
         for draft in drafts:
             src = draft.request.src
             src_spans = self._tokenizer.src_spans(draft.src, src[:-1])
             terms = [_within(src_spans, draft.spans[number]) for number in self._unplaced(draft)]
-            sources += [[token for i, token in enumerate(src) if i not in term] for term in [[], *terms]]
-            targets += [draft.hypothesis.ids] * (1 + len(terms))
-        scores = map(np.array, self._engine.score(sources, targets))
+            sources = [[token for i, token in enumerate(src) if i not in term] for term in [[], *terms]]
+            requests += [ScoreRequest(source, draft.hypothesis.ids) for source in sources]
+        scores = map(np.array, results_of(self._engine, requests))
         losses = []
         for draft in drafts:
             whole = next(scores)

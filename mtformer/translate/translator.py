@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mtformer.config import SearchOptions
 from mtformer.engines.loading import LoadedModel, load_model, on_torch
 from mtformer.runs.models import find_model
-from mtformer.search.engine import Engine
+from mtformer.search.engine import Engine, OnDone
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
@@ -19,7 +19,7 @@ from mtformer.text.lines import without_surrogates
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.guard.checks import Guard
 from mtformer.translate.guard.retry import guarded
-from mtformer.translate.leaves import LeafTranslator, OnDone, by_first_part
+from mtformer.translate.leaves import LeafTranslator, by_first_part
 from mtformer.translate.markup.lines import MarkedLines
 from mtformer.translate.plan import Preparation, make_plan
 from mtformer.translate.standard import known_characters, standard_preparations

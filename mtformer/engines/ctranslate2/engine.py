@@ -8,9 +8,8 @@ are then computed again by teacher forcing, over the whole vocabulary.
 import logging
 import math
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,9 +17,10 @@ import ctranslate2
 
 from mtformer.config import SearchOptions
 from mtformer.data.filling import fill_batches, longest_first
+from mtformer.engines.batched import BatchedEngine
 from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
 from mtformer.engines.ctranslate2.support import n_threads, require_supported
-from mtformer.search.engine import EngineError, Request
+from mtformer.search.engine import AlignRequest, EngineError, Request, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -52,7 +52,7 @@ class _Candidate(NamedTuple):
     log_probs: list[float] | None
 
 
-class CTranslate2Engine:
+class CTranslate2Engine(BatchedEngine):
     """A model exported for CTranslate2."""
 
     has_constraints = False
@@ -109,101 +109,94 @@ class CTranslate2Engine:
         """CTranslate2's name for the types that it computes with, as in ``int8_float32``."""
         return str(self._model.compute_type)
 
-    def translate(
-        self,
-        requests: Sequence[Request],
-        options: SearchOptions,
-        *,
-        on_batch: Callable[[Sequence[int]], object] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Search in batches of sentences of similar length; see :class:`mtformer.search.engine.Engine`.
-
-        Raises:
-            UserError: CTranslate2 does not support an option or a constraint, or a text is longer than its tables of
-                positions.
-            MtformerError: the model predicts NaN.
-        """
-        self.require_supported(options)
-        if any(request.constraint is not None for request in requests):
-            raise UserError("CTranslate2 has no constraints: use --engine torch")
-        self._require_positions(
-            max((max(len(one.src), one.limit + 1, len(one.prefix) + 1) for one in requests), default=0)
-        )
-        found: list[list[Hypothesis]] = [[] for _ in requests]
-
-        def search(batch: list[int]) -> list[list[Hypothesis]]:
-            return self._search([requests[i] for i in batch], options)
-
-        batches = self._batches(requests, options)
-        with self._workers(len(batches)) as workers:
-            try:
-                for batch, results in zip(batches, (workers.map if workers else map)(search, batches), strict=True):
-                    for i, hypotheses in zip(batch, results, strict=True):
-                        found[i] = hypotheses
-                    if on_batch is not None:
-                        on_batch(batch)
-            except BaseException:
-                if workers:
-                    workers.shutdown(wait=False, cancel_futures=True)
-                raise
-        return found
-
     def require_supported(self, options: SearchOptions) -> None:
         """Refuse options that CTranslate2 cannot do; see :class:`mtformer.search.engine.Engine`."""
         require_supported(options)
         if options.precision != self._precision:
             raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
 
-    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Score by teacher forcing; see :class:`mtformer.search.engine.Engine`."""
-        lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
-        self._require_positions(max(lengths, default=0))
-        scores: list[list[float]] = [[] for _ in sources]
-        for batch in fill_batches(
-            longest_first(lengths), lengths, max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)
-        ):
-            results = self._model.score_batch(
-                [self._tokenizer.src_tokens(sources[i]) for i in batch],
-                [self._tokenizer.tgt_tokens(targets[i]) for i in batch],
-                max_input_length=0,
-            )
-            for i, result in zip(batch, results, strict=True):
-                scores[i] = list(result.log_probs)
-                if any(map(math.isnan, scores[i])):
-                    raise MtformerError(PREDICTS_NAN)
+    def _refusal(self, request: Request[Any]) -> UserError | None:
+        """Refuse a constraint, and a text that needs more positions than the model has tables for."""
+        if isinstance(request, SearchRequest):
+            if request.constraint is not None:
+                return UserError("CTranslate2 has no constraints: use --engine torch")
+            longest = max(len(request.src), request.limit + 1, len(request.prefix) + 1)
+        else:
+            assert isinstance(request, ScoreRequest | AlignRequest)
+            longest = max(len(request.src), len(request.tgt) + 1)
+        if self._n_positions is None or longest <= self._n_positions:
+            return None
+        return UserError(
+            f"a text may take {longest:,} tokens, but the exported model has {self._n_positions:,} positions: "
+            "lower search.max_length_factor, or use --engine torch"
+        )
+
+    def _forced_batches(self, requests: Sequence[ScoreRequest] | Sequence[AlignRequest]) -> list[list[int]]:
+        """Divide requests into batches of similar length."""
+        if requests and isinstance(requests[0], AlignRequest):
+            lengths = [len(request.src) + len(request.tgt) for request in requests]
+            budget = _BATCH_TOKENS
+        else:
+            lengths = [max(len(request.src), len(request.tgt) + 1) for request in requests]
+            budget = max(1, _SCORING_CELLS // self._tokenizer.tgt_vocab_size)
+        return fill_batches(longest_first(lengths), lengths, budget)
+
+    def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
+        """Run batches side by side, one for each worker of the model, and yield their results in order."""
+        n_workers = min(self._n_workers, len(batches))
+        if n_workers <= 1:
+            yield from map(self._run, batches)
+            return
+        with ThreadPoolExecutor(n_workers) as workers:
+            try:
+                yield from workers.map(self._run, batches)
+            except BaseException:
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
+        """Score one batch by teacher forcing."""
+        results = self._model.score_batch(
+            [self._tokenizer.src_tokens(request.src) for request in requests],
+            [self._tokenizer.tgt_tokens(request.tgt) for request in requests],
+            max_input_length=0,
+        )
+        scores = [list(result.log_probs) for result in results]
+        if any(math.isnan(log_prob) for log_probs in scores for log_prob in log_probs):
+            raise MtformerError(PREDICTS_NAN)
         return scores
 
-    def align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "list[NDArray[np.float32]]":
-        """Align by the heads of one layer that were exported for it; see :class:`mtformer.search.engine.Engine`.
+    def _align(self, requests: Sequence[AlignRequest]) -> "list[NDArray[np.float32]]":
+        """Align one batch by the heads of one layer that were exported for it.
 
         CTranslate2 gives attention while it decodes, here with the whole target as the prefix.
         """
         import numpy as np  # only for this
 
-        found = [np.empty((len(tgt), len(src)), np.float32) for src, tgt in zip(sources, targets, strict=True)]
-        lengths = [len(src) + len(tgt) for src, tgt in zip(sources, targets, strict=True)]
-        order = [i for i in longest_first(lengths) if len(targets[i])]
-        for batch in fill_batches(order, lengths, _BATCH_TOKENS):
-            results = self._model.translate_batch(
-                [self._tokenizer.src_tokens(sources[i]) for i in batch],
-                [self._tokenizer.tgt_tokens(targets[i]) for i in batch],
-                beam_size=1,
-                max_input_length=0,
-                max_decoding_length=max(len(targets[i]) for i in batch) + 1,
-                return_attention=True,
-                return_end_token=True,
-            )
-            for i, result in zip(batch, results, strict=True):
-                first = int(self._aligns_reading)
-                rows = result.attention[0][first : first + len(targets[i])]
-                found[i] = np.array(rows, dtype=np.float32)
-        return found
+        results = self._model.translate_batch(
+            [self._tokenizer.src_tokens(request.src) for request in requests],
+            [self._tokenizer.tgt_tokens(request.tgt) for request in requests],
+            beam_size=1,
+            max_input_length=0,
+            max_decoding_length=max(len(request.tgt) for request in requests) + 1,
+            return_attention=True,
+            return_end_token=True,
+        )
+        first = int(self._aligns_reading)
+        weights = []
+        for request, result in zip(requests, results, strict=True):
+            rows = np.array(result.attention[0][first : first + len(request.tgt)], dtype=np.float32)
+            weights.append(rows.reshape(len(request.tgt), len(request.src)))
+        if not all((rows.sum(axis=1) > 0.5).all() for rows in weights):  # of NaN it makes 0; usual rows sum to 1
+            raise MtformerError(PREDICTS_NAN)
+        return weights
 
-    def _batches(self, requests: Sequence[Request], options: SearchOptions) -> list[list[int]]:
-        """Divide the indices of ``requests`` into batches: sentences that the vocabulary map covers, and others.
+    def _search_batches(self, requests: Sequence[SearchRequest]) -> list[list[int]]:
+        """Divide searches into batches: sentences that the vocabulary map covers, and others.
 
         Which sentences share a batch with a map matters for their translations: it must not depend on the machine.
         """
+        options = requests[0].options
         lengths = [len(request.src) for request in requests]
         order = longest_first(lengths)
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
@@ -215,7 +208,7 @@ class CTranslate2Engine:
             batches += [batch[i : i + _MAPPED_SENTENCES] for i in range(0, len(batch), _MAPPED_SENTENCES)]
         return batches
 
-    def _is_mapped(self, request: Request, options: SearchOptions) -> bool:
+    def _is_mapped(self, request: SearchRequest, options: SearchOptions) -> bool:
         """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix.
 
         Greedy search does not use it: scoring its hypotheses over the whole vocabulary would take longer than it saves.
@@ -227,8 +220,9 @@ class CTranslate2Engine:
             and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
         )
 
-    def _search(self, requests: Sequence[Request], options: SearchOptions) -> list[list[Hypothesis]]:
+    def _search(self, requests: Sequence[SearchRequest]) -> list[list[Hypothesis]]:
         """Translate one batch, whose sentences are all mapped or all not."""
+        options = requests[0].options
         limits = [max(request.limit, len(request.prefix)) for request in requests]
         decode = self._greedy if options.beam_size == 1 else self._beams
         candidates = decode(requests, limits, options)
@@ -242,7 +236,12 @@ class CTranslate2Engine:
         return self._best(requests, limits, candidates, options)
 
     def _greedy(
-        self, requests: Sequence[Request], limits: Sequence[int], options: SearchOptions, *, suppress: bool = False
+        self,
+        requests: Sequence[SearchRequest],
+        limits: Sequence[int],
+        options: SearchOptions,
+        *,
+        suppress: bool = False,
     ) -> list[list[_Candidate]]:
         """Return one hypothesis for each sentence."""
         log_probs: list[list[float]] = [[] for _ in requests]
@@ -261,7 +260,12 @@ class CTranslate2Engine:
         ]
 
     def _beams(
-        self, requests: Sequence[Request], limits: Sequence[int], options: SearchOptions, *, suppress: bool = False
+        self,
+        requests: Sequence[SearchRequest],
+        limits: Sequence[int],
+        options: SearchOptions,
+        *,
+        suppress: bool = False,
     ) -> list[list[_Candidate]]:
         """Return the finished hypotheses of each sentence, which may be longer than its limit if another's is higher.
 
@@ -287,7 +291,7 @@ class CTranslate2Engine:
         ]
 
     def _decode(
-        self, requests: Sequence[Request], limit: int, options: SearchOptions, *, suppress: bool, **search: Any
+        self, requests: Sequence[SearchRequest], limit: int, options: SearchOptions, *, suppress: bool, **search: Any
     ) -> list[Any]:
         """Call CTranslate2.
 
@@ -313,12 +317,12 @@ class CTranslate2Engine:
 
     def _best(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[SearchRequest],
         limits: Sequence[int],
         candidates: Sequence[Sequence[_Candidate]],
         options: SearchOptions,
     ) -> list[list[Hypothesis]]:
-        """Return the ``n_best`` best candidates of each sentence with the log probabilities of their tokens.
+        """Return the ``n_candidates`` best candidates of each sentence with the log probabilities of their tokens.
 
         CTranslate2's scores lack the tokens of prefixes, and EOS where the limit ended a hypothesis. Where that may
         change the order, all candidates are scored first.
@@ -330,46 +334,44 @@ class CTranslate2Engine:
             best = list(found)
             if is_complete:
                 best.sort(key=lambda one: -one.score / length_penalty(len(one.tokens) + 1, alpha))
-                best = best[: options.n_best]
+                best = best[: options.n_candidates]
             ids = [self._tokenizer.tgt_ids(one.tokens) for one in best]
             known = [(is_complete and one.log_probs) or [] for one in best]
             chosen.append(list(map(Hypothesis, ids, known)))
         return [_ranked(found, options) for found in self._scored(requests, chosen)]
 
-    def _scored(self, requests: Sequence[Request], found: Sequence[Sequence[Hypothesis]]) -> Iterator[list[Hypothesis]]:
+    def _scores(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
+        """Score hypotheses in batches of similar length."""
+        scores: list[list[float]] = [[] for _ in requests]
+        for batch in self._forced_batches(requests):
+            for i, log_probs in zip(batch, self._score([requests[i] for i in batch]), strict=True):
+                scores[i] = log_probs
+        return scores
+
+    def _scored(
+        self, requests: Sequence[SearchRequest], found: Sequence[Sequence[Hypothesis]]
+    ) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each sentence, and score those that have no log probabilities."""
         rows = [
-            (request.src, one.ids)
+            ScoreRequest(request.src, one.ids)
             for request, hypotheses in zip(requests, found, strict=True)
             for one in hypotheses
             if not one.token_log_probs
         ]
-        scores = iter(self.score([src for src, _ in rows], [ids for _, ids in rows]))
+        scores = iter(self._scores(rows))
         for hypotheses in found:
             yield [one if one.token_log_probs else Hypothesis(one.ids, next(scores)) for one in hypotheses]
 
-    def _require_positions(self, longest: int) -> None:
-        """Refuse texts that need more positions than the model has tables for."""
-        if self._n_positions is not None and longest > self._n_positions:
-            raise UserError(
-                f"a text may take {longest:,} tokens, but the exported model has {self._n_positions:,} positions: "
-                "lower search.max_length_factor, or use --engine torch"
-            )
-
-    def _workers(self, n_batches: int) -> Any:
-        n_workers = min(self._n_workers, n_batches)
-        return ThreadPoolExecutor(n_workers) if n_workers > 1 else nullcontext()
-
 
 def _ranked(found: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """Return the ``n_best`` best hypotheses.
+    """Return the ``n_candidates`` best hypotheses.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
     if any(math.isnan(one.log_prob) for one in found):
         raise MtformerError(PREDICTS_NAN)
-    best = ranked(found, options.length_penalty)[: options.n_best]
+    best = ranked(found, options.length_penalty)[: options.n_candidates]
     if not best or best[0].log_prob == -math.inf:
         raise MtformerError(NO_HYPOTHESIS)
     return best
