@@ -144,7 +144,7 @@ def test_no_two_of_the_n_best_have_the_same_text_unless_they_are_samples(
     hypotheses = [Hypothesis(ids, [log_prob] * (len(ids) + 1)) for ids, log_prob in ((whole, -1.0), (letters, -2.0))]
     for sample, n_expected in ((False, 1), (True, 2)):
         translator = make_translator(model, tokenizer, n_best=2, sample=sample, beam_size=1 if sample else 2)
-        monkeypatch.setattr(translator.engine, "translate", lambda *_, **__: [hypotheses])
+        monkeypatch.setattr(translator.engine, "submit", lambda *_, **__: [hypotheses])
         [found] = translator.translate(["the"])
         assert [translation.text for translation in found] == ["der"] * n_expected
         assert found[0].token_log_probs == (-1.0,) * (len(whole) + 1)
