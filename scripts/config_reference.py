@@ -13,8 +13,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from mtformer.config import Config
+from mtformer.config.resolve import SIZES
 from mtformer.config.section import Section, parts_of, subsections
-from mtformer.config.sizing import SIZES
 from mtformer.config.sources import SOURCE_KINDS, SourceSection
 
 INTRODUCTION = """# Config reference

@@ -8,6 +8,7 @@ from config_texts import MINIMAL, SECTIONS, problems
 from conftest import Project
 
 from mtformer.config import load_config
+from mtformer.config.problems import OTHER_NAMES
 from mtformer.support.errors import UserError
 
 
@@ -164,6 +165,67 @@ model: {source_lang: en}
         "C:28: model.source_lang: there is no such key; did you mean `data.src_lang`?",
         "--set eval.n_samples: write it as key=value, such as --set training.max_steps=1000",
     }
+
+
+@pytest.mark.parametrize(
+    ("dotted", "meant"),
+    [
+        ("training.lr", "`learning_rate`"),
+        ("lr", "`training.learning_rate`"),
+        ("batch_size", "`training.max_tokens`"),
+        ("training.per_device_train_batch_size", "`max_tokens`"),
+        ("training.max_time", "`max_minutes`"),
+        ("training.update-freq", "`grad_accum_steps`"),
+        ("training.dim-emb", "`model.d_model`"),
+        ("model.layers", "`n_encoder_layers` and `n_decoder_layers`"),
+        ("model.enc_layers", "`n_encoder_layers`"),
+        ("model.encoder_embed_dim", "`d_model`"),
+        ("tokenizer.dim-vocabs", "`vocab_size`"),
+        ("search.lenpen", "`length_penalty`"),
+        ("data.dev", "`valid`"),
+        ("data.augment.typo", "`typos`"),
+        ("output_dir", "`run.dir`"),
+    ],
+)
+def test_a_key_of_another_toolkit_is_answered_with_ours(folder: Path, dotted: str, meant: str) -> None:
+    assert problems(folder, MINIMAL, f"{dotted}=1") == [
+        f"--set {dotted}=1: {dotted}: there is no such key; did you mean {meant}?"
+    ]
+
+
+def test_the_names_of_other_toolkits_stand_for_keys_that_exist_and_are_none_of_ours() -> None:
+    ours = {f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields}
+    assert set(OTHER_NAMES) <= ours
+    keys = {key.split(".")[1] for key in ours}
+    assert not keys & {name for names in OTHER_NAMES.values() for name in names.split()}
+
+
+def test_aliases_that_stand_for_very_much_are_refused_at_once(folder: Path) -> None:
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    (problem,) = problems(folder, MINIMAL + "\n".join(levels))
+    assert problem == "C: this has more than 100,000 values once its aliases are written out"
+
+
+def test_a_problem_shows_neither_control_characters_nor_very_long_values(folder: Path) -> None:
+    long = "9" * 5_000
+    lines = [
+        '"\\e[31mred": 1',
+        f"training: {{seed: {long}, max_steps: [{long}]}}",
+        f"{'k' * 1_000}: 1",
+        f"eval: *{long}",
+    ]
+    told = problems(folder, MINIMAL + "\n".join(lines[:3]), "training.device=\x1b[2J\r\n")
+    told += problems(folder, MINIMAL + lines[3])
+    assert all(problem.isprintable() and len(problem) < 400 for problem in told)
+    shortened = f"`{'9' * 50}…{'9' * 50} (5,000 characters)`"
+    assert f"C:7: training.seed: given {shortened}, allowed: a whole number" in told
+    assert any(r"\x1b[31mred: there is no such key" in problem for problem in told)
+
+
+def test_a_key_that_is_a_list_is_told_in_words(folder: Path) -> None:
+    text = MINIMAL + "training:\n  ? [a, b]\n  : 1\n"
+    assert problems(folder, text) == ["C:7: a key is plain text, not a list or a mapping"]
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mtformer.config import LanguagePair, ModelConfig, Normalization, ResolvedConfig, TokenizerType
-from mtformer.config.directions import Direction
+from mtformer.config.sources import Direction
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.tags import corpus_tag, tags_toward

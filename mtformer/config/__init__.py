@@ -1,17 +1,15 @@
 """What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
 
-from mtformer.config.augment import AugmentConfig
-from mtformer.config.directions import LanguagePair
+from mtformer.config.data import AugmentConfig, DataConfig, FilterName, Normalization, TokenizerConfig, TokenizerType
 from mtformer.config.loading import dump_config, load_config, parse_source
-from mtformer.config.provenance import Change, Provenance
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
+    Change,
     Config,
-    DataConfig,
     EvalConfig,
-    FilterName,
     ModelConfig,
     Precision,
+    Provenance,
     RunConfig,
     TrainingConfig,
 )
@@ -21,6 +19,7 @@ from mtformer.config.sources import (
     CsvFile,
     HubDataset,
     JsonlFile,
+    LanguagePair,
     MosesFiles,
     SacrebleuSet,
     Source,
@@ -28,7 +27,6 @@ from mtformer.config.sources import (
     TmxFile,
     TsvFile,
 )
-from mtformer.config.tokenizer import Normalization, TokenizerConfig, TokenizerType
 
 __all__ = [
     "AugmentConfig",

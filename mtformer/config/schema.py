@@ -7,15 +7,12 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from mtformer.config.augment import AugmentConfig
-from mtformer.config.directions import Direction, LanguagePair, expand_directions, merged
-from mtformer.config.provenance import Provenance
+from mtformer.config.data import DataConfig, TokenizerConfig
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     InputPath,
-    Language,
     PatienceOrAuto,
     PositiveFloat,
     PositiveInt,
@@ -24,147 +21,21 @@ from mtformer.config.section import (
     TokensOrAuto,
     fill_in,
 )
-from mtformer.config.sources import Source, require_own_sides
-from mtformer.config.tokenizer import TokenizerConfig
+from mtformer.config.sources import expand_directions
 
 Precision = Literal["fp32", "bf16"]
-FilterName = Literal[
-    "all",
-    "empty",
-    "too_long",
-    "encoding",
-    "copy",
-    "script",
-    "length_ratio",
-    "repetition",
-    "numbers",
-    "urls",
-    "markup",
-    "language",
-    "misaligned",
-    "truncated",
-    "misordered",
-    "held_out",
-    "duplicates",
-    "near_duplicates",
-    "many_targets",
-]
 
+_SIZES = ("n_encoder_layers", "n_decoder_layers", "d_model", "n_heads", "d_ff", "dropout")
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 128, "n_heads": 4, "d_ff": 512, "dropout": 0.2},
-    "small": {"n_encoder_layers": 3, "n_decoder_layers": 3, "d_model": 256, "n_heads": 4, "d_ff": 1024, "dropout": 0.2},
+    "tiny": dict(zip(_SIZES, (2, 2, 128, 4, 512, 0.2), strict=True)),
+    "small": dict(zip(_SIZES, (3, 3, 256, 4, 1024, 0.2), strict=True)),
     # Most of translating is spent in the decoder, which runs once for each token (Kasai et al. 2021).
-    "fast": {"n_encoder_layers": 6, "n_decoder_layers": 2, "d_model": 256, "n_heads": 4, "d_ff": 1024, "dropout": 0.2},
-    "fastest": {
-        "n_encoder_layers": 12,
-        "n_decoder_layers": 1,
-        "d_model": 256,
-        "n_heads": 4,
-        "d_ff": 1024,
-        "dropout": 0.2,
-    },
+    "fast": dict(zip(_SIZES, (6, 2, 256, 4, 1024, 0.2), strict=True)),
+    "fastest": dict(zip(_SIZES, (12, 1, 256, 4, 1024, 0.2), strict=True)),
     # Vaswani et al. 2017, table 3, rows "base" and "big".
-    "base": {
-        "n_encoder_layers": 6,
-        "n_decoder_layers": 6,
-        "d_model": 512,
-        "n_heads": 8,
-        "d_ff": 2048,
-        "dropout": 0.1,
-        "norm": "post",
-    },
-    "big": {
-        "n_encoder_layers": 6,
-        "n_decoder_layers": 6,
-        "d_model": 1024,
-        "n_heads": 16,
-        "d_ff": 4096,
-        "dropout": 0.3,
-        "norm": "post",
-    },
+    "base": dict(zip(_SIZES, (6, 6, 512, 8, 2048, 0.1), strict=True), norm="post"),
+    "big": dict(zip(_SIZES, (6, 6, 1024, 16, 4096, 0.3), strict=True), norm="post"),
 }
-
-
-class DataConfig(Section):
-    """The languages and the text."""
-
-    src_lang: Language
-    """The source language, as in `en`."""
-    tgt_lang: Language
-    """The target language, as in `de`."""
-    directions: list[Direction] = Field(default=[])
-    """Instead of `src_lang` and `tgt_lang`: the directions of one model, as in `[en-de, de-en, en-zh]`. Each source is
-    read for each direction, unless it names its own. With several target languages, a token such as `<2de>` goes in
-    front of each source text (Johnson et al. 2017)."""
-    train: list[Source] = Field(min_length=1)
-    """The sources to train on, one or more."""
-    valid: list[Source] = Field(min_length=1)
-    """The sources that select the best model."""
-    test: list[Source] = Field(default=[])
-    """The sources that `mtformer eval` scores."""
-    temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
-    """Instead of weights of sources: an epoch, with as many pairs as all sources have, takes a number of them from each
-    source and direction that is proportional to its size to the power of 1/T. 1 changes nothing; the higher, the more
-    alike are the shares of small and large sources."""
-    max_length: int = Field(default=256, ge=8, le=4096)
-    """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
-    max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
-    """The maximum ratio between the lengths of the two sides of a training pair; others are dropped."""
-    filters: list[FilterName] = Field(default=[])
-    """The rules that drop pairs from the training text, such as `[copy, language]`; `[all]`: all of them. `mtformer
-    data check` reports what each would drop."""
-    terms: InputPath | None = None
-    """A glossary, whose terms are annotated with their translations in some training pairs that have both: the model
-    learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
-    terms_share: float = Field(default=0.3, gt=0, le=1)
-    """The share of the pairs in which to annotate terms of `terms`; each epoch draws others."""
-    augment: AugmentConfig | None = None
-    """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
-    default shares, `false`, or a section that sets some of them. Each epoch draws other variations."""
-
-    @field_validator("augment", mode="before")
-    @classmethod
-    def _switch_augmentation(cls, given: Any) -> Any:
-        if given is None or isinstance(given, dict | AugmentConfig):
-            return given
-        if str(given).lower() not in ("true", "false"):
-            raise ValueError(f"given `{given}`, allowed: true, false, or a section of shares")
-        return {} if str(given).lower() == "true" else None
-
-    @property
-    def language_pairs(self) -> list[LanguagePair]:
-        """The directions of the model, one or more."""
-        return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
-
-    @model_validator(mode="after")
-    def _languages_differ(self) -> "DataConfig":
-        pairs = self.language_pairs
-        if len(set(pairs)) < len(pairs):
-            raise ValueError(f"directions has one twice: {', '.join(self.directions)}")
-        for pair in pairs:
-            if pair.src_lang == pair.tgt_lang:
-                raise ValueError(f"src_lang and tgt_lang are both {pair.src_lang}")
-        if merged(pairs) != (self.src_lang, self.tgt_lang):
-            raise ValueError("give src_lang and tgt_lang, or directions, not both")
-        return self
-
-    @model_validator(mode="after")
-    def _sources_fit_together(self) -> "DataConfig":
-        known = set(self.language_pairs)
-        for key in ("train", "valid", "test"):
-            require_own_sides(getattr(self, key))
-            for source in getattr(self, key):
-                if source.languages and source.languages not in known:
-                    raise ValueError(f"a source of {key} is for {source.languages}, which the model does not translate")
-                if key != "train" and (source.weight != 1 or source.tag):
-                    raise ValueError(f"weight and tag are for sources of train; one of {key} has them")
-        if missing := known - {source.languages or self.language_pairs[0] for source in self.train}:
-            raise ValueError(f"no source of train has {', '.join(sorted(map(str, missing)))}")
-        if self.temperature is not None and any(source.weight != 1 for source in self.train):
-            raise ValueError("temperature with the weight of a source: both say how often its pairs occur; set one")
-        if self.terms is not None and len(known) > 1:
-            raise ValueError("terms with several directions: a glossary has one direction")
-        return self
 
 
 class ModelConfig(Section):
@@ -329,6 +200,36 @@ class RunConfig(Section):
     """The folder of all runs, relative to the current folder."""
     name: str | None = Field(default=None, pattern=r"^[^/\\\s.][^/\\]*$")
     """The name of the run's folder in it. Default: the name of the config file."""
+
+
+class Change(BaseModel):
+    """A setting, or another condition of the result, that was changed when a run was resumed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    step: int
+    key: str
+    old: JsonValue
+    new: JsonValue
+
+
+class Provenance(BaseModel):
+    """What a result depends on besides the settings. `train` writes it; a user cannot set it.
+
+    Attributes:
+        versions: of the software, at present.
+        hardware: the device and the number of processes, at present.
+        fingerprints: of the training and the validation text, of the glossary of annotated terms, and of the model that
+            training started from.
+        changes: what was changed on the way, in order of steps; the settings beside it are those of the last step.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    versions: dict[str, str] = {}
+    hardware: dict[str, str] = {}
+    fingerprints: dict[str, str] = {}
+    changes: list[Change] = []
 
 
 class Config(Section):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from mtformer.config.allowed import allowed
+from mtformer.config.problems import allowed
 from mtformer.config.section import Section
 from mtformer.support.errors import UserError
 

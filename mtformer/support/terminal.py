@@ -8,8 +8,17 @@ from collections.abc import Sequence
 
 Row = Sequence[str]
 
+_CONTROL = ("Cc", "Cs", "Zl", "Zp")  # categories of characters that a terminal obeys or cannot show
+
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
 _LATEX |= {character: f"\\{character}" for character in "&%$#_{}"}
+
+
+def escaped(text: str, *, keep: str = "") -> str:
+    r"""Return ``text`` with its control characters as ``\x1b`` and the like, except for those to ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c in keep or unicodedata.category(c) not in _CONTROL else ascii(c)[1:-1] for c in text)
 
 
 def text_width(text: str) -> int:

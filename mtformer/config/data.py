@@ -1,0 +1,236 @@
+"""The config's sections ``data`` and ``tokenizer``: the text, and the tokens that it is split into."""
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from mtformer.config.section import InputPath, Language, Section
+from mtformer.config.sources import Direction, LanguagePair, Source, merged, require_own_sides
+
+FilterName = Literal[
+    "all",
+    "empty",
+    "too_long",
+    "encoding",
+    "copy",
+    "script",
+    "length_ratio",
+    "repetition",
+    "numbers",
+    "urls",
+    "markup",
+    "language",
+    "misaligned",
+    "truncated",
+    "misordered",
+    "held_out",
+    "duplicates",
+    "near_duplicates",
+    "many_targets",
+]
+TokenizerType = Literal["unigram", "bpe", "char", "byte"]
+Normalization = Literal["nfc", "nfkc", "identity"]
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class AugmentConfig(Section):
+    """The shares of the training pairs that each epoch varies; a pair may get several kinds of variations."""
+
+    typos: Share = 0.1
+    """Typos in the source: letters swapped, left out, doubled, or replaced by a neighbour on the keyboard."""
+    upper: Share = 0.1
+    """Both sides IN CAPITALS. Languages without case stay as they are, and so do their translations."""
+    title: Share = 0.05
+    """Both Sides in Title Case, with or without the short words."""
+    unpunctuated: Share = 0.05
+    """Both sides without the mark at their end."""
+    joined: Share = 0.05
+    """Followed by the next pair on the same line; the next pair stays by itself as well."""
+    numbers: Share = 0.02
+    """Numbers of both sides replaced by others; or one inserted, where the sides share none."""
+    placeholders: Share = 0.02
+    """A placeholder such as `{name}` or `%s` inserted into both sides."""
+    tags: Share = 0.02
+    """Tags such as `<b>` around both sides or a word that they share."""
+    urls: Share = 0.02
+    """A URL or an e-mail address inserted into both sides."""
+    emoji: Share = 0.05
+    """An emoji inserted into both sides."""
+
+
+class DataConfig(Section):
+    """The languages and the text."""
+
+    src_lang: Language
+    """The source language, as in `en`."""
+    tgt_lang: Language
+    """The target language, as in `de`."""
+    directions: list[Direction] = Field(default=[])
+    """Instead of `src_lang` and `tgt_lang`: the directions of one model, as in `[en-de, de-en, en-zh]`. Each source is
+    read for each direction, unless it names its own. With several target languages, a token such as `<2de>` goes in
+    front of each source text (Johnson et al. 2017)."""
+    train: list[Source] = Field(min_length=1)
+    """The sources to train on, one or more."""
+    valid: list[Source] = Field(min_length=1)
+    """The sources that select the best model."""
+    test: list[Source] = Field(default=[])
+    """The sources that `mtformer eval` scores."""
+    temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    """Instead of weights of sources: an epoch, with as many pairs as all sources have, takes a number of them from each
+    source and direction that is proportional to its size to the power of 1/T. 1 changes nothing; the higher, the more
+    alike are the shares of small and large sources."""
+    max_length: int = Field(default=256, ge=8, le=4096)
+    """The maximum number of tokens, EOS included, on each side of a training pair; longer pairs are dropped."""
+    max_ratio: float = Field(default=6.0, ge=1, allow_inf_nan=False)
+    """The maximum ratio between the lengths of the two sides of a training pair; others are dropped."""
+    filters: list[FilterName] = Field(default=[])
+    """The rules that drop pairs from the training text, such as `[copy, language]`; `[all]`: all of them. `mtformer
+    data check` reports what each would drop."""
+    terms: InputPath | None = None
+    """A glossary, whose terms are annotated with their translations in some training pairs that have both: the model
+    learns to translate terms as annotated, for `translate --terms-mode soft` (Dinu et al. 2019)."""
+    terms_share: float = Field(default=0.3, gt=0, le=1)
+    """The share of the pairs in which to annotate terms of `terms`; each epoch draws others."""
+    augment: AugmentConfig | None = None
+    """Vary training pairs, so that the model learns to translate capitals, typos, emoji and the like: `true` for the
+    default shares, `false`, or a section that sets some of them. Each epoch draws other variations."""
+
+    @field_validator("augment", mode="before")
+    @classmethod
+    def _switch_augmentation(cls, given: Any) -> Any:
+        if given is None or isinstance(given, dict | AugmentConfig):
+            return given
+        if str(given).lower() not in ("true", "false"):
+            raise ValueError(f"given `{given}`, allowed: true, false, or a section of shares")
+        return {} if str(given).lower() == "true" else None
+
+    @property
+    def language_pairs(self) -> list[LanguagePair]:
+        """The directions of the model, one or more."""
+        return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> "DataConfig":
+        pairs = self.language_pairs
+        if len(set(pairs)) < len(pairs):
+            raise ValueError(f"directions has one twice: {', '.join(self.directions)}")
+        for pair in pairs:
+            if pair.src_lang == pair.tgt_lang:
+                raise ValueError(f"src_lang and tgt_lang are both {pair.src_lang}")
+        if merged(pairs) != (self.src_lang, self.tgt_lang):
+            raise ValueError("give src_lang and tgt_lang, or directions, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _sources_fit_together(self) -> "DataConfig":
+        known = set(self.language_pairs)
+        for key in ("train", "valid", "test"):
+            require_own_sides(getattr(self, key))
+            for source in getattr(self, key):
+                if source.languages and source.languages not in known:
+                    raise ValueError(f"a source of {key} is for {source.languages}, which the model does not translate")
+                if key != "train" and (source.weight != 1 or source.tag):
+                    raise ValueError(f"weight and tag are for sources of train; one of {key} has them")
+        if missing := known - {source.languages or self.language_pairs[0] for source in self.train}:
+            raise ValueError(f"no source of train has {', '.join(sorted(map(str, missing)))}")
+        if self.temperature is not None and any(source.weight != 1 for source in self.train):
+            raise ValueError("temperature with the weight of a source: both say how often its pairs occur; set one")
+        if self.terms is not None and len(known) > 1:
+            raise ValueError("terms with several directions: a glossary has one direction")
+        return self
+
+
+_SPECIAL = re.compile("<pad>|<unk>|</?s>|<0x[0-9A-Fa-f]{2}>|</?term>|<is>")
+
+
+def _require_usable(symbol: str) -> str:
+    if not symbol:
+        raise ValueError("a symbol is empty: remove it")
+    if re.search(r"[\s\x00-\x1f\x7f-\x9f\u2581]", symbol):
+        raise ValueError(f"{symbol!r} has a space, a control character or ▁, which separate words")
+    if _SPECIAL.fullmatch(symbol):
+        raise ValueError(f"{symbol} is a special token")
+    return symbol
+
+
+UserSymbol = Annotated[str, AfterValidator(_require_usable)]
+
+
+class TokenizerConfig(Section):
+    """SentencePiece (Kudo and Richardson 2018). A tokenizer for Chinese alone keeps tokens as short as words."""
+
+    type: TokenizerType = "unigram"
+    """The algorithm. With small vocabularies, `bpe` leaves more words whole. `char` has a token for each character, and
+    `byte` for each of the 256 bytes: texts become several times longer, so raise `data.max_length`."""
+    vocab_size: int | None = Field(default=None, ge=260, le=256_000)
+    """The number of tokens, or with `char` the most. Separate tokenizers have fewer where a side of the text does not
+    support as many. Default: by the size of the data."""
+    joint: bool | None = None
+    """One tokenizer for both languages, or one for each. Default: joint, unless only one of the two languages separates
+    words by spaces."""
+    normalization: Normalization = "nfc"
+    """What is done to texts first: composed Unicode and single spaces (`nfc`); also compatibility mapping, which turns
+    full-width forms, ligatures and superscripts into plain characters (`nfkc`); or nothing (`identity`)."""
+    character_coverage: float | None = Field(default=None, ge=0.9, le=1)
+    """The share of characters that become tokens; the others are spelled in bytes. Default: by language."""
+    user_symbols: list[UserSymbol] = Field(default=[])
+    """Tokens that are never split, wherever they stand in a text, such as placeholders: `["{name}", "⟨br⟩"]`."""
+    sampling: float = Field(default=0.0, ge=0, le=1)
+    """Sample another segmentation in each epoch: the alpha of Kudo 2018, 0.1 to 0.5, or BPE's merge dropout."""
+    model: InputPath | None = None
+    """A SentencePiece model to use for both languages instead of training one."""
+    src_model: InputPath | None = None
+    """A SentencePiece model for the source language, with another one as `tgt_model`."""
+    tgt_model: InputPath | None = None
+    """A SentencePiece model for the target language."""
+
+    @property
+    def paths(self) -> list[Path]:
+        """The models to use instead of training one: that of both languages, or one for each."""
+        return [path for path in (self.model, self.src_model, self.tgt_model) if path is not None]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _models_decide_whether_joint(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        is_joint = {"model": True, "src_model": False, "tgt_model": False}
+        found = [joint for key, joint in is_joint.items() if given.get(key) is not None]
+        return given | {"joint": found[0]} if found and given.get("joint") is None else given
+
+    @model_validator(mode="after")
+    def _models_are_complete(self) -> "TokenizerConfig":
+        if self.model is not None and len(self.paths) > 1:
+            raise ValueError("model is for both languages, src_model and tgt_model are for one each: set either")
+        if (self.src_model is None) != (self.tgt_model is None):
+            raise ValueError("src_model and tgt_model belong together: set both, or model for both languages")
+        if self.paths and self.joint != (self.model is not None):
+            key = "model" if self.model is not None else "src_model and tgt_model"
+            raise ValueError(f"joint = {str(self.joint).lower()} with {key}: remove joint")
+        if self.paths and self.character_coverage is not None:
+            raise ValueError("character_coverage is for training a tokenizer; remove it, or model")
+        return self
+
+    @model_validator(mode="after")
+    def _some_text_has_many_segmentations(self) -> "TokenizerConfig":
+        if self.sampling and self.type in ("char", "byte"):
+            raise ValueError(f"sampling with type = {self.type}: a text has a single segmentation; remove sampling")
+        return self
+
+    @model_validator(mode="after")
+    def _symbols_are_normalized(self) -> "TokenizerConfig":
+        if self.normalization != "identity":
+            form: Literal["NFC", "NFKC"] = "NFC" if self.normalization == "nfc" else "NFKC"
+            changed = [symbol for symbol in self.user_symbols if not unicodedata.is_normalized(form, symbol)]
+            if changed:
+                raise ValueError(
+                    f"user_symbols: with normalization = {self.normalization}, no text contains {', '.join(changed)}"
+                )
+        repeated = {symbol for symbol in self.user_symbols if self.user_symbols.count(symbol) > 1}
+        if repeated:
+            raise ValueError(f"user_symbols has {', '.join(sorted(repeated))} twice")
+        return self
