@@ -100,6 +100,14 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
     assert (tmp_path / "out.txt").read_text() == TRANSLATION + "\n"
 
 
+def test_an_option_that_was_removed_names_what_to_use_instead(trained: Project) -> None:
+    for command in (["translate", SENTENCE], ["eval"]):
+        result = trained.mtformer(*command, "--coverage-penalty", "0.2")
+        assert result.status == 2
+        assert "coverage_penalty was removed: use mbr" in result.stderr
+    assert "--coverage-penalty" not in trained.mtformer("translate", "--help").stdout
+
+
 def test_every_line_in_is_a_line_out_in_order(trained: Project) -> None:
     sources = [pair[0] for pair in sentence_pairs(20, seed=9)]
     lines = [sources[0], "", "   ", "x\u2028y\x0cz", "日本語のテキスト 🙂", "word " * 10_000, *sources[1:]]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import EnsembleDecoder
-from mtformer.search.diverse import diverse_search
 from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis
@@ -170,12 +168,15 @@ def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
         ({"temperature": 0.5}, "temperature = 0.5 needs sample"),
         ({"top_k": 5}, "top_k = 5 needs sample"),
         ({"top_p": 0.9}, "top_p = 0.9 needs sample"),
-        ({"epsilon": 0.02}, "epsilon = 0.02 needs sample"),
         ({"seed": 7}, "seed = 7 needs sample"),
         ({"min_length": 9, "max_length": 8}, "min_length = 9 is more than max_length = 8"),
         ({"repetition_penalty": 0.9}, "repetition_penalty = 0.9, allowed: 1.0 or more"),
         ({"temperature": 0.0, "sample": True}, "temperature = 0.0, allowed: more than 0.0"),
         ({"top_p": 0.0, "sample": True}, "top_p = 0.0, allowed: more than 0.0"),
+        ({"coverage_penalty": 0.2}, "coverage_penalty was removed: use mbr"),
+        ({"beam_groups": 2}, "beam_groups was removed: for translations that differ, use sample with n_best"),
+        ({"diversity": 1.0}, "diversity was removed: for translations that differ, use sample with n_best"),
+        ({"epsilon": 0.02, "sample": True}, "epsilon was removed: use top_p"),
     ],
 )
 def test_contradictory_options_are_an_error_that_names_them(given: dict[str, Any], problem: str) -> None:
@@ -192,15 +193,7 @@ CONTRADICTIONS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "beam_size = 4 does not go with sample": lambda o: o["sample"] and o["beam_size"] == 4,
     "n_best = 2 is more than beam_size = 1": lambda o: not o["sample"] and o["n_best"] > (o["beam_size"] or 4),
     "mbr = 4 is more than beam_size = 1": lambda o: not o["sample"] and o["mbr"] > (o["beam_size"] or 4),
-    "beam_groups = 2 does not go with sample": lambda o: o["sample"] and o["beam_groups"] == 2,
-    "beam_groups = 2 does not divide beam_size = 1": lambda o: (
-        not o["sample"] and o["beam_groups"] == 2 and o["beam_size"] == 1
-    ),
-    "coverage_penalty = 0.2 does not go with sample": lambda o: o["coverage_penalty"] and o["sample"],
-    "coverage_penalty = 0.2 needs a beam_size": lambda o: (
-        o["coverage_penalty"] and not o["sample"] and o["beam_size"] == 1
-    ),
-    "coverage_penalty = 0.2 does not go with mbr = 4": lambda o: o["coverage_penalty"] and o["mbr"],
+    "mbr = 4 does not go with sample": lambda o: o["sample"] and o["mbr"],
 }
 
 
@@ -210,9 +203,8 @@ def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> 
         "sample": (False, True),
         "n_best": (1, 2),
         "mbr": (0, 4),
-        "beam_groups": (1, 2),
-        "coverage_penalty": (0.0, 0.2),
         "max_length": (None, 3),
+        "length_penalty": (0.0, 0.6),
     }
     strict = {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "min_length": 2}
     engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS]]
@@ -229,63 +221,16 @@ def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> 
         requests = [SearchRequest(text, options, options.limit(len(text))) for text in texts]
         for hypotheses in search(engine, requests, lambda ids: " ".join(map(str, ids))):
             n_valid += 1
-            scores = [hypothesis.score(0.6) for hypothesis in hypotheses]
+            scores = [hypothesis.score(options.length_penalty) for hypothesis in hypotheses]
             assert 1 <= len(hypotheses) <= given["n_best"], given
-            assert len(hypotheses) == given["n_best"] or given["mbr"] or given["beam_groups"] > 1, given
-            assert (options.sample and not options.mbr) or scores == sorted(scores, reverse=True), given
+            assert len(hypotheses) == given["n_best"] or given["mbr"], given
+            assert options.sample or scores == sorted(scores, reverse=True), given
             for hypothesis in hypotheses:
                 assert len(hypothesis.ids) <= (given["max_length"] or 99)
                 assert len(hypothesis.ids) >= options.min_length
                 pairs = list(pairwise(hypothesis.ids))
                 assert not on_tokens or len(set(pairs)) == len(pairs), given
     assert n_valid > 200
-
-
-def test_groups_of_beams_take_other_tokens_and_the_first_is_a_plain_search() -> None:
-    # Without diversity both groups would begin with A. The second one subtracts 1 from the log probability of A.
-    table: Table = {(): {A: 0.5, B: 0.3, C: 0.2}, (A,): {EOS: 0.9, C: 0.1}}
-    options = SearchOptions(beam_size=2, beam_groups=2, n_best=2, diversity=1.0, length_penalty=0.0)
-    [found] = diverse_search(TableDecoder(table, table), [5, 5], options, rules([5, 5]))
-    assert_same_hypotheses(
-        found, [Hypothesis([A], [math.log(0.5), math.log(0.9)]), Hypothesis([B], [math.log(0.3), 0.0])]
-    )
-    [same] = diverse_search(
-        TableDecoder(table, table), [5, 5], options.model_copy(update={"diversity": 0.4}), rules([5, 5])
-    )
-    assert [hypothesis.ids for hypothesis in same] == [[A]]  # ln 0.5 - 0.4 is more than ln 0.3: found twice, given once
-
-
-def test_the_best_of_all_groups_is_at_least_as_good_as_a_search_with_the_beams_of_one() -> None:
-    for seed in range(20):
-        options = SearchOptions(beam_size=6, beam_groups=3, n_best=6)
-        [found] = diverse_search(RandomDecoder(*[seed] * 3), [4] * 3, options, rules([4] * 3))
-        [plain] = beam_search(RandomDecoder(seed), [4], SearchOptions(beam_size=2, n_best=2), rules([4]))
-        assert plain[0] in found
-        assert found[0].score(0.6) >= plain[0].score(0.6)
-        assert len({tuple(hypothesis.ids) for hypothesis in found}) == len(found)
-        for hypothesis in found:
-            tokens = enumerate([*hypothesis.ids, EOS])
-            exact = [float(RandomDecoder(seed).log_probs(0, tuple(hypothesis.ids[:t]))[token]) for t, token in tokens]
-            assert hypothesis.token_log_probs == pytest.approx(exact, abs=1e-4)
-            assert hypothesis.penalty == 0
-
-
-def test_the_coverage_penalty_is_that_of_wu_et_al() -> None:
-    engine, texts = TorchEngine(make_model(3)), [[7, 4, 5, 9, EOS], [6, EOS], [4, 11, EOS]]
-    options = SearchOptions(beam_size=4, n_best=4, coverage_penalty=0.5)
-    requests = [SearchRequest(text, options, options.limit(len(text))) for text in texts]
-    plain = candidates(engine, requests, SearchOptions(beam_size=4, n_best=4))
-    for text, found, expected in zip(texts, search(engine, requests, str), plain, strict=True):
-        assert sorted(one.ids for one in found) == sorted(one.ids for one in expected)
-        for hypothesis in found:
-            [weights] = align(engine, [text], [hypothesis.ids])
-            coverage = sum(math.log(min(float(column.sum()) or 1e-9, 1.0)) for column in weights.T[:-1])
-            penalty = ((6 + len(hypothesis.ids)) / 6) ** 0.6
-            assert hypothesis.score(0.6) == pytest.approx(hypothesis.log_prob / penalty + 0.5 * coverage, abs=1e-3)
-    single = SearchOptions(beam_size=4, coverage_penalty=0.5)
-    assert [one[0] for one in search(engine, requests, str)] == [
-        one for [one] in search(engine, [replace(each, options=single) for each in requests], str)
-    ]
 
 
 def test_an_ensemble_averages_probabilities() -> None:
@@ -364,7 +309,7 @@ def test_models_with_one_vocabulary_translate_together(trained: Project, tmp_pat
         Translator.load([first, second]).explain("the red house")
 
 
-@pytest.mark.parametrize("given", [{"sample": True}, {"mbr": 4}, {"beam_groups": 2}, {"coverage_penalty": 0.1}])
+@pytest.mark.parametrize("given", [{"sample": True}, {"mbr": 4}])
 def test_explain_refuses_what_it_does_not_show(trained: Project, given: dict[str, Any]) -> None:
     [option] = given
     with pytest.raises(UserError, match=f"does not go with {option}"):

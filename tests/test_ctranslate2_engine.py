@@ -24,8 +24,7 @@ from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import Engine, SearchRequest
-from mtformer.search.hypothesis import length_penalty, ranked
-from mtformer.search.ranking import search
+from mtformer.search.hypothesis import ranked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
@@ -190,8 +189,8 @@ def test_texts_longer_than_the_tables_of_positions_are_an_error(bundle: Bundle, 
 
 
 def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Project) -> None:
-    with pytest.raises(UserError, match="with weights as float32, and has no beam_groups = 2; the bundle"):
-        Translator.load(folder, beam_groups=2)
+    with pytest.raises(UserError, match="with weights as float32, and has no sample = True; the bundle"):
+        Translator.load(folder, sample=True)
     model = trained.folder / "runs/config"
     with pytest.raises(UserError, match="has no sample = True, seed = 7"):
         Translator.load(model, engine="ctranslate2", sample=True, seed=7)
@@ -261,18 +260,6 @@ def test_a_quantized_export_does_not_pretend_to_compute_in_fp32(
     Translator.load(tmp_path / "int8")
     Translator.load(tmp_path / "bfloat16", "cpu", precision="fp32")
     assert capfd.readouterr().err == ""  # of CTranslate2, which warns that it converts weights
-
-
-def test_the_coverage_penalty_ranks_by_the_alignments(bundle: Bundle, folder: Path) -> None:
-    translator = Translator.load(folder, beam_size=4, n_best=4, coverage_penalty=2.0)
-    requests = [replace(one, options=translator.options) for one in requests_of(bundle)[:5]]
-    found = search(translator.engine, requests, str)
-    for asked, hypotheses in zip(requests, found, strict=True):
-        assert len(hypotheses) == 4
-        weights = align(translator.engine, [asked.src] * 4, [one.ids for one in hypotheses])
-        for one, rows in zip(hypotheses, weights, strict=True):
-            cost = -2 * np.log(rows[:, :-1].sum(axis=0).clip(1e-9, 1)).sum()
-            assert one.penalty == pytest.approx(cost * length_penalty(len(one.ids) + 1, 0.6), rel=1e-4)
 
 
 def test_a_program_that_keeps_its_translator_exits_normally(folder: Path) -> None:

@@ -47,8 +47,6 @@ def test_translations_are_as_frequent_as_they_are_probable() -> None:
         ({"top_k": 99}, [0.1, 0.4, 0.2, 0.3]),
         ({"top_p": 0.3}, [0, 1, 0, 0]),
         ({"top_p": 0.75}, [0, 4 / 9, 2 / 9, 3 / 9]),
-        ({"epsilon": 0.25}, [0, 4 / 7, 0, 3 / 7]),
-        ({"epsilon": 0.9}, [0, 1, 0, 0]),
         ({"top_k": 3, "top_p": 0.6}, [0, 4 / 7, 0, 3 / 7]),  # of the three, A has 4/9 and C the next 3/9
         ({"temperature": 0.5, "top_p": 0.5}, [0, 1, 0, 0]),
     ],

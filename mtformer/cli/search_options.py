@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.options import CONTROL, SEARCH, BeamOption, LengthPenaltyOption
+from mtformer.config.search import REMOVED_OPTIONS
 
 SearchSettings = dict[str, float | str | None]
 
@@ -41,22 +42,8 @@ def _options(
             rich_help_panel=SEARCH,
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="E", help="Sample from the tokens with at least probability E.", rich_help_panel=SEARCH),
-    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="The seed of the samples.", rich_help_panel=SEARCH)
-    ] = None,
-    beam_groups: Annotated[
-        int | None,
-        typer.Option(metavar="G", min=1, help="Divide the beams into G groups that differ.", rich_help_panel=SEARCH),
-    ] = None,
-    diversity: Annotated[
-        float | None,
-        typer.Option(
-            metavar="S", min=0, help="The penalty of a token that earlier groups have chosen.", rich_help_panel=SEARCH
-        ),
     ] = None,
     mbr: Annotated[
         int | None,
@@ -66,10 +53,6 @@ def _options(
             help="Minimum Bayes risk: of N candidates, take the one most similar to all.",
             rich_help_panel=SEARCH,
         ),
-    ] = None,
-    coverage_penalty: Annotated[
-        float | None,
-        typer.Option(metavar="BETA", min=0, help="Prefer translations of the whole source.", rich_help_panel=CONTROL),
     ] = None,
     min_length: Annotated[
         int | None,
@@ -99,7 +82,11 @@ def _options(
 
 def takes_search_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give ``command`` the options of the search in the place of its parameter ``search``, a dictionary of them."""
-    options = inspect.signature(_options).parameters
+    removed = Annotated[str | None, typer.Option(hidden=True)]  # SearchConfig.updated says what to use instead
+    options = inspect.signature(_options).parameters | {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=removed)
+        for name in REMOVED_OPTIONS
+    }
     own = inspect.signature(command)
 
     @wraps(command)

@@ -14,6 +14,13 @@ from mtformer.support.errors import UserError
 _MAX_BEAM_SIZE = 64
 _MAX_SAMPLES = 1_000  # of a line
 SearchPrecision = Literal["fp32", "bf16", "int8"]
+REMOVED_OPTIONS = {
+    "coverage_penalty": "use mbr, which finds translations with more of the source",
+    "beam_groups": "for translations that differ, use sample with n_best",
+    "diversity": "for translations that differ, use sample with n_best",
+    "epsilon": "use top_p, which leaves out improbable tokens too",
+}
+"""What to use instead of search options of earlier versions."""
 
 
 class SearchConfig(Section):
@@ -39,7 +46,7 @@ class SearchConfig(Section):
         """Return the options of a call: these settings with ``changes``, of which those that are None do not count.
 
         Without ``beam_size`` among them, the beam is made to fit: it is 1 with ``sample``; else it widens to ``n_best``
-        or ``mbr`` hypotheses, and to a multiple of ``beam_groups``.
+        or ``mbr`` hypotheses.
 
         Raises:
             UserError: an option does not exist, its value is not allowed, or it does not go with another.
@@ -62,14 +69,8 @@ class SearchOptions(SearchConfig):
     it. `int8`: a quarter, quantized on the fly; on a CPU only. Scores of given translations are computed in `fp32`."""
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
     """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
-    beam_groups: int = Field(default=1, ge=1, le=_MAX_BEAM_SIZE)
-    """Diverse beam search (Vijayakumar et al. 2018): the number of groups that the beams are divided into."""
-    diversity: float = Field(default=0.5, ge=0, le=100)
-    """Diverse beam search: what a token costs for each beam of an earlier group that has taken it at the same step."""
-    mbr: int = Field(default=0, ge=0, le=_MAX_SAMPLES)
-    """Minimum Bayes risk: choose among this many candidates, the best ones or samples, the one most similar to all."""
-    coverage_penalty: float = Field(default=0.0, ge=0, le=100)
-    """Beta of Wu et al. 2016: rank the `beam_size` best hypotheses also by how much of the source they attend to."""
+    mbr: int = Field(default=0, ge=0, le=_MAX_BEAM_SIZE)
+    """Minimum Bayes risk: choose among this many of the best candidates the one most similar to all."""
     min_length: int = Field(default=0, ge=0, le=10_000)
     """The minimum length of a translation in tokens; its maximum length takes precedence."""
     max_length: int | None = Field(default=None, ge=1, le=10_000)
@@ -86,8 +87,6 @@ class SearchOptions(SearchConfig):
     """Sampling: draw from this many likeliest tokens only; 0: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Sampling: draw from the fewest likeliest tokens whose probabilities sum up to this."""
-    epsilon: float = Field(default=0.0, ge=0, lt=1)
-    """Sampling: draw from the tokens with at least this probability, or else from the likeliest."""
     seed: int = Field(default=1, ge=0, lt=2**31)
     """Sampling: the seed; the samples of a sentence depend on nothing but the seed and the sentence."""
 
@@ -99,12 +98,12 @@ class SearchOptions(SearchConfig):
     @property
     def n_rows(self) -> int:
         """The number of hypotheses that a search works on side by side for each sentence."""
-        return self.n_candidates if self.sample else self.beam_size
+        return self.n_best if self.sample else self.beam_size
 
     @property
     def n_candidates(self) -> int:
         """The number of hypotheses that a search must find for each sentence, to choose the ``n_best`` from."""
-        return self.mbr or (self.beam_size if self.coverage_penalty else self.n_best)
+        return self.mbr or self.n_best
 
     @model_validator(mode="after")
     def _go_together(self) -> "SearchOptions":
@@ -118,6 +117,8 @@ def _explained(details: ErrorDetails) -> str:
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
     [name] = details["loc"]
+    if name in REMOVED_OPTIONS:
+        return f"{name} was removed: {REMOVED_OPTIONS[str(name)]}"
     if details["type"] == "extra_forbidden":
         close = difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)
         return f"there is no option {name}" + (f"; did you mean {close[0]}?" if close else "")
@@ -127,11 +128,13 @@ def _explained(details: ErrorDetails) -> str:
 def _contradictions(options: SearchOptions) -> Iterator[str]:
     """Yield the combinations among ``options`` that make no sense."""
     given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
-    for name in ("beam_size", "beam_groups"):
-        if options.sample and getattr(options, name) > 1:
-            yield f"{given[name]} does not go with sample, which has no beams"
-    if not options.sample:
-        for name in ("temperature", "top_k", "top_p", "epsilon", "seed"):
+    if options.sample:
+        if options.beam_size > 1:
+            yield f"{given['beam_size']} does not go with sample, which has no beams"
+        if options.mbr:
+            yield f"{given['mbr']} does not go with sample: it chooses among the best hypotheses of a beam search"
+    else:
+        for name in ("temperature", "top_k", "top_p", "seed"):
             if getattr(options, name) != type(options).model_fields[name].default:
                 yield f"{given[name]} needs sample, which draws tokens at random"
         for name in ("n_best", "mbr"):
@@ -139,19 +142,8 @@ def _contradictions(options: SearchOptions) -> Iterator[str]:
                 yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; try sample"
             elif getattr(options, name) > options.beam_size:
                 yield f"{given[name]} is more than {given['beam_size']}"
-        if options.beam_size % options.beam_groups:
-            yield f"{given['beam_groups']} does not divide {given['beam_size']}"
     if options.mbr and options.n_best > options.mbr:
         yield f"{given['n_best']} is more than {given['mbr']}"
-    if options.diversity != type(options).model_fields["diversity"].default and options.beam_groups == 1:
-        yield f"{given['diversity']} needs beam_groups of 2 or more"
-    if options.coverage_penalty:
-        if options.sample:
-            yield f"{given['coverage_penalty']} does not go with sample: samples are not ranked"
-        elif options.beam_size == 1:
-            yield f"{given['coverage_penalty']} needs a beam_size of 2 or more: there is nothing to rank"
-        if options.mbr:
-            yield f"{given['coverage_penalty']} does not go with {given['mbr']}, which ranks in another way"
     if options.max_length is not None and options.min_length > options.max_length:
         yield f"{given['min_length']} is more than {given['max_length']}"
 
@@ -161,7 +153,4 @@ def _fitting_beam_size(options: dict[str, Any]) -> Any:
     if options.get("sample"):
         return 1
     size = max(value for name in ("beam_size", "n_best", "mbr") if isinstance(value := options.get(name), int))
-    groups = options.get("beam_groups")
-    if isinstance(groups, int) and groups > 1:
-        size += -size % groups
     return min(_MAX_BEAM_SIZE, size)

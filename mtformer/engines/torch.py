@@ -18,7 +18,6 @@ from mtformer.search.alignment import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
-from mtformer.search.diverse import diverse_search
 from mtformer.search.engine import AlignRequest, ScoreRequest, SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
@@ -105,7 +104,7 @@ class TorchEngine(BatchedEngine):
     ) -> list[list[Hypothesis]]:
         """Translate one batch; see :meth:`BatchedEngine._search`."""
         options = requests[0].options
-        n_copies = options.n_candidates if options.sample else options.beam_groups
+        n_copies = options.n_best if options.sample else 1
         src = pad([request.src for request in requests]).to(self._device)  # (B, S)
         decoders = [
             TransformerDecoder(model, src, src != PAD_ID, n_copies) for model in self._inference(options.precision)
@@ -120,8 +119,6 @@ class TorchEngine(BatchedEngine):
             return constrained_search(decoder, constraints, prefix_lengths, limits, options, processors, observer)
         if options.sample:
             return sample(decoder, requests, limits, options, processors)
-        if options.beam_groups > 1:
-            return diverse_search(decoder, limits, options, processors)
         if options.beam_size == 1:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)

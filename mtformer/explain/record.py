@@ -56,11 +56,9 @@ class Explainer:
             raise UserError(f"explain needs a model that runs in torch, not {type(engine).__name__}")
         if len(engine.models) > 1:
             raise UserError("explain needs one model, not an ensemble")
-        for option in ("sample", "mbr", "coverage_penalty"):
+        for option in ("sample", "mbr"):
             if getattr(options, option):
                 raise UserError(f"explain shows beam search, which does not go with {option}")
-        if options.beam_groups > 1:
-            raise UserError("explain shows beam search, which does not go with beam_groups")
         return cls(engine, tokenizer, options, tgt_lang, max_length)
 
     def trace(self, text: str, *, prefix: str | None = None) -> Trace:

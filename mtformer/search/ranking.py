@@ -1,16 +1,15 @@
-"""What a search finds, in order: by score, coverage or minimum Bayes risk; or as it was drawn."""
+"""The order of the hypotheses of a search: by score or minimum Bayes risk; or as they were drawn."""
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import AlignRequest, Engine, OnDone, SearchRequest, results_of
-from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.engine import Engine, OnDone, SearchRequest, results_of
+from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.support.errors import UserError
 
 _SCALE = 0.5  # of log probabilities in minimum Bayes risk (Tromble et al. 2008); chosen on Multi30k's validation set
-_LEAST_COVERAGE = 1e-9  # of a token that nothing attends to: its logarithm is finite
 
 
 def search(
@@ -36,7 +35,6 @@ def search(
         MtformerError: the model predicts NaN.
     """
     candidates = results_of(engine, requests, on_done=on_done)
-    candidates = _with_coverage(engine, requests, candidates)
     return [rank(request.options, of, decode) for request, of in zip(requests, candidates, strict=True)]
 
 
@@ -56,20 +54,17 @@ def rank(
         UserError: a package that ``mbr`` needs is not installed.
     """
     if options.mbr:
-        ordered = _by_utility(candidates, decode, 0.0 if options.sample else _SCALE)
+        ordered = _by_utility(candidates, decode)
     else:
         ordered = list(candidates) if options.sample else ranked(candidates, options.length_penalty)
     return ordered[: options.n_best]
 
 
-def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], str], scale: float) -> list[Hypothesis]:
-    """Rank hypotheses by their expected chrF; of several with one text, keep the likeliest.
-
-    Each counts with its probability to the power of ``scale``; samples are as frequent as they are probable already.
-    """
+def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], str]) -> list[Hypothesis]:
+    """Rank hypotheses by their expected chrF; of several with one text, keep the likeliest."""
     texts = [decode(hypothesis.ids) for hypothesis in hypotheses]
     likeliest = max(hypothesis.log_prob for hypothesis in hypotheses)
-    weights = [math.exp(scale * (hypothesis.log_prob - likeliest)) for hypothesis in hypotheses]
+    weights = [math.exp(_SCALE * (hypothesis.log_prob - likeliest)) for hypothesis in hypotheses]
     best: dict[str, Hypothesis] = {}
     for text, hypothesis, utility in zip(texts, hypotheses, expected_chrf(texts, weights), strict=True):
         if text not in best or hypothesis.log_prob > best[text].log_prob:
@@ -77,35 +72,8 @@ def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], 
     return ranked(best.values(), 0.0)
 
 
-def _with_coverage(
-    engine: Engine, requests: Sequence[SearchRequest], candidates: Sequence[list[Hypothesis]]
-) -> list[list[Hypothesis]]:
-    """Add to each penalty what the score must lose for the coverage penalty of Wu et al. 2016, equation 14.
-
-    Attention is that of an :class:`AlignRequest`; the source's EOS need not be covered.
-    """
-    pairs = zip(requests, candidates, strict=True)
-    has_coverage = [(request, of) for request, of in pairs if request.options.coverage_penalty]
-    aligned = [AlignRequest(request.src, hypothesis.ids) for request, of in has_coverage for hypothesis in of]
-    weights = iter(results_of(engine, aligned) if aligned else [])
-
-    def penalized(options: SearchOptions, hypothesis: Hypothesis) -> Hypothesis:
-        covered = next(weights)[:, :-1].sum(axis=0).clip(_LEAST_COVERAGE, 1.0)  # (S - 1,)
-        cost = -options.coverage_penalty * sum(map(math.log, covered.tolist()))
-        scale = length_penalty(len(hypothesis.token_log_probs), options.length_penalty)
-        return hypothesis._replace(penalty=hypothesis.penalty + cost * scale)
-
-    return [
-        [penalized(request.options, hypothesis) for hypothesis in of] if request.options.coverage_penalty else of
-        for request, of in zip(requests, candidates, strict=True)
-    ]
-
-
 def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:
-    """Return for each of some translations of a source its mean chrF (0 to 100) against all of them, weighted.
-
-    With samples and equal weights, this estimates the chrF to expect against what the model would say (Eikema and Aziz
-    2020, equation 4).
+    """Return the mean chrF (0 to 100) of each translation of a source against all of them, weighted.
 
     Raises:
         UserError: the library that computes chrF is not installed.
@@ -114,7 +82,7 @@ def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]
         from fastchrf import pairwise_chrf
     except ImportError:
         raise UserError("mbr needs the package fastchrf: pip install 'mtformer[mbr]'") from None
-    of_text: dict[str, float] = defaultdict(float)  # each text is compared once, however often it was found
+    of_text: dict[str, float] = defaultdict(float)  # each text is compared once, however often it occurs
     for text, weight in zip(texts, weights, strict=True):
         of_text[text] += weight
     unique = list(of_text)

@@ -26,13 +26,13 @@ def sample(
     options: SearchOptions,
     processors: Sequence[Processor],
 ) -> list[list[Hypothesis]]:
-    """Draw ``options.n_candidates`` translations of each of B sentences, independently.
+    """Draw ``options.n_best`` translations of each of B sentences, independently.
 
     The random numbers of a sentence depend on the seed and on its source alone, so that its samples are the same in
     any batch. The first samples of many are those of fewer. Each sample leaves the batch when it ends.
 
     Args:
-        decoder: at its start, with N sentences: each of the B sentences ``options.n_candidates`` times in a row.
+        decoder: at its start, with N sentences: each of the B sentences ``options.n_best`` times in a row.
         requests: the N sentences.
         limits: the maximum length of each of their hypotheses in tokens, EOS not counted.
         options: the number of samples, and which tokens they are drawn from.
@@ -53,15 +53,14 @@ def sample(
         return draw(probabilities, uniforms[prefixes.sentences, prefixes.length])[:, None]
 
     found = decode_rows(decoder, len(requests), processors, choose)
-    return [found[start : start + options.n_candidates] for start in range(0, len(found), options.n_candidates)]
+    return [found[start : start + options.n_best] for start in range(0, len(found), options.n_best)]
 
 
 def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     """Return the probabilities (…, V) that tokens are drawn with, not normalized, for log probabilities (…, V).
 
-    The temperature comes first; then ``top_k``, ``top_p`` (nucleus sampling, Holtzman et al. 2020, section 3.1) and
-    ``epsilon`` (Hewitt et al. 2022, section 3.2) each remove tokens, of which the likeliest always stays. Tokens as
-    likely as the last one that stays do, too.
+    The temperature comes first; then ``top_k`` and ``top_p`` (nucleus sampling, Holtzman et al. 2020, section 3.1) each
+    remove tokens, of which the likeliest always stays. Tokens as likely as the last one that stays do, too.
     """
     likeliest = log_probs.max(dim=-1, keepdim=True).values  # is 0 below, lest a low temperature overflow
     tiny = torch.finfo(log_probs.dtype).tiny  # smaller numbers would be 0 there
@@ -77,9 +76,6 @@ def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
         if not is_found.all():
             last, _ = _last_in_nucleus(probabilities.sort(dim=-1, descending=True).values, sizes)
         probabilities = probabilities.masked_fill(probabilities < last, 0.0)
-    if options.epsilon:
-        likeliest = probabilities.max(dim=-1, keepdim=True).values
-        probabilities = probabilities.masked_fill(probabilities < likeliest.clamp(max=options.epsilon), 0.0)
     return probabilities
 
 
@@ -115,6 +111,6 @@ def _uniforms(requests: Sequence[SearchRequest], limits: Sequence[int], options:
     """
     uniforms = np.zeros((len(requests), max(limits, default=0) + 1), dtype=np.float32)
     for row, (request, limit) in enumerate(zip(requests, limits, strict=True)):
-        generator = np.random.default_rng([options.seed, row % options.n_candidates, *request.src])
+        generator = np.random.default_rng([options.seed, row % options.n_best, *request.src])
         uniforms[row, : limit + 1] = generator.random(limit + 1, dtype=np.float32)
     return torch.from_numpy(uniforms)

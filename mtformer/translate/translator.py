@@ -71,12 +71,8 @@ class Translator:
 
     def __post_init__(self) -> None:
         """Refuse search options that cannot be combined with the terms."""
-        if self.terms is None or not self.terms.is_hard:
-            return
-        if self.options.sample:
+        if self.terms is not None and self.terms.is_hard and self.options.sample:
             raise UserError("terms do not go with sample: a beam search places them")
-        if self.options.beam_groups > 1:
-            raise UserError("terms do not go with beam_groups: one group of beams places them")
 
     @classmethod
     def load(
@@ -376,8 +372,7 @@ class Translator:
 
     @property
     def _can_keep_numbers(self) -> bool:
-        is_plain = not self.options.sample and self.options.beam_groups == 1
-        return is_plain and self.terms is None and self.engine.has_constraints
+        return not self.options.sample and self.terms is None and self.engine.has_constraints
 
     def _keeping_numbers(self, texts: Sequence[str]) -> list[list[Translation]]:
         """Translate texts so that their numbers are in the translations."""

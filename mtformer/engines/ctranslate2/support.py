@@ -19,7 +19,6 @@ _SUPPORTED = frozenset(
         "repetition_penalty",
         "no_repeat_ngram_size",
         "mbr",
-        "coverage_penalty",
         "batch_tokens",
     )
 )
