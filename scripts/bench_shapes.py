@@ -71,7 +71,9 @@ def train(corpus: Corpus, model_name: str, precision: str, arm: str, n_steps: in
     torch.set_num_threads(1)
     torch.manual_seed(1)
     config = ModelConfig.model_validate(MODELS[model_name] | {"dropout": 0.1})
-    model = Transformer(config, src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, joint=True, max_length=256)
+    model = Transformer(
+        config.architecture(src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, joint=True, max_length=256)
+    )
     open_settings = {
         "max_tokens": MAX_TOKENS,
         "learning_rate": 1e-4,

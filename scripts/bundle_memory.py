@@ -15,6 +15,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
+from mtformer.model.transformer import Transformer
 
 FIXTURE = Path(__file__).parent.parent / "tests" / "fixtures" / "bundle-2.safetensors"
 
@@ -25,7 +26,7 @@ def enlarge(path: Path) -> None:
     sizes = {"d_model": 640, "n_heads": 8, "d_ff": 2560, "n_encoder_layers": 2, "n_decoder_layers": 2}
     architecture = small.header.architecture.model_copy(update=sizes)
     header = small.header.model_copy(update={"architecture": architecture})
-    save_bundle(path, Bundle(architecture.build(), small.tokenizer, header))
+    save_bundle(path, Bundle(Transformer(architecture), small.tokenizer, header))
 
 
 def halve(source: Path, path: Path) -> None:

@@ -38,7 +38,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any], Sequence[str]]] = {
 def make_model(frozen: Sequence[str], **sizes: Any) -> Transformer:
     torch.manual_seed(1)
     config = ModelConfig.model_validate(SIZES | sizes)
-    model = Transformer(config, src_vocab_size=41, tgt_vocab_size=41, joint=True, max_length=20)
+    model = Transformer(config.architecture(src_vocab_size=41, tgt_vocab_size=41, joint=True, max_length=20))
     freeze(model, frozen)
     return model
 

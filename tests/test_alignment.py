@@ -316,13 +316,8 @@ def test_a_head_that_links_words_consistently_is_chosen_among_others(tokenizer: 
         drawn[1, 0, 1:] = torch.eye(9)[:8]
         return drawn / drawn.sum(dim=-1, keepdim=True)
 
-    model = Transformer(
-        ModelConfig(d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2),
-        src_vocab_size=300,
-        tgt_vocab_size=300,
-        joint=True,
-        max_length=16,
-    )
+    sizes = ModelConfig(d_model=8, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=2)
+    model = Transformer(sizes.architecture(src_vocab_size=300, tgt_vocab_size=300, joint=True, max_length=16))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "mtformer.search.alignment.cross_attention",

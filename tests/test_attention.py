@@ -130,7 +130,7 @@ def test_recording_ends_with_its_block_even_on_an_error() -> None:
 
 def make_transformer() -> Transformer:
     config = ModelConfig(d_model=D, n_heads=H, d_ff=8, n_encoder_layers=2, n_decoder_layers=2)
-    return Transformer(config, src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8).eval()
+    return Transformer(config.architecture(src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8)).eval()
 
 
 @torch.inference_mode()
@@ -297,7 +297,7 @@ def test_recorded_weights_of_training_are_those_before_dropout() -> None:
 
 def test_the_config_drops_weights_in_all_three_attentions() -> None:
     config = ModelConfig(d_model=D, n_heads=H, d_ff=8, n_encoder_layers=1, n_decoder_layers=1, attention_dropout=0.3)
-    model = Transformer(config, src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8)
+    model = Transformer(config.architecture(src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=8))
     rates = [module.dropout.p for module in model.modules() if isinstance(module, MultiHeadAttention)]
     assert rates == [0.3, 0.3, 0.3]
     with pytest.raises(ValueError, match="less than 1"):

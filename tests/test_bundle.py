@@ -21,13 +21,12 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mtformer.bundle.format import Bundle, digest, load_bundle, save_bundle
-from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek, peek_tokenizer
 from mtformer.config import Facts, load_config, resolve
-from mtformer.model.weights import build_model
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.training.model import build_model, describe_model
 from mtformer.translate.translator import Translator
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -40,8 +39,9 @@ def make_bundle(folder: Path, *settings: str, joint: bool = True, tied: bool = T
     config = resolve(load_config(make_project(folder).config, [*always, *settings]), Facts(n_pairs=len(PAIRS)))
     tokenizer = train_tokenizer(PAIRS, config.tokenizer, "en", "de", adjust=True)
     torch.manual_seed(1)
-    header = Header.of(config, tokenizer, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
-    return Bundle(build_model(config, tokenizer), tokenizer, header)
+    model = build_model(config, tokenizer)
+    header = describe_model(config, model, tokenizer, {"bleu": 12.34, "loss": 0.1 + 0.2, "step": 20.0})
+    return Bundle(model, tokenizer, header)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,11 @@ def test_weights_in_half_precision_are_converted(dtype: torch.dtype, original: B
 
 def test_keys_of_a_later_version_are_ignored(original: Bundle, saved: Path) -> None:
     edit_header(
-        notes="new", architecture__n_experts=1, search__n_best=9, special_ids__mask=4, provenance__config="renamed"
+        notes="new",
+        architecture__n_experts=1,
+        search__n_best=9,
+        architecture__special_ids__mask=4,
+        provenance__config="renamed",
     )(saved)
     header = load_bundle(saved).header
     assert header.architecture == original.header.architecture
@@ -378,7 +382,11 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "not a number": (put_into(BIAS, math.nan), "decoder_norm.bias has values that are not finite"),
     "infinity": (put_into(BIAS, -math.inf), "decoder_norm.bias has values that are not finite"),
     "format 1": (replace_metadata(format="mtformer-bundle-1"), "this bundle has format 1"),
-    "format 3": (replace_metadata(format="mtformer-bundle-3"), "this bundle has format 'mtformer-bundle-3', this"),
+    "format 4": (
+        replace_metadata(format="mtformer-bundle-4"),
+        "this bundle has format 4, of a newer version of mtformer; this one reads formats up to 3: upgrade mtformer",
+    ),
+    "format three": (replace_metadata(format="mtformer-bundle-three"), NOT_OURS),
     "no header": (rewrite(lambda tensors, metadata: metadata.pop("header")), "it has no header"),
     "empty header": (replace_metadata(header="{}"), INVALID + "src_lang is missing"),
     "half a header": (replace_metadata(header="{"), INVALID + "Invalid JSON"),
@@ -390,12 +398,19 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "a wider model": (edit_header(architecture__d_model=64), "has shape"),
     "huge width": (edit_header(architecture__d_model=2**62), INVALID + "architecture.d_model: Input should be"),
     "wide": (edit_header(architecture__d_model=2**16), "has shape"),
-    "heads that do not divide": (edit_header(architecture__n_heads=3), INVALID + "n_heads = 3 does not divide"),
+    "heads that do not divide": (edit_header(architecture__n_heads=3), INVALID + "architecture: n_heads = 3 does not"),
     "more layers": (edit_header(architecture__n_decoder_layers=2), "the weights lack decoder_layers.1"),
     "endless layers": (edit_header(architecture__n_encoder_layers=9_999), "more layers than it has weights"),
     "learned positions": (edit_header(architecture__positions="learned"), "the weights lack src_positions.weight"),
     "unknown activation": (edit_header(architecture__activation="tanh"), INVALID + "architecture.activation: Input"),
-    "other special ids": (edit_header(special_ids__eos=0), INVALID + "special_ids: they are"),
+    "other special ids": (
+        edit_header(architecture__special_ids__eos=0),
+        INVALID + "architecture.special_ids: padding, unknown, BOS and EOS share an id",
+    ),
+    "special ids beyond the vocabulary": (
+        edit_header(architecture__special_ids__start=10**6),
+        INVALID + "architecture: a special id is beyond the vocabulary",
+    ),
     "endless translations": (edit_header(search__max_length_factor=1e9), INVALID + "search.max_length_factor: Input"),
     "a search of gigabytes": (edit_header(search__batch_tokens=2**20), INVALID + "search.batch_tokens: Input"),
     "endless beams": (edit_header(search__beam_size=256), INVALID + "search.beam_size: Input"),

@@ -34,7 +34,7 @@ class Training:
         config = ModelConfig(
             d_model=8, n_heads=2, d_ff=d_ff, n_encoder_layers=n_layers, n_decoder_layers=n_layers, dropout=0.3
         )
-        self.model = Transformer(config, src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16)
+        self.model = Transformer(config.architecture(src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16))
         self.updater = Updater(self.model, training_settings(**settings))
         self.step = 0
 

@@ -42,7 +42,9 @@ def make_model(seed: int, vocab_size: int = 12, **config: Any) -> Transformer:
     torch.manual_seed(seed)
     values = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
     sizes = ModelConfig.model_validate({"tie_embeddings": False, **values})
-    model = Transformer(sizes, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size, joint=True, max_length=64)
+    model = Transformer(
+        sizes.architecture(src_vocab_size=vocab_size, tgt_vocab_size=vocab_size, joint=True, max_length=64)
+    )
     with torch.no_grad():
         model.output.weight.mul_(3)
         for name, parameter in model.named_parameters():

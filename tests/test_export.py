@@ -24,6 +24,7 @@ from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
+from mtformer.model.transformer import Transformer
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -42,7 +43,7 @@ def untrained(**architecture: Any) -> Bundle:
         update={"n_encoder_layers": 2, "n_decoder_layers": 1} | architecture
     )
     torch.manual_seed(1)
-    model = changed.build().eval()
+    model = Transformer(changed).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)

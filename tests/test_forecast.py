@@ -11,10 +11,10 @@ from conftest import Project, make_project, sentence_pairs
 from mtformer.bundle.format import load_bundle
 from mtformer.config import LanguagePair, ResolvedConfig
 from mtformer.engines.torch import TorchEngine
-from mtformer.model.weights import build_model
 from mtformer.runs.folder import RunFolder
 from mtformer.support.progress import clock
 from mtformer.text.pairs import SentencePair
+from mtformer.training.model import build_model
 from mtformer.training.timing import expected_seconds
 from mtformer.training.validation import Validator
 

@@ -235,12 +235,9 @@ def test_numbers_that_a_model_loses_are_in_its_translations(
 
     torch.manual_seed(0)
     sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1)
+    n_tokens = tokenizer.vocab_size
     model = Transformer(
-        sizes,
-        src_vocab_size=tokenizer.src_vocab_size,
-        tgt_vocab_size=tokenizer.tgt_vocab_size,
-        joint=tokenizer.joint,
-        max_length=40,
+        sizes.architecture(src_vocab_size=n_tokens, tgt_vocab_size=n_tokens, joint=True, max_length=40)
     ).eval()
     engine, guard = TorchEngine(model), OnlyNumbers(tokenizer, "en", "de")
     translator = Translator(

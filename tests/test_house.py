@@ -13,14 +13,15 @@ import mtformer
 PACKAGE = Path(mtformer.__file__).parent
 ROOT = PACKAGE.parent
 
-# In the order of the text's way: a module imports only from rooms to the left of its own, or from its own.
+# A module imports only from rooms to the left of its own, or from its own. The model knows tensors and nothing else;
+# the order of the others, after the config, is that of the text's way.
 ROOMS = (
     "support",
+    "model",
     "config",
     "text",
     "phrasebook",
     "data",
-    "model",
     "bundle",
     "runs",
     "search",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
+from mtformer.model.architecture import Architecture
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward, Residual
 
 B, T, S, D, F = 3, 5, 6, 16, 24
@@ -30,9 +31,11 @@ TORCH_NAMES = {
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 
 
-def config(norm: str, **others: Any) -> ModelConfig:
+def architecture(norm: str, **others: Any) -> Architecture:
     values = {"d_model": D, "n_heads": 4, "d_ff": F, "dropout": 0.0, "norm": norm, **others}
-    return ModelConfig.model_validate(values)
+    return ModelConfig.model_validate(values).architecture(
+        src_vocab_size=10, tgt_vocab_size=10, joint=True, max_length=10
+    )
 
 
 def randomize(module: nn.Module) -> None:
@@ -93,7 +96,7 @@ def test_the_feed_forward_network_is_equation_2_computed_by_hand() -> None:
 
 @both_norms
 def test_the_encoder_layer_equals_torchs_with_all_gradients(norm: str) -> None:
-    ours = EncoderLayer(config(norm))
+    ours = EncoderLayer(architecture(norm))
     randomize(ours)
     reference = torch_layer(ours, norm)
     own_x, x = twins(B, S, D)
@@ -109,7 +112,7 @@ def test_the_encoder_layer_equals_torchs_with_all_gradients(norm: str) -> None:
 
 @both_norms
 def test_the_decoder_layer_equals_torchs_with_all_gradients(norm: str) -> None:
-    ours = DecoderLayer(config(norm))
+    ours = DecoderLayer(architecture(norm))
     randomize(ours)
     reference = torch_layer(ours, norm)
     (own_x, x), (own_memory, memory) = twins(B, T, D), twins(B, S, D)
@@ -127,7 +130,7 @@ def test_the_decoder_layer_equals_torchs_with_all_gradients(norm: str) -> None:
 @both_norms
 def test_dropout_acts_on_each_sublayers_output_before_the_residual_sum(norm: str) -> None:
     x = torch.randn(B, S, D)
-    layer = EncoderLayer(config(norm, dropout=0.5))
+    layer = EncoderLayer(architecture(norm, dropout=0.5))
     randomize(layer)
     first, second = cast(Iterable[Residual], layer.residuals)
     dropped: list[Tensor] = []
@@ -154,8 +157,8 @@ def test_the_gated_network_is_equation_6_of_shazeer_computed_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["relu", "gelu", "swiglu"])
-def test_the_config_decides_the_network(kind: str) -> None:
-    network = EncoderLayer(config("pre", feed_forward=kind)).feed_forward
+def test_the_architecture_decides_the_network(kind: str) -> None:
+    network = EncoderLayer(architecture("pre", feed_forward=kind)).feed_forward
     randomize(network)
     x = torch.randn(3, D)
     inner = network.linear1(x)
@@ -168,7 +171,7 @@ def test_the_config_decides_the_network(kind: str) -> None:
 
 
 def test_rmsnorm_divides_by_the_root_of_the_mean_square_and_has_no_bias() -> None:
-    layer = EncoderLayer(config("pre", norm_type="rmsnorm"))
+    layer = EncoderLayer(architecture("pre", norm_type="rmsnorm"))
     [first, _] = cast(Iterable[Residual], layer.residuals)
     randomize(layer)
     x = torch.randn(B, S, D) + 3.0  # which LayerNorm would take away

@@ -31,7 +31,7 @@ def draw(n: int) -> tuple[Tensor, Tensor, Tensor]:
 def tiny_model() -> Transformer:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0)
     torch.manual_seed(1)
-    return Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=700)
+    return Transformer(config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=700))
 
 
 def corpus_of(*lengths: tuple[int, int]) -> Corpus:

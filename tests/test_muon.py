@@ -95,7 +95,7 @@ def test_matrices_stacked_in_a_weight_are_updated_as_if_each_were_alone() -> Non
 def make_model(feed_forward: str) -> Transformer:
     sizes = {"d_model": 8, "n_heads": 2, "d_ff": 12, "n_encoder_layers": 1, "n_decoder_layers": 1}
     config = ModelConfig.model_validate(sizes | {"feed_forward": feed_forward})
-    return Transformer(config, src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16)
+    return Transformer(config.architecture(src_vocab_size=20, tgt_vocab_size=20, joint=True, max_length=16))
 
 
 @pytest.mark.parametrize("feed_forward", ["relu", "swiglu"])

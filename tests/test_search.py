@@ -139,7 +139,7 @@ def make_model(seed: int, **config: Any) -> Transformer:
     torch.manual_seed(seed)
     values = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_encoder_layers": 1, "n_decoder_layers": 2, **config}
     sizes = ModelConfig.model_validate({"tie_embeddings": False, **values})
-    model = Transformer(sizes, src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=16)
+    model = Transformer(sizes.architecture(src_vocab_size=12, tgt_vocab_size=12, joint=True, max_length=16))
     with torch.no_grad():
         model.output.weight.mul_(2)
     return model.eval()
@@ -455,6 +455,6 @@ def test_batches_are_small_where_the_vocabulary_is_large() -> None:
     asked = [SearchRequest([4, 5, EOS], options, 2)] * 16
     engine.submit(asked, on_done=lambda batch: seen.append(len(batch)))
     sizes = ModelConfig.model_validate({"d_model": 16, "n_heads": 2, "d_ff": 32, "tie_embeddings": False})
-    wide = Transformer(sizes, src_vocab_size=12, tgt_vocab_size=1_536, joint=False, max_length=16)
+    wide = Transformer(sizes.architecture(src_vocab_size=12, tgt_vocab_size=1_536, joint=False, max_length=16))
     TorchEngine(wide.eval()).submit(asked, on_done=lambda batch: seen.append(len(batch)))
     assert seen == [8, 8, 4, 4, 4, 4]  # 4 beams of 1,536 logits count as 6 tokens

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from conftest import Project, make_project, sentence_pairs, write_pairs
@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.bundle.header import Header
 from mtformer.config import Config, Facts, resolve
 from mtformer.support.errors import UserError
 from mtformer.training.finetune import inherit
+from mtformer.training.model import build_model, describe_model
 
 SETTINGS: dict[str, Any] = {
     "max_tokens": 64,
@@ -113,6 +113,7 @@ def test_what_cannot_be_sharded_is_told() -> None:
         config_of({"shard": True}, layer_drop=0.1)
     tokenizer = load_bundle(Path(__file__).parent / "fixtures" / "bundle-2.safetensors").tokenizer
     config = resolve(config_of({}, layer_drop=0.1), Facts(n_pairs=1))
-    bundle = Bundle(cast(Any, None), tokenizer, Header.of(config, tokenizer))
+    model = build_model(config, tokenizer)
+    bundle = Bundle(model, tokenizer, describe_model(config, model, tokenizer))
     with pytest.raises(UserError, match=r"model.layer_drop = 0\.1, where training.shard needs 0"):
         inherit(config_of({"shard": True, "init_from": "model.safetensors"}), bundle)

@@ -10,18 +10,17 @@ from conftest import Project, make_project, sentence_pairs
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
-from mtformer.bundle.header import Header
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import Facts, TokenizerConfig, load_config, resolve
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.folder import read_folder
-from mtformer.model.weights import build_model
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
+from mtformer.training.model import build_model, describe_model
 
 PAIRS = [SentencePair(*pair) for pair in sentence_pairs(200)]
 KINDS = [("unigram", "nfkc"), ("bpe", "identity"), ("char", "identity"), ("byte", "nfc"), ("byte", "nfkc")]
@@ -38,7 +37,8 @@ def bundle_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     tokenizer = train_tokenizer(PAIRS, config.tokenizer, "en", "de", adjust=True)
     torch.manual_seed(1)
     path = folder / "model.safetensors"
-    save_bundle(path, Bundle(build_model(config, tokenizer), tokenizer, Header.of(config, tokenizer)))
+    model = build_model(config, tokenizer)
+    save_bundle(path, Bundle(model, tokenizer, describe_model(config, model, tokenizer)))
     return path
 
 

@@ -23,13 +23,13 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import build_model
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.training.model import build_model
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Update
 from mtformer.training.validation import Validation, Validator

@@ -28,14 +28,10 @@ def make_model(*, joint: bool = False, **config: Any) -> Transformer:
     """Build a small model in evaluation mode; learned positions are fewer than the pieces of a row."""
     values = {"d_model": D, "n_heads": 4, "d_ff": F, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
     src_vocab_size = V_TGT if joint else V_SRC
-    model = Transformer(
-        ModelConfig.model_validate(values),
-        src_vocab_size=src_vocab_size,
-        tgt_vocab_size=V_TGT,
-        joint=joint,
-        max_length=MAX_LENGTH,
-    )
-    return model.eval()
+    sizes = ModelConfig.model_validate(values)
+    return Transformer(
+        sizes.architecture(src_vocab_size=src_vocab_size, tgt_vocab_size=V_TGT, joint=joint, max_length=MAX_LENGTH)
+    ).eval()
 
 
 def sinusoid(position: int, dimension: int, d_model: int) -> float:
@@ -105,7 +101,7 @@ def test_padding_and_batch_mates_never_change_an_output(norm: str) -> None:
 
 
 def test_sinusoids_are_the_papers_formula() -> None:
-    table = SinusoidalPositions(d_model=D)(0, 512)
+    table = SinusoidalPositions(d_model=D, n_positions=512)(0, 512)
     for position, dimension in product((0, 1, 2, 77, 511), range(D)):
         assert table[position, dimension].item() == pytest.approx(sinusoid(position, dimension, D), abs=1e-4)
 

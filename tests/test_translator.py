@@ -61,7 +61,7 @@ def random_model(tokenizer: Tokenizer, seed: int) -> Transformer:
     torch.manual_seed(seed)
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, tie_embeddings=False)
     n = tokenizer.src_vocab_size
-    model = Transformer(config, src_vocab_size=n, tgt_vocab_size=n, joint=True, max_length=64)
+    model = Transformer(config.architecture(src_vocab_size=n, tgt_vocab_size=n, joint=True, max_length=64))
     with torch.no_grad():
         model.output.weight[EOS_ID] *= 2
         for name, parameter in model.named_parameters():

@@ -28,7 +28,7 @@ CORPUS = make_corpus()
 def make_updater(*, dropout: float = 0.0, **settings: Any) -> Updater:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=dropout)
     torch.manual_seed(1)
-    model = Transformer(config, src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=16)
+    model = Transformer(config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=16))
     return Updater(model, training_settings(**settings))
 
 

@@ -13,9 +13,9 @@ from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, Facts, LanguagePair, ResolvedConfig, resolve
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import build_model
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import BOS_ID, Tokenizer
+from mtformer.training.model import build_model
 from mtformer.training.validation import Sample, Validation, Validator
 from mtformer.translate.translator import Translator
 

@@ -24,15 +24,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.header import Header
-from mtformer.bundle.peek import BUNDLE_FORMAT, MAX_HEADER_BYTES, TOKENIZERS, is_exported
+from mtformer.bundle.header import Header, read_header
+from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, format_number, header_size, is_exported
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-_FORMAT_PREFIX = "mtformer-bundle-"
 _WEIGHT = "model."
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _MAX_MESSAGE = 200  # characters
@@ -121,7 +120,7 @@ def _shared(bundle: Bundle) -> tuple[object, object]:
 
 
 def _load(path: Path) -> Bundle:
-    _require_small_header(path)
+    header_size(path)
     with safe_open(path, framework="pt") as file:
         metadata = dict(file.metadata() or {})
         header = _read_header(metadata)
@@ -147,30 +146,15 @@ class _InvalidError(Exception):
     """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
 
 
-def _require_small_header(path: Path) -> None:
-    """Refuse a safetensors header so large that parsing it would be an attack, and what has none, such as text."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-    if size > path.stat().st_size:
-        raise OSError("its header is missing or cut off")
-    if size > MAX_HEADER_BYTES:
-        raise OSError(f"its header claims {size:,} bytes")
-
-
 def _read_header(metadata: Mapping[str, str]) -> Header:
-    found = metadata.get("format", "")
-    if not found.startswith(_FORMAT_PREFIX):
-        raise _InvalidError("this safetensors file is not a model bundle of mtformer")
-    if found == _FORMAT_PREFIX + "1":
-        raise _InvalidError("this bundle has format 1, of an unreleased version of mtformer: train the model again")
-    if found != BUNDLE_FORMAT:
-        raise _InvalidError(
-            f"this bundle has format {found!r}, this version of mtformer reads {BUNDLE_FORMAT!r}: upgrade it"
-        )
+    try:
+        number = format_number(metadata)
+    except ValueError as error:
+        raise _InvalidError(str(error)) from None
     if "header" not in metadata:
         raise ValueError("it has no header")
     try:
-        return Header.model_validate_json(metadata["header"])
+        return read_header(metadata["header"], number)
     except ValidationError as error:
         raise _InvalidError(_invalid_header(error)) from None
 
@@ -206,12 +190,9 @@ def _require_tensors(file: Any, header: Header) -> None:
             raise ValueError(f"it contains {name}, which is no weight of the model")
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
             raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
-    try:
-        with torch.device("meta"), SkipInitialization():
-            model = architecture.build()
-        require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
-    except ValidationError as error:
-        raise _InvalidError(_invalid_header(error)) from None
+    with torch.device("meta"), SkipInitialization():
+        model = Transformer(architecture)
+    require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
 
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
@@ -238,7 +219,7 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
         if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
             raise ValueError(f"{name} has values that are not finite")
     with torch.random.fork_rng(devices=[]):  # the fresh weights, overwritten below, must not change the caller's seed
-        model = header.architecture.build()
+        model = Transformer(header.architecture)
     load_weights(model, found)
     return model.eval()
 

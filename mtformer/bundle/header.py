@@ -1,116 +1,25 @@
 """What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from mtformer.config import LanguagePair, ModelConfig, Normalization, ResolvedConfig, TokenizerType
+from mtformer.config import LanguagePair, Normalization, TokenizerType
 from mtformer.config.sources import Direction
+from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.tags import corpus_tag, tags_toward
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from mtformer.model.transformer import Transformer
-
-_SPECIAL_IDS = {"pad": PAD_ID, "unk": UNK_ID, "bos": BOS_ID, "eos": EOS_ID}
+HEADER_FORMATS = (2, 3)  # those that :func:`read_header` reads; the last one is written
 
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
-_Layers = Annotated[int, Field(ge=1, le=10_000)]
-_VocabSize = Annotated[int, Field(ge=260, le=2**20)]  # every byte is a token
 
 
-class _Part(BaseModel):
-    """Keys that a later version adds are ignored; types are exact."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants", defer_build=True)
-
-
-class Architecture(_Part):
-    """What determines the names, shapes and meaning of a model's weights.
-
-    The keys belong to the format: they stay as they are when keys of the training config are renamed.
-
-    Attributes:
-        d_model: the width of embeddings and layers.
-        n_heads: attention heads.
-        d_ff: the width inside the feed-forward layers.
-        n_encoder_layers: layers of the encoder.
-        n_decoder_layers: layers of the decoder.
-        norm: normalization before each sublayer, or after its residual sum.
-        norm_type: LayerNorm or RMSNorm.
-        activation: of the feed-forward layers; ``swiglu`` has a third matrix.
-        positions: the position encoding.
-        tie_embeddings: whether the target embedding is the output projection, and with ``joint_vocab`` the source
-            embedding too.
-        joint_vocab: whether both languages share one vocabulary.
-        src_vocab_size: tokens of the source language.
-        tgt_vocab_size: tokens of the target language.
-        max_length: the longest source, in tokens with EOS, that the model was trained for; the number of learned
-            positions.
-        dropout: the rate the model was trained with, a default for further training.
-        attention_dropout: likewise.
-        layer_drop: likewise.
-    """
-
-    d_model: int = Field(ge=2, le=2**16)
-    n_heads: int = Field(ge=1, le=2**16)
-    d_ff: int = Field(ge=1, le=2**20)
-    n_encoder_layers: _Layers
-    n_decoder_layers: _Layers
-    norm: Literal["pre", "post"]
-    norm_type: Literal["layernorm", "rmsnorm"]
-    activation: Literal["relu", "gelu", "swiglu"]
-    positions: Literal["sinusoidal", "learned", "rotary", "none"]
-    tie_embeddings: bool
-    joint_vocab: bool
-    src_vocab_size: _VocabSize
-    tgt_vocab_size: _VocabSize
-    max_length: int = Field(ge=2, le=2**16)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    layer_drop: float = Field(default=0.0, ge=0, lt=1)
-
-    def to_model_config(self) -> ModelConfig:
-        """Return the settings that the model's constructor takes.
-
-        Raises:
-            ValueError: the sizes do not fit together.
-        """
-        return ModelConfig(
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            d_ff=self.d_ff,
-            n_encoder_layers=self.n_encoder_layers,
-            n_decoder_layers=self.n_decoder_layers,
-            dropout=self.dropout,
-            attention_dropout=self.attention_dropout,
-            layer_drop=self.layer_drop,
-            norm=self.norm,
-            norm_type=self.norm_type,
-            feed_forward=self.activation,
-            positions=self.positions,
-            tie_embeddings=self.tie_embeddings,
-        )
-
-    def build(self) -> "Transformer":
-        """Build the model with fresh weights, on torch's current default device."""
-        from mtformer.model.transformer import Transformer
-
-        return Transformer(
-            self.to_model_config(),
-            src_vocab_size=self.src_vocab_size,
-            tgt_vocab_size=self.tgt_vocab_size,
-            joint=self.joint_vocab,
-            max_length=self.max_length,
-        )
-
-
-class SearchDefaults(_Part):
+class SearchDefaults(Stored):
     """How to search unless the user says otherwise; the keys mean what those of the config's ``search`` mean."""
 
     beam_size: int = Field(ge=1, le=64)
@@ -120,7 +29,7 @@ class SearchDefaults(_Part):
     batch_tokens: int = Field(ge=1, le=2**16)
 
 
-class AlignmentHead(_Part):
+class AlignmentHead(Stored):
     """A head of the decoder's attention to the source that aligns translations.
 
     Attributes:
@@ -153,7 +62,7 @@ class Toward(NamedTuple):
 ANY = Toward()
 
 
-class Header(_Part):
+class Header(Stored):
     """What a bundle says about its model.
 
     Attributes:
@@ -164,7 +73,6 @@ class Header(_Part):
         architecture: determines the weights.
         tokenizer_type: the algorithm.
         normalization: the form that texts are given before SentencePiece sees them; the tokenizer has it too.
-        special_ids: of ``pad``, ``unk``, ``bos`` and ``eos`` in both vocabularies, the same in every bundle.
         search: search settings.
         scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
         bleu_tokenize: sacreBLEU's tokenization for the model's BLEU scores; ``auto`` goes by the target language.
@@ -179,12 +87,11 @@ class Header(_Part):
     architecture: Architecture
     tokenizer_type: TokenizerType
     normalization: Normalization = "nfc"
-    special_ids: dict[str, int]
     search: SearchDefaults
-    scores: dict[str, float] = {}
+    scores: dict[str, float] = Field(default={})
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
     alignment_heads: tuple[AlignmentHead, ...] = ()
-    provenance: dict[str, Any] = {}
+    provenance: dict[str, Any] = Field(default={})
 
     @property
     def step(self) -> int | None:
@@ -271,13 +178,6 @@ class Header(_Part):
         header = self.model_copy(update={"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang})
         return header, tokenizer.toward(tags_toward(self.language_pairs, pair.tgt_lang, tag))
 
-    @field_validator("special_ids")
-    @classmethod
-    def _are_ours(cls, given: dict[str, int]) -> dict[str, int]:
-        if not _SPECIAL_IDS.items() <= given.items():
-            raise ValueError(f"they are {given}, not {_SPECIAL_IDS}")
-        return given
-
     @model_validator(mode="after")
     def _has_the_heads(self) -> "Header":
         n_layers, n_heads = self.architecture.n_decoder_layers, self.architecture.n_heads
@@ -285,65 +185,26 @@ class Header(_Part):
             raise ValueError("alignment_heads names a head that the model does not have")
         return self
 
-    @classmethod
-    def of(
-        cls,
-        config: ResolvedConfig,
-        tokenizer: Tokenizer,
-        scores: Mapping[str, float] | None = None,
-        alignment_heads: Sequence[AlignmentHead] = (),
-    ) -> "Header":
-        """Describe the model that ``config`` and ``tokenizer`` determine."""
-        model, data = config.model, config.data
-        architecture = Architecture(
-            d_model=model.d_model,
-            n_heads=model.n_heads,
-            d_ff=model.d_ff,
-            n_encoder_layers=model.n_encoder_layers,
-            n_decoder_layers=model.n_decoder_layers,
-            norm=model.norm,
-            norm_type=model.norm_type,
-            activation=model.feed_forward,
-            positions=model.positions,
-            tie_embeddings=model.tie_embeddings,
-            joint_vocab=tokenizer.joint,
-            src_vocab_size=tokenizer.src_vocab_size,
-            tgt_vocab_size=tokenizer.tgt_vocab_size,
-            max_length=data.max_length,
-            dropout=model.dropout,
-            attention_dropout=model.attention_dropout,
-            layer_drop=model.layer_drop,
-        )
-        search = SearchDefaults(
-            beam_size=config.search.beam_size,
-            length_penalty=config.search.length_penalty,
-            max_length_factor=config.search.max_length_factor,
-            max_length_offset=config.search.max_length_offset,
-            batch_tokens=config.search.batch_tokens,
-        )
-        return cls(
-            src_lang=data.src_lang,
-            tgt_lang=data.tgt_lang,
-            directions=tuple(data.directions) if len(data.directions) > 1 else (),
-            architecture=architecture,
-            tokenizer_type=tokenizer.type,
-            normalization=tokenizer.normalization,
-            special_ids=_SPECIAL_IDS,
-            search=search,
-            scores=dict(scores or {}),
-            bleu_tokenize=config.eval.bleu_tokenize,
-            alignment_heads=tuple(alignment_heads),
-            provenance=_without_folders(
-                config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
-            ),
-        )
+
+def read_header(text: str | bytes, number: int) -> Header:
+    """Read a header from JSON.
+
+    Args:
+        text: the JSON.
+        number: its format, one of :data:`HEADER_FORMATS`.
+
+    Raises:
+        ValidationError: it is not a header.
+    """
+    return Header.model_validate_json(_as_format_3(text) if number == 2 else text)
 
 
-def _without_folders(value: Any) -> Any:
-    """Replace each path inside ``value`` by the file's name: a bundle does not reveal the folders of its maker."""
-    if isinstance(value, dict):
-        return {key: _without_folders(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_folders(item) for item in value]
-    is_path = isinstance(value, PurePath) or (isinstance(value, str) and value.startswith(("/", "~")))
-    return PurePath(value).name if is_path else value
+def _as_format_3(text: str | bytes) -> str | bytes:
+    """Move the special ids of a header of format 2 into its architecture; there, BOS always starts decoding."""
+    try:
+        header = json.loads(text)
+        special_ids = header.pop("special_ids")
+        header["architecture"]["special_ids"] = special_ids | {"start": special_ids["bos"]}
+        return json.dumps(header)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return text  # it is no header, as validating it will say

@@ -2,20 +2,23 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mtformer.bundle.header import Header
+from mtformer.bundle.header import HEADER_FORMATS, Header, read_header
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-BUNDLE_FORMAT = "mtformer-bundle-2"
 TOKENIZERS = ("tokenizer.src", "tokenizer.tgt")  # in a bundle; without the latter, one serves both languages
-MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
+_MAX_HEADER_BYTES = 2**23  # of the safetensors header: 50,000 tensors
+EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
+
+_FORMAT_PREFIX = "mtformer-bundle-"
+BUNDLE_FORMAT = f"{_FORMAT_PREFIX}{HEADER_FORMATS[-1]}"  # of the bundles that are written
 
 # What a file whose header is any other JSON leads to.
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
-EXPORT_SETTINGS = "mtformer.json"  # of a model exported for another program
 
 
 def is_exported(path: Path) -> bool:
@@ -42,42 +45,102 @@ def peek(path: Path) -> Peeked | None:
     tell whether the file is complete.
     """
     try:
-        entries, _ = _read_entries(path)
-        metadata = entries["__metadata__"]
+        metadata = read_entries(path).metadata
         digest = metadata["digest"]
-        if metadata["format"] != BUNDLE_FORMAT or not re.fullmatch("[0-9a-f]{64}", digest):
+        if not re.fullmatch("[0-9a-f]{64}", digest):
             return None
-        return Peeked(Header.model_validate_json(metadata["header"]), digest)
+        return Peeked(read_header(metadata["header"], format_number(metadata)), digest)
     except _UNREADABLE:
         return None
 
 
+def format_number(metadata: Mapping[str, str]) -> int:
+    """Return the number of a bundle's format, which this version reads.
+
+    Raises:
+        ValueError: the file is no bundle, or this version does not read its format.
+    """
+    name = metadata.get("format", "")
+    number = name.removeprefix(_FORMAT_PREFIX)
+    if number == name or not number.isdecimal():
+        raise ValueError("this safetensors file is not a model bundle of mtformer")
+    if int(number) < HEADER_FORMATS[0]:
+        raise ValueError(f"this bundle has format {number}, which was never released: train the model again")
+    if int(number) > HEADER_FORMATS[-1]:
+        raise ValueError(
+            f"this bundle has format {number}, of a newer version of mtformer; this one reads formats up to "
+            f"{HEADER_FORMATS[-1]}: upgrade mtformer"
+        )
+    return int(number)
+
+
 def peek_tokenizer(path: Path) -> Tokenizer | None:
     """Read the tokenizer of a bundle without torch and without its weights; None under the same conditions."""
-    if peek(path) is None:
+    peeked = peek(path)
+    if peeked is None:
         return None
     try:
-        entries, start = _read_entries(path)
+        entries = read_entries(path)
         models = []
         with path.open("rb") as file:
             for name in TOKENIZERS:
-                if name in entries:
-                    begin, end = entries[name]["data_offsets"]
-                    file.seek(start + begin)
+                if name in entries.tensors:
+                    begin, end = entries.tensors[name]["data_offsets"]
+                    file.seek(entries.start + begin)
                     models.append(file.read(end - begin))
         return Tokenizer(*models)
     except (*_UNREADABLE, UserError):
         return None
 
 
-def _read_entries(path: Path) -> tuple[dict[str, Any], int]:
-    """Read the header of a safetensors file that is complete, and where the tensors begin."""
+def peek_shapes(path: Path) -> dict[str, Sequence[int]]:
+    """Read the shapes of the tensors of a bundle without torch; empty under the same conditions."""
+    try:
+        return {name: entry["shape"] for name, entry in read_entries(path).tensors.items()}
+    except _UNREADABLE:
+        return {}
+
+
+class Entries(NamedTuple):
+    """The header of a safetensors file.
+
+    Attributes:
+        metadata: what the writer of the file says about it.
+        tensors: of each tensor its ``dtype``, ``shape`` and ``data_offsets``.
+        start: where in the file the offsets begin.
+    """
+
+    metadata: dict[str, str]
+    tensors: dict[str, dict[str, Any]]
+    start: int
+
+
+def read_entries(path: Path) -> Entries:
+    """Read the header of a safetensors file without its tensors.
+
+    Raises:
+        OSError: the file is not complete, or is no safetensors file.
+    """
+    size = header_size(path)
+    with path.open("rb") as file:
+        file.seek(8)
+        tensors = json.loads(file.read(size))
+    metadata = tensors.pop("__metadata__", {})
+    if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in tensors.values()):
+        raise OSError("it is not complete")
+    return Entries(metadata, tensors, 8 + size)
+
+
+def header_size(path: Path) -> int:
+    """Return the bytes of the header of a safetensors file, not so many that parsing them would be an attack.
+
+    Raises:
+        OSError: there are more, or more than the file has, as in text.
+    """
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        if size > MAX_HEADER_BYTES:
-            raise ValueError("the header is too large")
-        entries = json.loads(file.read(size))
-    tensors = [entry for name, entry in entries.items() if name != "__metadata__"]
-    if path.stat().st_size != 8 + size + max(entry["data_offsets"][1] for entry in tensors):
-        raise ValueError("the file is not complete")
-    return entries, 8 + size
+    if size > path.stat().st_size:
+        raise OSError("its header is missing or cut off")
+    if size > _MAX_HEADER_BYTES:
+        raise OSError(f"its header claims {size:,} bytes")
+    return size

@@ -22,6 +22,15 @@ from mtformer.config.section import (
     fill_in,
 )
 from mtformer.config.sources import expand_directions
+from mtformer.model.architecture import (
+    SPECIAL_IDS,
+    ActivationName,
+    Architecture,
+    NormName,
+    PositionsName,
+    SpecialIds,
+    require_widths,
+)
 
 Precision = Literal["fp32", "bf16"]
 
@@ -63,11 +72,12 @@ class ModelConfig(Section):
     """The probability of skipping a layer in training (LayerDrop, Fan et al. 2020); for deep models."""
     norm: Literal["pre", "post"] = "pre"
     """Normalize before each sub-layer, or after its residual sum as in the paper."""
-    norm_type: Literal["layernorm", "rmsnorm"] = "layernorm"
+    norm_type: NormName = "layernorm"
     """The paper's LayerNorm, or RMSNorm (Zhang and Sennrich 2019), which has neither mean nor bias."""
-    feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
-    """The paper's network, or one with GELU, or gated (Shazeer 2020): three matrices of `d_ff` instead of two."""
-    positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    feed_forward: ActivationName = "relu"
+    """The activation of the paper's network, ReLU, or another; `swiglu` is gated (Shazeer 2020): three matrices of
+    `d_ff` instead of two."""
+    positions: PositionsName = "sinusoidal"
     """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021); `none`, for
     comparison, hides the order of the source."""
     tie_embeddings: bool = True
@@ -82,16 +92,42 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "ModelConfig":
-        if self.d_model % self.n_heads:
-            raise ValueError(f"n_heads = {self.n_heads} does not divide d_model = {self.d_model}")
-        if self.d_model % 2:
-            raise ValueError(f"d_model = {self.d_model} is odd; the position encoding needs an even width")
-        if self.positions == "rotary" and self.d_model // self.n_heads % 2:
-            raise ValueError(
-                f"positions = rotary needs heads of even width, but d_model = {self.d_model} / "
-                f"n_heads = {self.n_heads} is odd"
-            )
+        require_widths(self.d_model, self.n_heads, self.positions)
         return self
+
+    def architecture(
+        self,
+        *,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        joint: bool,
+        max_length: int,
+        special_ids: SpecialIds = SPECIAL_IDS,
+    ) -> Architecture:
+        """Return the architecture of a model with these settings.
+
+        Args:
+            src_vocab_size: the number of source tokens.
+            tgt_vocab_size: the number of target tokens.
+            joint: whether both languages share one vocabulary; then tied embeddings are tied three ways.
+            max_length: the number of positions that get a learned encoding.
+            special_ids: the ids that stand for no text.
+        """
+        return Architecture(
+            **self.model_dump(exclude={"preset", "feed_forward"}),
+            activation=self.feed_forward,
+            joint_vocab=joint,
+            src_vocab_size=src_vocab_size,
+            tgt_vocab_size=tgt_vocab_size,
+            special_ids=special_ids,
+            max_length=max_length,
+        )
+
+    @classmethod
+    def of(cls, architecture: Architecture) -> "ModelConfig":
+        """Return the settings that lead to an architecture."""
+        values = architecture.model_dump(include=set(cls.model_fields))
+        return cls(**values, feed_forward=architecture.activation)
 
 
 class TrainingConfig(Section):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mtformer.bundle.header import Architecture
 from mtformer.explain.trace import KINDS, Kind, require_head
+from mtformer.model.architecture import Architecture
 
 
 @dataclass(frozen=True)

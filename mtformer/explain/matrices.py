@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.explain.trace import Attention, Block, Kind
+from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import MultiHeadAttention, causal_mask
 from mtformer.model.layers import FeedForward, GatedFeedForward, Residual
 from mtformer.model.tap import record_attention
@@ -195,15 +195,15 @@ class _Blocks:
     def _feed_forward(self, make: "_Maker", network: FeedForward | GatedFeedForward, read: str) -> Iterator[Block]:
         """Yield one feed-forward network that reads the block ``read``."""
         first, activation = self._output(network.linear1), self._input(network.linear2)
+        formula = ACTIVATIONS[self._model.architecture.activation].formula
         if isinstance(network, GatedFeedForward):
             gate, value = first.chunk(2, dim=-1)
             yield make("gate", f"{read}·W1 + b1", gate)
             yield make("value", f"{read}·V + b", value)
-            yield make("activation", "Swish(gate) ⊗ value", activation)
+            yield make("activation", f"{formula.format('gate')} ⊗ value", activation)
         else:
             yield make("linear1", f"{read}·W1 + b1", first)
-            formula = "max(0, linear1)" if network.activation is F.relu else "GELU(linear1)"
-            yield make("activation", formula, activation)
+            yield make("activation", formula.format("linear1"), activation)
         yield make("linear2", "activation·W2 + b2", self._output(network.linear2))
 
     def _input(self, module: nn.Module) -> Tensor:

@@ -24,8 +24,8 @@ from transformers import (
 )
 
 from mtformer.bundle.format import Bundle
-from mtformer.bundle.header import Architecture
 from mtformer.engines.ctranslate2.folder import describe_tags
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
@@ -71,18 +71,14 @@ def require_exportable(architecture: Architecture) -> None:
     Raises:
         UserError: they have none; the message names every setting in the way.
     """
-    wrong = [
-        f"{key} = {found}"
-        for key, found, allowed in (
-            ("positions", architecture.positions, ("sinusoidal",)),
-            ("norm_type", architecture.norm_type, ("layernorm",)),
-            ("feed_forward", architecture.activation, ("relu", "gelu")),
-            ("tie_embeddings", architecture.tie_embeddings, (True,)),
-            ("tokenizer.joint", architecture.joint_vocab, (True,) if architecture.norm == "pre" else (True, False)),
-        )
-        if found not in allowed
-    ]
-    if wrong:
+    supported = {
+        f"positions = {architecture.positions}": POSITIONS[architecture.positions].transformers,
+        f"norm_type = {architecture.norm_type}": NORMS[architecture.norm_type].transformers,
+        f"feed_forward = {architecture.activation}": ACTIVATIONS[architecture.activation].transformers is not None,
+        f"tie_embeddings = {architecture.tie_embeddings}": architecture.tie_embeddings,
+        f"tokenizer.joint = {architecture.joint_vocab}": architecture.joint_vocab or architecture.norm == "post",
+    }
+    if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
         raise UserError(f"transformers have no architecture for this model, because of {', '.join(wrong)}")
 
 
@@ -137,7 +133,7 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         "decoder_attention_heads": architecture.n_heads,
         "encoder_ffn_dim": architecture.d_ff,
         "decoder_ffn_dim": architecture.d_ff,
-        "activation_function": architecture.activation,
+        "activation_function": ACTIVATIONS[architecture.activation].transformers,
         "dropout": architecture.dropout,
         "scale_embedding": True,
         "pad_token_id": PAD_ID,

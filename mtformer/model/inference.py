@@ -17,10 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mtformer.config import SearchPrecision
 from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from mtformer.model.packing import pack, pack_linear
+from mtformer.model.packing import Precision, pack, pack_linear
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
 
@@ -134,7 +133,7 @@ class Step(NamedTuple):
 class InferenceModel:
     """A Transformer without dropout, with weights packed for a precision; it does not follow later changes of them."""
 
-    def __init__(self, model: Transformer, precision: SearchPrecision = "fp32") -> None:
+    def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         """Prepare ``model``, on the device that it is on."""
         self.model = model
         self.device = model.output.weight.device
@@ -212,7 +211,7 @@ class _Residual:
 class _FeedForward:
     """:class:`FeedForward` with packed weights."""
 
-    def __init__(self, module: FeedForward, precision: SearchPrecision) -> None:
+    def __init__(self, module: FeedForward, precision: Precision) -> None:
         self._linear1, self._linear2 = pack_linear(module.linear1, precision), pack_linear(module.linear2, precision)
         self._activation = module.activation
 
@@ -223,7 +222,7 @@ class _FeedForward:
 class _Attention:
     """:meth:`MultiHeadAttention.attend` for rows. The tap of ``attention`` sees the weights here too."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: SearchPrecision) -> None:
+    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
         self._attention, self._d_model, self._rotary = attention, attention.d_model, attention.rotary
         self._heads = (attention.n_heads, attention.d_model // attention.n_heads)  # (H, Dh)
         self._out_proj = pack_linear(attention.out_proj, precision)
@@ -244,7 +243,7 @@ class _Attention:
 class _SelfAttention(_Attention):
     """Attention of the encoder's positions to each other."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: SearchPrecision) -> None:
+    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
         super().__init__(attention, precision)
         self._qkv_proj = pack_linear(attention.qkv_proj, precision)
 
@@ -284,7 +283,7 @@ class _PrefixAttention(_SelfAttention):
 class _CrossAttention(_Attention):
     """Attention of the beams to the memory of their sentence."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: SearchPrecision) -> None:
+    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
         super().__init__(attention, precision)
         d, weight, bias = attention.d_model, attention.qkv_proj.weight, attention.qkv_proj.bias
         self._q_proj = pack(weight[:d], bias[:d], precision)
@@ -304,7 +303,7 @@ class _CrossAttention(_Attention):
 class _EncoderLayer:
     """:class:`EncoderLayer` for rows."""
 
-    def __init__(self, layer: EncoderLayer, precision: SearchPrecision) -> None:
+    def __init__(self, layer: EncoderLayer, precision: Precision) -> None:
         self._self_attention = _SelfAttention(layer.self_attention, precision)
         self._feed_forward = _FeedForward(layer.feed_forward, precision)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
@@ -317,7 +316,7 @@ class _EncoderLayer:
 class _DecoderLayer:
     """:class:`DecoderLayer`, one position at a time."""
 
-    def __init__(self, layer: DecoderLayer, precision: SearchPrecision) -> None:
+    def __init__(self, layer: DecoderLayer, precision: Precision) -> None:
         self._self_attention = _PrefixAttention(layer.self_attention, precision)
         self.cross_attention = _CrossAttention(layer.cross_attention, precision)
         self._feed_forward = _FeedForward(layer.feed_forward, precision)

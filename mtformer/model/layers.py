@@ -1,17 +1,19 @@
 """Encoder and decoder layers (sections 3.1 and 3.3 of the paper). Legend of shapes: see :mod:`mtformer.model`."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mtformer.config import ModelConfig
+from mtformer.model import positions
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
 from mtformer.model.attention import MultiHeadAttention, StackedLinear
 from mtformer.model.dropout import Dropout
 
 
 class FeedForward(nn.Module):
-    """The position-wise network of equation 2: max(0, x·W1 + b1)·W2 + b2."""
+    """The position-wise network of equation 2: max(0, x·W1 + b1)·W2 + b2, or with another activation than ReLU."""
 
     def __init__(self, *, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.relu) -> None:
         super().__init__()
@@ -24,40 +26,54 @@ class FeedForward(nn.Module):
         return self.linear2(self.activation(self.linear1(x)))
 
 
-def swiglu(x: Tensor) -> Tensor:
-    """Map (B, T, 2·d_ff) to (B, T, d_ff): the Swish of one half times the other (Shazeer 2020, equation 6)."""
-    gate, value = x.chunk(2, dim=-1)
-    return F.silu(gate) * value
-
-
 class GatedFeedForward(FeedForward):
     """(Swish(x·W1) ⊗ x·V)·W2 (Shazeer 2020, equation 6), with the biases of equation 2."""
 
-    def __init__(self, *, d_model: int, d_ff: int) -> None:
-        super().__init__(d_model=d_model, d_ff=d_ff, activation=swiglu)
+    def __init__(self, *, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.silu) -> None:
+        super().__init__(d_model=d_model, d_ff=d_ff, activation=partial(gated, activation=activation))
         self.linear1 = StackedLinear(d_model, d_ff, 2)  # W1 and V, one below the other
 
 
-def make_feed_forward(config: ModelConfig) -> FeedForward:
-    """Make the network that ``config`` asks for."""
-    if config.feed_forward == "swiglu":
-        return GatedFeedForward(d_model=config.d_model, d_ff=config.d_ff)
-    activation = F.gelu if config.feed_forward == "gelu" else F.relu
-    return FeedForward(d_model=config.d_model, d_ff=config.d_ff, activation=activation)
+def gated(x: Tensor, activation: Callable[[Tensor], Tensor]) -> Tensor:
+    """Map (B, T, 2·d_ff) to (B, T, d_ff): the activation of one half times the other."""
+    gate, value = x.chunk(2, dim=-1)
+    return activation(gate) * value
 
 
-def make_norm(config: ModelConfig) -> nn.Module:
-    """Make the normalization that ``config`` asks for."""
-    if config.norm_type == "rmsnorm":
-        return nn.RMSNorm(config.d_model, eps=1e-6)
-    return nn.LayerNorm(config.d_model)
+def make_feed_forward(architecture: Architecture) -> FeedForward:
+    """Make the network of a layer."""
+    activation = ACTIVATIONS[architecture.activation]
+    network = GatedFeedForward if activation.is_gated else FeedForward
+    return network(d_model=architecture.d_model, d_ff=architecture.d_ff, activation=getattr(F, activation.function))
 
 
-def make_attention(config: ModelConfig, *, rotary: bool = False) -> MultiHeadAttention:
+def make_norm(architecture: Architecture) -> nn.Module:
+    """Make the normalization."""
+    norm = NORMS[architecture.norm_type]
+    module: nn.Module = getattr(nn, norm.module)(architecture.d_model, eps=norm.eps)
+    return module
+
+
+def make_positions(architecture: Architecture) -> nn.Module:
+    """Make what gives the encodings that are added to the embeddings of a stack."""
+    module = getattr(positions, POSITIONS[architecture.positions].module)
+    encoding: nn.Module = module(d_model=architecture.d_model, n_positions=architecture.max_length)
+    return encoding
+
+
+def make_attention(architecture: Architecture, *, rotary: bool = False) -> MultiHeadAttention:
     """Make an attention of a layer; ``rotary`` lets that of a layer to itself see the order of the tokens."""
     return MultiHeadAttention(
-        d_model=config.d_model, n_heads=config.n_heads, rotary=rotary, dropout=config.attention_dropout
+        d_model=architecture.d_model,
+        n_heads=architecture.n_heads,
+        rotary=rotary,
+        dropout=architecture.attention_dropout,
     )
+
+
+def make_self_attention(architecture: Architecture) -> MultiHeadAttention:
+    """Make the attention of a layer to itself, which sees the order of the tokens if the positions are rotary."""
+    return make_attention(architecture, rotary=POSITIONS[architecture.positions].is_rotary)
 
 
 class Residual(nn.Module):
@@ -66,11 +82,11 @@ class Residual(nn.Module):
     Post-norm is the paper's Norm(x + Sublayer(x)); pre-norm is x + Sublayer(Norm(x)) (Xiong et al. 2020).
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.norm = make_norm(config)
-        self.dropout = Dropout(config.dropout)
-        self.norm_first = config.norm == "pre"
+        self.norm = make_norm(architecture)
+        self.dropout = Dropout(architecture.dropout)
+        self.norm_first = architecture.norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
@@ -82,11 +98,11 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.self_attention = make_attention(config, rotary=config.positions == "rotary")
-        self.feed_forward = make_feed_forward(config)
-        self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
+        self.self_attention = make_self_attention(architecture)
+        self.feed_forward = make_feed_forward(architecture)
+        self.residuals = nn.ModuleList(Residual(architecture) for _ in range(2))
 
     def forward(self, x: Tensor, src_mask: Tensor | None) -> Tensor:
         """Map (B, S, D) to (B, S, D); ``src_mask`` broadcasts to (B, H, S, S)."""
@@ -97,12 +113,12 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the memory, and feed-forward."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.self_attention = make_attention(config, rotary=config.positions == "rotary")
-        self.cross_attention = make_attention(config)
-        self.feed_forward = make_feed_forward(config)
-        self.residuals = nn.ModuleList(Residual(config) for _ in range(3))
+        self.self_attention = make_self_attention(architecture)
+        self.cross_attention = make_attention(architecture)
+        self.feed_forward = make_feed_forward(architecture)
+        self.residuals = nn.ModuleList(Residual(architecture) for _ in range(3))
 
     def forward(self, x: Tensor, memory: Tensor, src_mask: Tensor | None) -> Tensor:
         """Map (B, T, D) to (B, T, D), all positions at once, each seeing only itself and those before it.

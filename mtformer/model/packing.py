@@ -2,20 +2,20 @@
 
 import platform
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mtformer.config import SearchPrecision
-
+Precision = Literal["fp32", "bf16", "int8"]
 Linear = Callable[[Tensor], Tensor]  # maps (N, in) to (N, out)
 
 _MANY_OPERATIONS = 1 << 19  # a call of oneDNN takes 10 µs longer than one of MKL, which larger products make up for
 _ROUNDING_BITS = 3
 
 
-def pack(weight: Tensor, bias: Tensor | None, precision: SearchPrecision) -> Linear:
+def pack(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
     """Return x·Wᵀ + b as a function from float32 (N, in) to float32 (N, out).
 
     Args:
@@ -33,7 +33,7 @@ def pack(weight: Tensor, bias: Tensor | None, precision: SearchPrecision) -> Lin
     return _PlainLinear(weight, bias)
 
 
-def pack_linear(linear: nn.Linear, precision: SearchPrecision) -> Linear:
+def pack_linear(linear: nn.Linear, precision: Precision) -> Linear:
     """Prepare a module."""
     return pack(linear.weight, linear.bias, precision)
 

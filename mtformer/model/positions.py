@@ -5,9 +5,17 @@ import math
 import torch
 from torch import Tensor, nn
 
+_MOST_PREPARED = 512  # positions whose sinusoids are computed at once; a longer text has the table grow
+
 
 def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
-    """Return (n_positions, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same angle."""
+    """Return (n_positions, D): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same angle.
+
+    Raises:
+        ValueError: D is odd, so that a sine would lack its cosine.
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model ({d_model}) is odd: each sine has a cosine beside it")
     table = torch.empty(n_positions, d_model)
     if table.is_meta:  # without values; computing their shapes would import torch's compiler
         return table
@@ -23,9 +31,10 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, *, d_model: int, n_positions: int = 512) -> None:
+    def __init__(self, *, d_model: int, n_positions: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoidal_table(n_positions, d_model), persistent=False)
+        table = sinusoidal_table(min(n_positions, _MOST_PREPARED), d_model)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
@@ -63,6 +72,9 @@ class NoPositions(nn.Module):
     With rotary positions, attention encodes the order. With none, only the decoder's causal mask does: the encoder sees
     its tokens as a set.
     """
+
+    def __init__(self, *, d_model: int, n_positions: int) -> None:
+        super().__init__()
 
     def forward(self, start: int, length: int) -> float:
         """Return zero."""

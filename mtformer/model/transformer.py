@@ -6,51 +6,38 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from mtformer.config import ModelConfig
+from mtformer.model.architecture import Architecture
 from mtformer.model.attention import stacked_matrices
 from mtformer.model.dropout import Dropout
-from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm
-from mtformer.model.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
 
 
 class Transformer(nn.Module):
     """Encoder, decoder, and embeddings that they share with the output projection (section 3.4)."""
 
-    def __init__(
-        self, config: ModelConfig, *, src_vocab_size: int, tgt_vocab_size: int, joint: bool, max_length: int
-    ) -> None:
-        """Build the model with fresh weights.
-
-        Args:
-            config: the sizes.
-            src_vocab_size: the number of source tokens.
-            tgt_vocab_size: the number of target tokens.
-            joint: whether both languages share one vocabulary; then tied embeddings are tied three ways.
-            max_length: the number of positions that get a learned encoding.
-        """
+    def __init__(self, architecture: Architecture) -> None:
+        """Build the model with fresh weights."""
         super().__init__()
-        self.d_model = d_model = config.d_model
-        self.d_ff = config.d_ff
-        self.tgt_embedding = nn.Embedding(tgt_vocab_size, d_model)
-        tied = config.tie_embeddings
-        self.src_embedding = self.tgt_embedding if tied and joint else nn.Embedding(src_vocab_size, d_model)
-        self.output = nn.Linear(d_model, tgt_vocab_size, bias=False)
+        self.architecture = architecture
+        self.d_model = d_model = architecture.d_model
+        tied = architecture.tie_embeddings
+        self.tgt_embedding = nn.Embedding(architecture.tgt_vocab_size, d_model)
+        self.src_embedding = (
+            self.tgt_embedding
+            if tied and architecture.joint_vocab
+            else nn.Embedding(architecture.src_vocab_size, d_model)
+        )
+        self.output = nn.Linear(d_model, architecture.tgt_vocab_size, bias=architecture.output_bias)
         if tied:
             self.output.weight = self.tgt_embedding.weight
-        if config.positions == "learned":
-            self.src_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
-            self.tgt_positions: nn.Module = LearnedPositions(d_model=d_model, n_positions=max_length)
-        elif config.positions in ("rotary", "none"):
-            self.src_positions = self.tgt_positions = NoPositions()
-        else:
-            self.src_positions = self.tgt_positions = SinusoidalPositions(d_model=d_model)
-        self.layer_drop = config.layer_drop
-        self.dropout = Dropout(config.dropout)
-        self.encoder_layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
-        self.decoder_layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        self.src_positions = make_positions(architecture)
+        self.tgt_positions = make_positions(architecture)
+        self.dropout = Dropout(architecture.dropout)
+        self.encoder_layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.n_encoder_layers))
+        self.decoder_layers = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.n_decoder_layers))
         # With post-norm, as in the paper, each layer ends in a normalization; with pre-norm each stack needs one.
-        self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
+        self.encoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
+        self.decoder_norm = make_norm(architecture) if architecture.norm == "pre" else nn.Identity()
         self._init_weights()
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
@@ -96,9 +83,10 @@ class Transformer(nn.Module):
 
     def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
         """Drop, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
-        if not self.training or not self.layer_drop:
+        layer_drop = self.architecture.layer_drop
+        if not self.training or not layer_drop:
             return layers
-        return [layer for layer in layers if torch.rand(()).item() >= self.layer_drop] or [layers[-1]]
+        return [layer for layer in layers if torch.rand(()).item() >= layer_drop] or [layers[-1]]
 
     def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)

@@ -1,4 +1,4 @@
-"""Build a model; copy its weights out and in; compare their shapes."""
+"""Copy the weights of a model out and in; compare their shapes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,21 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-
-from mtformer.config import Config
-from mtformer.model.transformer import Transformer
-from mtformer.text.tokenizer.tokenizer import Tokenizer
-
-
-def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights."""
-    return Transformer(
-        config.model,
-        src_vocab_size=tokenizer.src_vocab_size,
-        tgt_vocab_size=tokenizer.tgt_vocab_size,
-        joint=tokenizer.joint,
-        max_length=config.data.max_length,
-    )
 
 
 class SkipInitialization(TorchFunctionMode):

@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
+from mtformer.bundle.peek import peek_shapes
 from mtformer.config import ResolvedConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
 from mtformer.runs.folder import RunFolder
@@ -168,16 +167,13 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
 
 
 def _parameters(bundle: Path) -> dict[str, int]:
-    """Count the weights of a bundle by part, from the shapes in the file; return nothing if it cannot be read."""
-    parts = {"encoder": 0, "decoder": 0, "embeddings": 0}
-    try:
-        with safe_open(bundle, framework="np") as file:
-            for name in file.keys():  # noqa: SIM118 (no mapping)
-                if name.startswith("model."):
-                    part = next((part for part in ("encoder", "decoder") if name.startswith(f"model.{part}")), "")
-                    parts[part or "embeddings"] += math.prod(file.get_slice(name).get_shape())
-    except (SafetensorError, OSError):
-        return {}
+    """Count the weights of a bundle by part; return nothing if it cannot be read."""
+    shapes = peek_shapes(bundle)
+    parts = {"encoder": 0, "decoder": 0, "embeddings": 0} if shapes else {}
+    for name, shape in shapes.items():
+        if name.startswith("model."):
+            part = next((part for part in ("encoder", "decoder") if name.startswith(f"model.{part}")), "embeddings")
+            parts[part] += math.prod(shape)
     return parts
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mtformer.bundle.format import Bundle
-from mtformer.config import Base, Config, ResolvedConfig, TokenizerConfig
+from mtformer.config import Base, Config, ModelConfig, ResolvedConfig, TokenizerConfig
 from mtformer.config.section import Section
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
@@ -52,7 +52,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         )
     if missing := set(config.tokenizer.user_symbols) - set(bundle.tokenizer.user_symbols):
         problems.append(f"tokenizer.user_symbols: the bundle has no {', '.join(sorted(missing))}")
-    model = _inherit(config.model, architecture.to_model_config(), _MAY_DIFFER, "model", problems)
+    model = _inherit(config.model, ModelConfig.of(architecture), _MAY_DIFFER, "model", problems)
     tokenizer = _inherit(config.tokenizer, base, _MAY_DIFFER_IN_TOKENIZER, "tokenizer", problems)
     wanted = config.tokenizer.vocab_size
     if wanted is not None and wanted < vocab_size:

@@ -14,7 +14,6 @@ from mtformer.config import Config, Facts, Precision, ResolvedConfig, dump_confi
 from mtformer.data.corpus import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import build_model
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import require_distinct, write_atomically
@@ -28,6 +27,7 @@ from mtformer.training.finetune import freeze, initialize
 from mtformer.training.forecast import forecast
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
+from mtformer.training.model import build_model
 from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.starts import record_start
 from mtformer.training.timing import seconds_per_update

@@ -10,12 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
-from mtformer.bundle.header import Header
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
-from mtformer.model.weights import build_model, load_weights
+from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.journal import Journal
@@ -28,6 +27,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import remove_others, restore, save_checkpoint, set_aside_damaged
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
+from mtformer.training.model import build_model, describe_model
 from mtformer.training.optimizer import learning_rate
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
@@ -388,7 +388,7 @@ class Trainer:
 
     def _save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
         heads = self.validator.alignment_heads(model)
-        header = Header.of(self.config, self.tokenizer, {**scores, "step": float(step)}, heads)
+        header = describe_model(self.config, model, self.tokenizer, {**scores, "step": float(step)}, heads)
         save_bundle(self.folder.bundle, Bundle(model, self.tokenizer, header))
 
     def _save(self) -> None:

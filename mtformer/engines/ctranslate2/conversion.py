@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import AlignmentHead, Header
 from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP, describe_tags, write_settings, write_tokenizer
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
+from mtformer.search.engine import EngineError
 from mtformer.support.errors import UserError
 
-_ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
 _LEAST_POSITIONS = 4_096  # CTranslate2 adds positions from a table, which ends somewhere
 _USE = """\
 # {name}
@@ -113,25 +114,20 @@ def write_ctranslate2(
 def _n_positions(header: Header) -> int | None:
     """Return the positions that the longest source and the longest translation of it need; None for rotary ones."""
     search, architecture = header.search, header.architecture
-    if architecture.positions == "rotary":
+    if POSITIONS[architecture.positions].is_rotary:
         return None
     longest = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
     return max(_LEAST_POSITIONS, architecture.max_length, longest + 1)
 
 
 def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
-    """Describe the model of ``bundle`` to CTranslate2, with its weights and vocabularies."""
+    """Describe the model of ``bundle`` to CTranslate2, with its weights and vocabularies.
+
+    Raises:
+        EngineError: CTranslate2 cannot compute it.
+    """
     model, architecture = bundle.model, bundle.header.architecture
-    options: dict[str, Any] = {
-        "num_heads": architecture.n_heads,
-        "pre_norm": architecture.norm == "pre",
-        "activation": _ACTIVATIONS[architecture.activation],
-        "ffn_glu": architecture.activation == "swiglu",
-        "rms_norm": architecture.norm_type == "rmsnorm",
-        "rotary_interleave": False,
-    }
-    if architecture.positions == "rotary":
-        options["rotary_dim"] = architecture.d_model // architecture.n_heads
+    options = _layer_options(architecture)
     aligning = bundle.header.alignment_group
     encoder = transformer_spec.TransformerEncoderSpec(architecture.n_encoder_layers, **options)
     decoder = transformer_spec.TransformerDecoderSpec(
@@ -142,11 +138,37 @@ def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
     for stack, positions in ((encoder, model.src_positions), (decoder, model.tgt_positions)):
         _set_positions(stack, positions, architecture.d_model, _n_positions(bundle.header))
     spec = transformer_spec.TransformerSpec(encoder, decoder)
-    if architecture.norm_type == "rmsnorm":
-        spec.config.layer_norm_epsilon = 1e-6
+    spec.config.layer_norm_epsilon = NORMS[architecture.norm_type].eps
     spec.register_source_vocabulary(bundle.tokenizer.src_tokens(range(architecture.src_vocab_size)))
     spec.register_target_vocabulary(bundle.tokenizer.tgt_tokens(range(architecture.tgt_vocab_size)))
     return spec
+
+
+def _layer_options(architecture: Architecture) -> dict[str, Any]:
+    """Return the options of CTranslate2's layers.
+
+    Raises:
+        EngineError: it has no such layers; the message names every setting in the way.
+    """
+    activation, norm = ACTIVATIONS[architecture.activation], NORMS[architecture.norm_type]
+    supported = {
+        f"feed_forward = {architecture.activation}": activation.ctranslate2 is not None,
+        f"norm_type = {architecture.norm_type}": norm.ctranslate2 is not None,
+        f"positions = {architecture.positions}": POSITIONS[architecture.positions].ctranslate2,
+    }
+    if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
+        raise EngineError(f"CTranslate2 cannot compute this model, because of {', '.join(wrong)}")
+    options = {
+        "num_heads": architecture.n_heads,
+        "pre_norm": architecture.norm == "pre",
+        "activation": Activation[str(activation.ctranslate2)],
+        "ffn_glu": activation.is_gated,
+        "rotary_interleave": False,
+        **(norm.ctranslate2 or {}),
+    }
+    if POSITIONS[architecture.positions].is_rotary:
+        options["rotary_dim"] = architecture.d_head
+    return options
 
 
 def _set_encoder(spec: Any, model: Transformer) -> None:
@@ -220,7 +242,7 @@ def _set_final_norm(spec: Any, norm: nn.Module) -> None:
 
 def _set_norm(spec: Any, norm: Any) -> None:
     spec.gamma = _array(norm.weight)
-    if isinstance(norm, nn.LayerNorm):
+    if getattr(norm, "bias", None) is not None:
         spec.beta = _array(norm.bias)
 
 

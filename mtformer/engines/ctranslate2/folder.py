@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtformer.bundle.header import Header
+from mtformer.bundle.header import Header, read_header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-FORMAT = "mtformer-ctranslate2-1"
+_FORMATS = {"mtformer-ctranslate2-1": 2, "mtformer-ctranslate2-2": 3}  # and those of the headers in them
+FORMAT = list(_FORMATS)[-1]  # of the folders that are written
 VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
 
 _JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.model")
@@ -85,14 +86,14 @@ def read_folder(path: Path) -> ExportedModel:
     try:
         settings: dict[str, Any] = json.loads((path / EXPORT_SETTINGS).read_bytes())
         found = settings.get("format")
-        if found != FORMAT:
+        if found not in _FORMATS:
             raise UserError(f"{path}: this folder has format {found}, this version of mtformer reads {FORMAT}: {again}")
         for name, digest in settings["files"].items():
             if Path(name).name != name or _digest(path / name) != digest:
                 raise ValueError(f"{name} is not the file that was written")
         return ExportedModel(
             path,
-            Header.model_validate_json(json.dumps(settings)),
+            read_header(json.dumps(settings), _FORMATS[found]),
             read_tokenizer(path),
             str(settings["bundle"]),
             str(settings["quantization"]),

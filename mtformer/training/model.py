@@ -1,0 +1,58 @@
+"""The model that a config describes, and what its bundle says about it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from mtformer.bundle.header import AlignmentHead, Header, SearchDefaults
+from mtformer.config import Config, ResolvedConfig
+from mtformer.model.transformer import Transformer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
+    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights."""
+    return Transformer(
+        config.model.architecture(
+            src_vocab_size=tokenizer.src_vocab_size,
+            tgt_vocab_size=tokenizer.tgt_vocab_size,
+            joint=tokenizer.joint,
+            max_length=config.data.max_length,
+        )
+    )
+
+
+def describe_model(
+    config: ResolvedConfig,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    scores: Mapping[str, float] | None = None,
+    alignment_heads: Sequence[AlignmentHead] = (),
+) -> Header:
+    """Return the header of the bundle of a model that was trained as ``config`` says."""
+    data = config.data
+    return Header(
+        src_lang=data.src_lang,
+        tgt_lang=data.tgt_lang,
+        directions=tuple(data.directions) if len(data.directions) > 1 else (),
+        architecture=model.architecture,
+        tokenizer_type=tokenizer.type,
+        normalization=tokenizer.normalization,
+        search=SearchDefaults(**config.search.model_dump()),
+        scores=dict(scores or {}),
+        bleu_tokenize=config.eval.bleu_tokenize,
+        alignment_heads=tuple(alignment_heads),
+        provenance=_without_folders(
+            config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
+        ),
+    )
+
+
+def _without_folders(value: Any) -> Any:
+    """Replace each path inside ``value`` by the file's name: a bundle does not reveal the folders of its maker."""
+    if isinstance(value, dict):
+        return {key: _without_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(item) for item in value]
+    is_path = isinstance(value, PurePath) or (isinstance(value, str) and value.startswith(("/", "~")))
+    return PurePath(value).name if is_path else value
