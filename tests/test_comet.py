@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Project
 
-from mtformer.evaluate.comet import comet_scores
+from mtformer.evaluate.metrics import comet_scores
 from mtformer.support.errors import MtformerError, UserError
 
 # As comet-score of unbabel-comet 2.2.7: options, files, and the shape of the JSON.

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from mtformer.evaluate.comparison import Comparison, Estimate, Outcome, compare_systems
-from mtformer.evaluate.differences import mark_differences
+from mtformer.evaluate.comparison_formats import mark_differences
 from mtformer.support.errors import MtformerError, UserError
 
 WORDS = "the a red old house dog friend car sees likes finds garden book near under with".split()

@@ -23,9 +23,8 @@ from mtformer.explain.changes import compare
 from mtformer.explain.explanation import Checkpoint, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
-from mtformer.explain.rounding import rounded
 from mtformer.explain.tokens import source_tokens
-from mtformer.explain.trace import Block, Node, Trace
+from mtformer.explain.trace import Block, Node, Trace, rounded
 from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.tap import record_attention

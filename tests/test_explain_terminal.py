@@ -13,8 +13,7 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.cli.output import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
-from mtformer.explain.heatmap import HeatMap
-from mtformer.explain.layout import label, pad, shorten, shorten_left, spelled, upright, width, wrap
+from mtformer.explain.layout import HeatMap, label, pad, shorten, shorten_left, spelled, upright, width, wrap
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
 from mtformer.support.terminal import as_text

@@ -417,7 +417,7 @@ def test_a_page_of_several_runs_is_thinned_too(trained: Project, run: Path, monk
     assert trained.mtformer("report", "--no-test", run, run.parent / "other").status == 0
     whole, n_bytes = page_data(page)["charts"][0]["series"][0]["points"], page.stat().st_size
     assert "Of long curves" not in page.read_text(encoding="utf-8")
-    monkeypatch.setattr("mtformer.report.detail.MAX_PAGE_BYTES", n_bytes - 1_000)
+    monkeypatch.setattr("mtformer.report.elements.MAX_PAGE_BYTES", n_bytes - 1_000)
     assert trained.mtformer("report", "--no-test", run, run.parent / "other").status == 0
     points = page_data(page)["charts"][0]["series"][0]["points"]
     assert page.stat().st_size <= n_bytes - 1_000

@@ -7,8 +7,7 @@ import pytest
 import sacrebleu
 from conftest import Project
 
-from mtformer.evaluate.perturbations import PERTURBATIONS, Pair, perturb
-from mtformer.evaluate.stress import Kept, _numbers_kept, _row
+from mtformer.evaluate.stress import PERTURBATIONS, Kept, Pair, _numbers_kept, _row, perturb
 
 PAIR = Pair("Two dogs don't see the 12 red houses.", "Zwei Hunde sehen die 12 roten Häuser nicht.", True)
 CHINESE = Pair("我们去年买了钢琴。", "We bought a piano last year.", False)

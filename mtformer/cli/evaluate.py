@@ -26,7 +26,7 @@ from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
-    from mtformer.evaluate.directions import Evaluations
+    from mtformer.evaluate.evaluation import Evaluations
     from mtformer.evaluate.protocols import ProtocolResult
     from mtformer.evaluate.results import Evaluation
     from mtformer.evaluate.stress import StressResult
@@ -102,7 +102,7 @@ def evaluate(
     for which its run has a test set; --from and --to choose some of them.
     """
     from mtformer.bundle.header import Toward
-    from mtformer.evaluate.directions import evaluate_model
+    from mtformer.evaluate.evaluation import evaluate_model
     from mtformer.evaluate.protocols import find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
     from mtformer.runs.models import find_models

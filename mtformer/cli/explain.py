@@ -76,8 +76,8 @@ def explain(
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence as
     it is, as with translate --raw; if translate would change it first, stderr says what the model would read.
     """
-    from mtformer.explain.focus import Focus
-    from mtformer.explain.snapshots import explain_model
+    from mtformer.explain.explanation import explain_model
+    from mtformer.explain.page import Focus
     from mtformer.explain.terminal import View, render
     from mtformer.runs.models import find_model
     from mtformer.translate.translator import Translator

@@ -1,27 +1,37 @@
 """Score a model on test sets."""
 
 import json
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.engines.loading import LoadedModel
+from mtformer.bundle.header import ANY, Toward
+from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.evaluate.analysis import analyse
-from mtformer.evaluate.comet import comet_scores, require_comet
 from mtformer.evaluate.likelihood import Likelihood, likelihoods
-from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sacrebleu_command, sentence_scores
+from mtformer.evaluate.metrics import (
+    Score,
+    all_scores,
+    bleu_tokenize,
+    comet_scores,
+    require_comet,
+    sacrebleu_command,
+    sentence_scores,
+)
 from mtformer.evaluate.record import compare_and_record
 from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
-from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, has_test_set, joined, read_eval_sets
 from mtformer.runs.models import run_of
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.hardware import pick_device
 from mtformer.support.progress import Progress
+from mtformer.support.terminal import as_text
 from mtformer.text.lines import open_output
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -192,3 +202,75 @@ def _parts(items: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
     """Cut ``items`` into consecutive parts."""
     ends = list(accumulate(sizes))
     return [items[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """The results of a model of several directions.
+
+    Attributes:
+        by_direction: the result of each, as in ``en-de``.
+    """
+
+    by_direction: Mapping[str, Evaluation]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean over the directions of each score, by its name."""
+        scores = [{score.name: score.value for score in one.total.scores} for one in self.by_direction.values()]
+        return {name: fmean(of_each[name] for of_each in scores) for name in scores[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` shows."""
+        directions = {direction: evaluation.to_dict() for direction, evaluation in self.by_direction.items()}
+        return {"directions": directions, "means": {name: round(mean, 2) for name, mean in self.means.items()}}
+
+    def to_text(self) -> str:
+        """Show the result of each direction, then the scores of all in a table."""
+        blocks = [f"{direction}\n{evaluation.to_text()}" for direction, evaluation in self.by_direction.items()]
+        rows = [
+            [direction, *(f"{score.value:.2f}" for score in evaluation.total.scores)]
+            for direction, evaluation in self.by_direction.items()
+        ]
+        rows.append(["mean", *(f"{mean:.2f}" for mean in self.means.values())])
+        return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
+
+
+def evaluate_model(
+    paths: Sequence[Path],
+    toward: Toward = ANY,
+    *,
+    search: Mapping[str, float | str | None] | None = None,
+    engine: str | None = None,
+    **options: Unpack[EvaluationOptions],
+) -> Evaluation | Evaluations:
+    """Score a model on given test sets, or on those of its run: each of its directions that has a test set there.
+
+    Args:
+        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
+        toward: the direction to evaluate, and the tag.
+        search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
+        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
+        options: as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
+
+    Raises:
+        UserError: a model, the engine or a test set cannot be used; or one file is to have the translations of several
+            directions.
+        MtformerError: as for :func:`evaluate_loaded`.
+    """
+    model = load_model(paths, engine, options.get("device", "auto"), needs_torch=None, **(search or {}))
+    wanted = model.header.matching(toward.src_lang, toward.tgt_lang)
+    if len(wanted) < 2 or any(options.get(name) for name in TextOptions.__annotations__):
+        return evaluate_loaded(paths, model.toward(*toward), **options)
+    for name in ("output", "save"):
+        if options.get(name) is not None:
+            names = ", ".join(map(str, wanted))
+            raise UserError(f"--{name} takes the translations of one direction, of {names}: add --from and --to")
+    tested = [pair for pair in wanted if has_test_set(paths[0], pair)] or wanted
+    if untested := [str(pair) for pair in wanted if pair not in tested]:
+        log.warning("not scored, since the run has no test set for it: %s", ", ".join(untested))
+    results = {str(pair): evaluate_loaded(paths, model.toward(*pair, toward.tag), **options) for pair in tested}
+    return Evaluations(results)

@@ -1,4 +1,4 @@
-"""The page of ``mtformer explain``: one HTML file with the whole explanation in it."""
+"""The page of an explanation, and the attention that it shows first."""
 
 import base64
 import html
@@ -9,9 +9,49 @@ from typing import Any
 
 import numpy as np
 
-from mtformer.explain.focus import ALL_KINDS, Focus
+from mtformer.explain.trace import KINDS, Kind, require_head
+from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
 from mtformer.support.page import MAX_PAGE_BYTES, assemble
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The attention to show, or to show first.
+
+    Attributes:
+        kind: ``encoder``, ``decoder`` or ``cross``; None for all three.
+        layer: from 1; None for the last.
+        head: from 1; None for the mean of all.
+    """
+
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds to show."""
+        return tuple(kind for kind in KINDS if self.kind in (None, kind))
+
+    def require(self, model: Architecture) -> None:
+        """Make sure that the model has this attention; without a kind, that either stack has the layer.
+
+        Raises:
+            UserError: there is no such layer or head; the message says which there are.
+        """
+        n_layers: dict[Kind, int] = {
+            "encoder": model.n_encoder_layers,
+            "decoder": model.n_decoder_layers,
+            "cross": model.n_decoder_layers,
+        }
+        kind = max(self.kinds, key=lambda kind: n_layers[kind])
+        layer = n_layers[kind] if self.layer is None else self.layer
+        require_head(kind, layer, self.head, n_layers=n_layers[kind], n_heads=model.n_heads)
+
+
+ALL_KINDS = Focus()
+
 
 _SCRIPTS = ("dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
 _ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]

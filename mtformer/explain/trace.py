@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mtformer.explain.rounding import rounded
 from mtformer.support.errors import UserError
 
 FORMAT = 1
@@ -356,3 +355,25 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float | np.ndarray):
         return rounded(value)
     return value
+
+
+_DIGITS = 6
+
+
+def rounded(values: float | np.ndarray) -> Any:
+    """Round to 6 significant digits for JSON: arrays become nested lists, and infinity and NaN become None."""
+    array = np.asarray(values)
+    if array.dtype.kind != "f":
+        return array.tolist()
+    array = array.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = np.where(array == 0, 0, np.floor(np.log10(np.abs(array))))
+        places = np.nan_to_num(_DIGITS - 1 - exponent, posinf=0, neginf=0).clip(-300, 300)
+        # Scaling by a power of ten is exact up to 10^22 only where that power is whole, hence the division.
+        up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+        result: np.ndarray = np.round(array * up / down) / up * down
+    if np.isfinite(result).all():
+        return result.tolist()
+    nullable = np.array(result, dtype=object)
+    nullable[~np.isfinite(result)] = None
+    return nullable.tolist()

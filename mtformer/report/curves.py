@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mtformer.report.detail import thinned
-from mtformer.report.elements import Html, element, joined
+from mtformer.report.elements import Html, element, joined, thinned
 from mtformer.runs.contents import Contents
 
 

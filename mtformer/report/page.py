@@ -6,10 +6,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mtformer.config import LanguagePair
-from mtformer.evaluate.differences import Segment, mark_differences
+from mtformer.evaluate.comparison_formats import Segment, mark_differences
 from mtformer.report.curves import chart_figures, controls, curves_of, marks_of
-from mtformer.report.detail import Detail, fitted, thinned
-from mtformer.report.elements import Html, element, facts, joined, section, sentence_card, table
+from mtformer.report.elements import (
+    Detail,
+    Html,
+    element,
+    facts,
+    fitted,
+    joined,
+    section,
+    sentence_card,
+    table,
+    thinned,
+)
 from mtformer.report.environment import environment
 from mtformer.report.results import (
     LEGEND,

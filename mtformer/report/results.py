@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtformer.evaluate.analysis import Bucket
-from mtformer.evaluate.differences import mark_differences
+from mtformer.evaluate.comparison_formats import mark_differences
 from mtformer.evaluate.metrics import Score, interval
 from mtformer.explain.trace import Trace
 from mtformer.report.elements import Html, element, facts, joined, sentence_card, table

@@ -7,8 +7,7 @@ from typing import Any
 
 from mtformer.evaluate.comparison import Comparison
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
-from mtformer.report.detail import Detail, fitted
-from mtformer.report.elements import Html, element, joined, section, table
+from mtformer.report.elements import Detail, Html, element, fitted, joined, section, table
 from mtformer.report.page import ASSETS, describe_state, footer, score, short, thinning_note
 from mtformer.report.results import interval_of
 from mtformer.report.test_set import TranslatedTestSet
