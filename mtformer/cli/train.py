@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,9 +10,25 @@ from mtformer.cli.output import print_result, require_file
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
 
+if TYPE_CHECKING:
+    from mtformer.config import Config
+
 
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", help="The config file; not with --src and --tgt.")
+    ] = None,
+    src: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Source text, such as train.en.gz, to train on without a config of yours."),
+    ] = None,
+    tgt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its translation, line by line, such as train.de.gz.")
+    ] = None,
+    src_lang: Annotated[
+        str | None, typer.Option(metavar="CODE", help="The language of --src. Default: the end of its name.")
+    ] = None,
+    tgt_lang: Annotated[str | None, typer.Option(metavar="CODE", help="The language of --tgt.")] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
     ] = None,
@@ -32,9 +48,7 @@ def train(
         log_as_json()
     if dry_run and nproc > 1:
         raise UserError("--dry-run measures one process: remove --nproc")
-    from mtformer.config import load_config
-
-    loaded = load_config(config, overrides or [])
+    loaded = _load(config, src, tgt, (src_lang, tgt_lang), overrides or [], write=not dry_run)
     if nproc > 1:
         from mtformer.support.processes.launch import launch
 
@@ -52,6 +66,28 @@ def train(
     if is_first_rank():
         print_result(bundle)
     end_at_once()
+
+
+def _load(
+    config: Path | None,
+    src: Path | None,
+    tgt: Path | None,
+    languages: tuple[str | None, str | None],
+    overrides: list[str],
+    *,
+    write: bool,
+) -> "Config":
+    """Read the config, or write one for two files."""
+    from mtformer.config import load_config
+    from mtformer.data.new_config import config_of_files
+
+    if config is not None:
+        if (src, tgt, *languages) != (None,) * 4:
+            raise UserError("give a config, or two files with --src and --tgt, not both")
+        return load_config(config, overrides)
+    if src is None or tgt is None:
+        raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
+    return config_of_files(src, tgt, languages, overrides, write=write)
 
 
 def average(

@@ -1,7 +1,7 @@
 """What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
 
 from mtformer.config.data import AugmentConfig, DataConfig, FilterName, Normalization, TokenizerConfig, TokenizerType
-from mtformer.config.loading import dump_config, load_config, parse_source
+from mtformer.config.loading import dump_config, dump_new_config, load_config, parse_config, parse_source
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (
     Change,
@@ -62,7 +62,9 @@ __all__ = [
     "TrainingConfig",
     "TsvFile",
     "dump_config",
+    "dump_new_config",
     "load_config",
+    "parse_config",
     "parse_source",
     "resolve",
 ]

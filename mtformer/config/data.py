@@ -75,10 +75,12 @@ class DataConfig(Section):
     front of each source text (Johnson et al. 2017)."""
     train: list[Source] = Field(min_length=1)
     """The sources to train on, one or more."""
-    valid: list[Source] = Field(min_length=1)
-    """The sources that select the best model."""
+    valid: list[Source] = Field(default=[])
+    """The sources that select the best model. Default: pairs held out of `train`: a sixty-fourth of them, but about
+    200 of a small text and at most 2,000 of a large one. None of their copies is trained on."""
     test: list[Source] = Field(default=[])
-    """The sources that `mtformer eval` scores."""
+    """The sources that `mtformer eval` scores. Default: as many pairs held out of `train`, if `valid` is left out as
+    well; or else none, and `mtformer eval` scores the sources of `valid`."""
     temperature: float | None = Field(default=None, ge=1, allow_inf_nan=False)
     """Instead of weights of sources: an epoch, with as many pairs as all sources have, takes a number of them from each
     source and direction that is proportional to its size to the power of 1/T. 1 changes nothing; the higher, the more
@@ -113,6 +115,13 @@ class DataConfig(Section):
         """The directions of the model, one or more."""
         return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
 
+    @property
+    def held_out(self) -> list[Literal["valid", "test"]]:
+        """The parts that are held out of ``train``, because the config names no sources for them."""
+        if self.valid:
+            return []
+        return ["valid"] if self.test else ["valid", "test"]
+
     @model_validator(mode="after")
     def _languages_differ(self) -> "DataConfig":
         pairs = self.language_pairs
@@ -137,6 +146,8 @@ class DataConfig(Section):
                     raise ValueError(f"weight and tag are for sources of train; one of {key} has them")
         if missing := known - {source.languages or self.language_pairs[0] for source in self.train}:
             raise ValueError(f"no source of train has {', '.join(sorted(map(str, missing)))}")
+        if self.held_out and all(source.tag for source in self.train):
+            raise ValueError("valid is left out, and all sources of train have a tag: name sources of valid")
         if self.temperature is not None and any(source.weight != 1 for source in self.train):
             raise ValueError("temperature with the weight of a source: both say how often its pairs occur; set one")
         if self.terms is not None and len(known) > 1:

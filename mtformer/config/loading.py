@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -44,6 +44,11 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         raise UserError(f"cannot read the config {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"the config {path} is not a UTF-8 text file") from None
+    return parse_config(text, path, overrides)
+
+
+def parse_config(text: str, path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read the config ``text`` as if it was the file at ``path``; see :func:`load_config`."""
     document = _Document(str(path))
     values = document.read(text)
     if not isinstance(values, dict):
@@ -91,6 +96,18 @@ def dump_config(config: Config) -> str:
     import yaml
 
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def dump_new_config(values: dict[str, Any], overrides: Sequence[str] = ()) -> str:
+    """Write ``values`` with ``overrides``, which :func:`parse_config` has accepted, as YAML for a user to edit."""
+    import yaml
+
+    class PlainDumper(yaml.SafeDumper):
+        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]  # the schema knows what is a number
+
+    for override in overrides:
+        list(_Document("").override(values, override))
+    return yaml.dump(values, Dumper=PlainDumper, sort_keys=False, allow_unicode=True, width=1_000)
 
 
 def _with_heading(problems: list[str]) -> list[str]:

@@ -29,6 +29,7 @@ class TrainingData:
     Attributes:
         corpus: the encoded pairs of the current epoch.
         n_pairs: the number of pairs in each source, dropped ones included.
+        held_out: the pairs that are not trained on, but in ``valid`` or ``test``.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class TrainingData:
         self._tokens = TokenStore(text, self._encoder)
         self.corpus = self._tagged(self._tokens.corpus)
         self.n_pairs = text.n_pairs
+        self.held_out = text.held_out
 
     def begin(self, epoch: int) -> None:
         """Vary the pairs for an epoch; the result depends on its number alone, not on the epochs before."""

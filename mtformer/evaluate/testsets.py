@@ -1,9 +1,10 @@
 """Test sets: from files, from any source of a config, from the config of a model's run, or through sacreBLEU."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
@@ -15,6 +16,8 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair, fingerprint
+
+log = logging.getLogger(__name__)
 
 _HOW_TO_NAME_ONE = "give --data, or --src and --ref"
 
@@ -83,7 +86,8 @@ def read_eval_sets(
 ) -> list[EvalSet]:
     """Read the test sets that are given, or else those of the run that the bundle at ``path`` belongs to.
 
-    A bundle names no files: its test sets are those of the ``config.yaml`` in the same folder, which is the user's own.
+    A bundle names no files: its test sets are those of the ``config.yaml`` in the same folder, which is the user's own,
+    or what was held out of the training text. A run without any has its validation set scored, with a warning.
 
     Args:
         path: the bundle.
@@ -138,24 +142,29 @@ def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
 
 
 def has_test_set(bundle: Path, languages: LanguagePair) -> bool:
-    """Tell whether the config of the bundle's run names a test set for a direction.
+    """Tell whether the bundle's run has a test set for a direction: named by its config, or held out.
 
     Raises:
         UserError: there is no such config.
     """
-    return bool(_sources_of(_folder_of(bundle), languages))
+    return bool(_sources_of(_folder_of(bundle), "test", languages))
 
 
 def _from_run(bundle: Path, src_lang: str, tgt_lang: str) -> list[EvalSet]:
-    """Read the test sets that the config of the bundle's run names."""
-    folder = _folder_of(bundle)
-    sources = _sources_of(folder, LanguagePair(src_lang, tgt_lang))
-    if not sources:
-        raise UserError(f"{folder.config} names no test set (data.test): {_HOW_TO_NAME_ONE}")
+    """Read the test sets of the bundle's run, or else its validation sets."""
+    folder, languages = _folder_of(bundle), LanguagePair(src_lang, tgt_lang)
     try:
-        return [_from_source(source, src_lang, tgt_lang) for source in sources]
+        if sources := _sources_of(folder, "test", languages):
+            return [_from_source(source, src_lang, tgt_lang) for source in sources]
+        sets = [_from_source(source, src_lang, tgt_lang) for source in _sources_of(folder, "valid", languages)]
     except UserError as error:
         raise UserError(f"the test set of this run: {error}; or {_HOW_TO_NAME_ONE}") from None
+    if not sets:
+        raise UserError(f"{folder.path} has no test set for {languages} (data.test): {_HOW_TO_NAME_ONE}")
+    log.warning(
+        "%s has no test set (data.test): scoring its validation set, by which the best model was chosen", folder.path
+    )
+    return [replace(texts, name=f"{texts.name} (validation set)") for texts in sets]
 
 
 def _folder_of(bundle: Path) -> RunFolder:
@@ -165,12 +174,16 @@ def _folder_of(bundle: Path) -> RunFolder:
     return folder
 
 
-def _sources_of(folder: RunFolder, languages: LanguagePair) -> list[Source]:
+def _sources_of(folder: RunFolder, part: Literal["valid", "test"], languages: LanguagePair) -> list[Source]:
+    """Return the sources of a part of the data in one direction; where the config names none, those held out."""
     try:
         config = folder.read_config(Config)
     except UserError as error:
         raise UserError(f"{error}: {_HOW_TO_NAME_ONE}") from None
-    return [source for source in config.data.test if source.languages in (None, languages)]
+    if part in config.data.held_out:
+        src, tgt = folder.held_out_files(part, languages)
+        return [TextFiles(src=src, tgt=tgt)] if src.is_file() and tgt.is_file() else []
+    return [source for source in getattr(config.data, part) if source.languages in (None, languages)]
 
 
 def _from_sacrebleu(name: str, src_lang: str, tgt_lang: str) -> EvalSet:

@@ -246,12 +246,12 @@ def _data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:
     by_source = recorded if len(recorded) == len(config.train) else [None] * len(config.train)
     rows = [["train", source_label(source), count] for source, count in zip(config.train, by_source, strict=True)]
     rows += [
-        [part, joined(map(source_label, sources), "; "), count]
+        [part, joined(map(source_label, sources), "; ") if sources else "held out of train", count]
         for part, sources, count in (
             ("valid", config.valid, data.get("valid_pairs")),
             ("test", config.test, len(result.sentences) if result else None),
         )
-        if sources
+        if sources or part in config.held_out
     ]
     dropped = data.get("dropped", {})
     shown = [[part, names, f"{count:,}" if count is not None else "–"] for part, names, count in rows]

@@ -9,7 +9,7 @@ from mtformer.evaluate.analysis import Analysis, analyse
 from mtformer.evaluate.comparison import Comparison, compare_systems
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
-from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, has_test_set, joined, read_eval_sets
 from mtformer.explain.trace import Trace
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
@@ -134,7 +134,7 @@ def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
         UserError: one of them is missing or cannot be read, or the model has several directions.
     """
     folder = run.folder
-    if not run.config.data.test:
+    if not has_test_set(folder.bundle, run.config.data.language_pairs[0]):
         raise UserError(f"{folder.path} has no test set (data.test)")
     if not folder.bundle.is_file():
         raise UserError(f"{folder.path} has no model yet")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from mtformer.config import Config
+from mtformer.config import Config, LanguagePair
 from mtformer.runs.journal import Journal
 from mtformer.support.errors import MtformerError, UserError
 
@@ -110,6 +110,16 @@ class RunFolder:
         return self.path / "evaluations.jsonl"
 
     @property
+    def held_out(self) -> Path:
+        """The folder of the pairs held out of the training text, where the config names no other text."""
+        return self.path / "held_out"
+
+    def held_out_files(self, part: str, languages: LanguagePair) -> tuple[Path, Path]:
+        """Return the two files of ``valid`` or ``test`` in one direction, as in ``held_out/test.en-de.en``."""
+        src, tgt = (self.held_out / f"{part}.{languages}.{language}" for language in languages)
+        return src, tgt
+
+    @property
     def joint_tokenizer(self) -> Path:
         """The SentencePiece model of both languages."""
         return self.path / "tokenizer.model"
@@ -147,7 +157,7 @@ class RunFolder:
     @property
     def folders_left_behind(self) -> list[Path]:
         """The folders that a run leaves behind, and ``--fresh`` removes."""
-        return [self.checkpoints, self.tensorboard]
+        return [self.checkpoints, self.tensorboard, self.held_out]
 
     @property
     def files_left_behind(self) -> list[Path]:

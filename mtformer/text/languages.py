@@ -203,6 +203,14 @@ def is_language(name: str) -> bool:
     return base in _CODES and all(_SUBTAG.fullmatch(part) for part in rest)
 
 
+def language_code(name: str) -> str | None:
+    """Return the code of the language that ``name`` names, with its region or script; None if it names none."""
+    if not is_language(name):
+        return None
+    base = base_language(name)
+    return _base(base.lower()) + name[len(base) :]
+
+
 def _base(name: str) -> str:
     base = base_language(name)
     return _CODES.get(base, base)

@@ -1,16 +1,17 @@
 """What a run reads before it trains: text, a bundle to start from, a tokenizer, a glossary."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import Config, LanguagePair, Source
-from mtformer.data.clean.filters import filters_of
+from mtformer.config import Config, LanguagePair
+from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
 from mtformer.data.store.contents import has_pipe
-from mtformer.data.store.store import StoredText, stored_text
+from mtformer.data.store.store import StoredText
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
@@ -18,6 +19,8 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
 from mtformer.text.tokenizer.tokenizer import MARKERS
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,11 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     ranks.by_first(lambda: require_readable((train, valid, test)))
     tokenizer = ranks.by_first(lambda: _given_tokenizer(config))
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
-    text = ranks.after_first(lambda: stored_text(train, filters_of(data)))
-    valid_pairs = _by_direction(valid)
+    text = ranks.after_first(lambda: training_text(data))
+    valid_pairs = _by_direction(valid) if data.valid else text.held_out.get("valid", {})
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
+    if text.held_out and ranks.is_first:
+        log.info("%s", describe_held_out(text))
     return Inputs(text, valid_pairs, load_bundle(base) if base else None, tokenizer, glossary)
 
 
@@ -101,11 +106,8 @@ def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
 def _require_pairs(
     config: Config, text: StoredText, valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]
 ) -> None:
-    counts: list[tuple[Sequence[Source], int]] = [
-        (config.data.train, sum(text.n_pairs)),
-        (config.data.valid, sum(map(len, valid_pairs.values()))),
-    ]
-    for sources, n_pairs in counts:
-        if not n_pairs:
+    data, n_valid = config.data, sum(map(len, valid_pairs.values()))
+    for sources, n_pairs in ((data.train, sum(text.n_pairs)), (data.valid, n_valid)):
+        if sources and not n_pairs:
             raise UserError(f"there are no sentence pairs in {', '.join(dict.fromkeys(map(source_name, sources)))}")
     require_some(len(text), sum((drops.counts for drops in text.drops), Counter()))

@@ -12,6 +12,7 @@ import torch
 from mtformer.bundle.format import Bundle
 from mtformer.config import Config, Facts, Precision, ResolvedConfig, dump_config, resolve
 from mtformer.data.corpus import Corpus
+from mtformer.data.store.store import HeldOutPairs
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
@@ -75,7 +76,7 @@ def train(
             ranks.by_first(lambda: clear(folder))
         elif trainer.resume():
             log.info("resuming from step %d", trainer.state.step)
-        ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer))
+        ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
         if ranks.is_first:
             stack.callback(notify, False)
@@ -239,11 +240,16 @@ def _log_data(data: TrainingData) -> None:
         log.info("    %s", line)
 
 
-def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer) -> None:
-    """Write what is known before the first step: the tokenizer and the config."""
+def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer, held_out: HeldOutPairs) -> None:
+    """Write what is known before the first step: the tokenizer, the pairs that are held out, and the config."""
     models = (tokenizer.src_model, tokenizer.tgt_model)
     paths = (folder.joint_tokenizer,) if tokenizer.joint else folder.separate_tokenizers
     for path, model in zip(paths, models, strict=False):
         assert model is not None
         write_atomically(path, partial(Path.write_bytes, data=model))
+    for part, by_direction in held_out.items():
+        for languages, pairs in by_direction.items():
+            for path, texts in zip(folder.held_out_files(part, languages), zip(*pairs, strict=True), strict=False):
+                lines = "".join(f"{text}\n" for text in texts)
+                write_atomically(path, partial(Path.write_text, data=lines, encoding="utf-8", newline="\n"))
     write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.config import Config, FilterName, LanguagePair, Source
+from mtformer.config import Config, DataConfig, FilterName, LanguagePair, Source
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
 from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.lengths import Lengths, measure_lengths
 from mtformer.data.clean.slips import Slip, find_slips, offset_of
 from mtformer.data.drops import Drops
+from mtformer.data.held_out import held_out_share
 from mtformer.data.reservoir import Reservoir
 from mtformer.data.sources.parallel import ParallelText, source_name
 from mtformer.support.processes.workers import in_order
@@ -98,10 +99,12 @@ class Checkup(NamedTuple):
     Attributes:
         sources: each source, in order: those to train on, to validate, to test.
         lengths: tokens of the training text; None if it is empty.
+        held_out: about how many pairs training will hold out for each part of the data without sources.
     """
 
     sources: list[SourceCheck]
     lengths: Lengths | None
+    held_out: dict[str, int]
 
     @property
     def n_problems(self) -> int:
@@ -144,7 +147,16 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
                 checked.append(_check_source(part, use, own, progress, sample))
     n_pairs = sum(one.n_pairs for one in checked if one.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
-    return Checkup(checked, lengths)
+    return Checkup(checked, lengths, _held_out(data, checked))
+
+
+def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
+    """Estimate how many pairs training will hold out for each part of the data without sources."""
+    sizes = Counter[LanguagePair]()
+    for source in checked:
+        if source.use == "train" and not source.source.tag:
+            sizes[source.languages] += source.n_pairs
+    return dict.fromkeys(data.held_out, sum(round(held_out_share(n) * n) for n in sizes.values()))
 
 
 def _check_source(

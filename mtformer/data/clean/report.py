@@ -18,6 +18,10 @@ def as_text(checkup: Checkup) -> str:
     paragraphs = [_describe(source) for source in checkup.sources]
     if checkup.lengths:
         paragraphs.append(_describe_lengths(checkup.lengths))
+    if checkup.held_out:
+        test = ", and as many to test it" if "test" in checkup.held_out else ""
+        n_pairs = f"{checkup.held_out['valid']:,}"
+        paragraphs.append(f"no data.valid: training holds out about {n_pairs} pairs to choose the best model{test}")
     return "\n\n".join(paragraphs)
 
 
@@ -87,6 +91,7 @@ def as_json(checkup: Checkup) -> dict[str, Any]:
         "problems": checkup.n_problems,
         "sources": [_values(source) for source in checkup.sources],
         "lengths": checkup.lengths and _length_values(checkup.lengths),
+        "held_out": checkup.held_out,
     }
 
 

@@ -9,7 +9,7 @@ import fcntl
 import json
 import mmap
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
@@ -44,9 +44,15 @@ class ArrayWriter:
     other folders in the cache that no process uses are removed.
     """
 
-    def __init__(self, folder: Path, dtypes: Mapping[str, str]) -> None:
-        """Open a file for each array; ``dtypes`` has NumPy's names of their types, such as ``<u2``, by name."""
-        self._folder = folder
+    def __init__(self, folder: Path, dtypes: Mapping[str, str], starts: Collection[str] = ()) -> None:
+        """Open a file for each array.
+
+        Args:
+            folder: where to write.
+            dtypes: NumPy's names of their types, such as ``<u2``, by name.
+            starts: the arrays that begin with 0, since they have the places where rows start.
+        """
+        self._folder, self._starts = folder, starts
         self._dtypes = dtypes
         self._stack = ExitStack()
         self._files: dict[str, FileIO] = {}
@@ -57,6 +63,8 @@ class ArrayWriter:
         with ExitStack() as stack:
             for name in self._dtypes:
                 self._files[name] = stack.enter_context((self._folder / name).open("wb", buffering=0))
+            for name in self._starts:
+                self.append(name, np.zeros(1))
             self._stack = stack.pop_all()
         return self
 

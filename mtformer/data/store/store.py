@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import NamedTuple, overload
 
 import numpy as np
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from mtformer.config import LanguagePair
 from mtformer.data.clean.filters import Filters
@@ -39,12 +39,16 @@ _LINE_FEED = 10
 _DTYPES = {"text": "<u1", "starts": "<i8", "sources": "<u2", "lines": "<u4"}
 
 
-class _Facts(BaseModel):
+HeldOutPairs = Mapping[str, Mapping[LanguagePair, Sequence[SentencePair]]]  # of ``valid`` and ``test``
+
+
+class TextFacts(BaseModel):
     """What is stored beside the arrays; see :class:`StoredText`."""
 
     digest: str
     n_pairs: list[int]
     drops: list[Drops]
+    held_out: dict[str, list[tuple[LanguagePair, list[SentencePair]]]] = Field(default={})
 
 
 class StoredText(Sequence[SentencePair]):
@@ -56,18 +60,20 @@ class StoredText(Sequence[SentencePair]):
         names: what messages call each source.
         n_pairs: the number of pairs in each source, dropped ones included.
         drops: what was dropped from each source.
+        held_out: the pairs of each direction that are not among these, but in ``valid`` or ``test``.
         sources: (N,) the index of the source of each pair.
         lines: (N,) the line of each pair in its source, from 1.
     """
 
     def __init__(self, key: str, names: Sequence[str], stored: Arrays) -> None:
         """Take the arrays that :func:`stored_text` has written."""
-        facts = _Facts.model_validate(stored.facts)
+        facts = TextFacts.model_validate(stored.facts)
         self.key = key
         self.names = list(names)
         self.digest = facts.digest
         self.n_pairs = facts.n_pairs
         self.drops = facts.drops
+        self.held_out: HeldOutPairs = {part: dict(directions) for part, directions in facts.held_out.items()}
         self.sources, self.lines = stored.arrays["sources"], stored.arrays["lines"]
         self._text, self._starts = stored.arrays["text"], stored.arrays["starts"]
 
@@ -179,7 +185,7 @@ def digest_of(values: JsonValue) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
 
-class _Portion(NamedTuple):
+class Portion(NamedTuple):
     """Successive pairs of one source, with their languages and lines."""
 
     source: int
@@ -187,34 +193,53 @@ class _Portion(NamedTuple):
     pairs: list[SentencePair]
     lines: list[int]
 
+    def without(self, reasons: Sequence[str | None], drops: Drops) -> "Portion":
+        """Return the pairs without a reason to drop them, and count the others."""
+        if not any(reasons):
+            return self
+        for reason, line in zip(reasons, self.lines, strict=True):
+            if reason:
+                drops.add(reason, line)
+        kept = [index for index, reason in enumerate(reasons) if not reason]
+        return self._replace(pairs=[self.pairs[index] for index in kept], lines=[self.lines[index] for index in kept])
+
+
+class TextWriter(ArrayWriter):
+    """Writes the arrays of a :class:`StoredText`; the caller sets its facts, those of :class:`TextFacts`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write to an empty folder."""
+        super().__init__(folder, _DTYPES, ["starts"])
+        self._end = 0
+
+    def append_portion(self, portion: Portion) -> None:
+        """Add the pairs of a portion."""
+        packed = pack(portion.pairs)
+        ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == _LINE_FEED)[1::2] + 1
+        self.append("text", packed)
+        self.append("starts", self._end + ends)
+        self.append("sources", np.full(len(portion.pairs), portion.source))
+        self.append("lines", np.array(portion.lines))
+        self._end += len(packed)
+
 
 def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filters]) -> None:
     """Read the sources and write what :class:`StoredText` takes."""
     digest = hashlib.sha256()
     drops = [Drops() for _ in text.sources]
     n_pairs = [0] * len(text.sources)
-    end = 0
-    with ArrayWriter(folder, _DTYPES) as arrays, Progress("reading the text", unit="pairs") as progress:
-        arrays.append("starts", np.zeros(1))
+    with TextWriter(folder) as out, Progress("reading the text", unit="pairs") as progress:
         portions = _portions(text, drops)
         for portion, found in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
             reasons = filters[portion.languages].corpus_reasons(portion.pairs, found) if found else found
-            kept = _kept(portion, reasons, drops[portion.source])
-            packed = pack(kept.pairs)
-            ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == _LINE_FEED)[1::2] + 1
-            arrays.append("text", packed)
-            arrays.append("starts", end + ends)
-            arrays.append("sources", np.full(len(kept.pairs), portion.source))
-            arrays.append("lines", np.array(kept.lines))
-            end += len(packed)
+            out.append_portion(portion.without(reasons, drops[portion.source]))
             progress.advance(len(portion.pairs))
-        facts = _Facts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops)
-        arrays.facts = facts.model_dump(mode="json")
+        out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")
 
 
-def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[_Portion]:
+def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[Portion]:
     """Read the sources, and the others as well once one cannot be read, so that all problems are reported at once."""
     problems = Problems()
     for number, part in enumerate(text.parts()):
@@ -224,31 +249,18 @@ def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[_Portion]:
             while chunk := list(islice(examples, CHUNK)):
                 if not problems:
                     src, tgt, lines = zip(*chunk, strict=True)
-                    yield _Portion(number, languages, list(map(SentencePair, src, tgt)), list(lines))
+                    yield Portion(number, languages, list(map(SentencePair, src, tgt)), list(lines))
     problems.raise_all()
 
 
 def _filtered(
-    portions: Iterator[_Portion], filters: Mapping[LanguagePair, Filters]
-) -> Iterator[tuple[_Portion, list[str | None]]]:
+    portions: Iterator[Portion], filters: Mapping[LanguagePair, Filters]
+) -> Iterator[tuple[Portion, list[str | None]]]:
     """Yield why to drop pairs by the rules that look at one pair at a time; nothing without filters."""
     if not filters:
         return ((portion, []) for portion in portions)
     return in_order(partial(_pair_reasons, filters), portions)
 
 
-def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: _Portion) -> list[str | None]:
+def _pair_reasons(filters: Mapping[LanguagePair, Filters], portion: Portion) -> list[str | None]:
     return filters[portion.languages].pair_reasons(portion.pairs)
-
-
-def _kept(portion: _Portion, reasons: Sequence[str | None], drops: Drops) -> _Portion:
-    """Return the pairs without a reason to drop them, and count the others."""
-    if not any(reasons):
-        return portion
-    for reason, line in zip(reasons, portion.lines, strict=True):
-        if reason:
-            drops.add(reason, line)
-    kept = [index for index, reason in enumerate(reasons) if not reason]
-    pairs = [portion.pairs[index] for index in kept]
-    lines = [portion.lines[index] for index in kept]
-    return portion._replace(pairs=pairs, lines=lines)

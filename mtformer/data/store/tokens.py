@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
 
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
@@ -115,14 +114,9 @@ class _RowWriter(ArrayWriter):
 
     def __init__(self, folder: Path, encoder: Encoder, others: Mapping[str, str] = MappingProxyType({})) -> None:
         src, tgt = encoder.dtypes
-        super().__init__(folder, {"src": src, "tgt": tgt, "src_starts": "<i8", "tgt_starts": "<i8", **others})
+        dtypes = {"src": src, "tgt": tgt, "src_starts": "<i8", "tgt_starts": "<i8"}
+        super().__init__(folder, dtypes | dict(others), ["src_starts", "tgt_starts"])
         self._ends = {"src": 0, "tgt": 0}
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        for side in self._ends:
-            self.append(f"{side}_starts", np.zeros(1))
-        return self
 
     def append_rows(self, src: Ragged, tgt: Ragged) -> None:
         """Add the two sides of some pairs."""

@@ -1,0 +1,92 @@
+"""A config for two text files, written where its user can edit it."""
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtformer.config import Config, LanguagePair, dump_new_config, load_config, parse_config
+from mtformer.support.errors import UserError
+from mtformer.text.languages import language_code
+from mtformer.text.lines import input_name
+
+log = logging.getLogger(__name__)
+
+_ENDINGS = re.compile(r"(\.(gz|xz|bz2|zst|txt))+$")  # after the code of the language
+_COMMENT = """\
+# The config of `{command}`. Edit it as you like; docs/config.md has all keys.
+# Without the keys valid and test of data, pairs of train are held out.
+"""
+
+
+def config_of_files(
+    src: Path, tgt: Path, languages: tuple[str | None, str | None], overrides: Sequence[str], *, write: bool = True
+) -> Config:
+    """Write a config into the current folder that trains on two text files, and read it; one that exists is only read.
+
+    It is named after the run: by ``run.name`` among the overrides, or else by the files and the languages.
+
+    Args:
+        src: the source text.
+        tgt: its translation, line by line.
+        languages: their codes; None where the name of the file ends with the code.
+        overrides: settings, each ``dotted.key=value``, which are written as well.
+        write: False to only read what would be written.
+
+    Raises:
+        UserError: a file is missing, its language is not known, the settings are wrong, or there is a config of that
+            name for other text.
+    """
+    src_lang, tgt_lang = (
+        given or _language_of(path, option)
+        for given, path, option in zip(languages, (src, tgt), ("--src", "--tgt"), strict=True)
+    )
+    if src_lang == tgt_lang:
+        raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --tgt-lang")
+    pair = LanguagePair(src_lang, tgt_lang)
+    data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
+    draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)
+    path = Path(f"{draft.run.name}.yaml")
+    if path.exists():
+        return _known_config(path, draft, overrides)
+    if write:
+        comment = _COMMENT.format(command=f"mtformer train --src {src} --tgt {tgt}")
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(comment + dump_new_config({"data": data}, overrides))
+        except OSError as error:
+            raise UserError(f"cannot write the config {path}: {error.strerror}") from None
+        log.info("the config is written to %s", path)
+    return draft
+
+
+def _known_config(path: Path, draft: Config, overrides: Sequence[str]) -> Config:
+    """Read the config of an earlier start, which may have been edited since."""
+    config = load_config(path, overrides)
+    [files] = draft.data.train
+    if files not in config.data.train or config.data.language_pairs != draft.data.language_pairs:
+        raise UserError(
+            f"{path} exists, and is a config for other text: train with it (mtformer train {path}), or give this run, "
+            "and so its config, another name (--set run.name=…)"
+        )
+    log.info("the config is %s", path)
+    return config
+
+
+def _language_of(path: Path, option: str) -> str:
+    name = _ENDINGS.sub("", path.name)
+    code = language_code(name.rpartition(".")[2]) if "." in name else None
+    if code is None:
+        raise UserError(f"{input_name(path)} does not end with the code of its language: give {option}-lang")
+    return code
+
+
+def _name(src: Path, languages: LanguagePair) -> str:
+    """Return the name of a run: that of its source text, without endings, and the languages."""
+    name = _ENDINGS.sub("", "" if str(src) == "-" else src.name)
+    stem, _, ending = name.rpartition(".")
+    if language_code(ending) == languages.src_lang:
+        name = stem
+    for direction in (languages, LanguagePair(*reversed(languages))):
+        name = name.removesuffix(f".{direction}")
+    return f"{name}.{languages}".lstrip(". ")
