@@ -19,7 +19,7 @@ import torch
 
 from mtformer import Translator
 from mtformer.text.lines import read_lines
-from mtformer.translate.jobs.windows import windows
+from mtformer.translate.jobs.reading import windows
 
 
 def seconds(translator: Translator, calls: list[list[str]]) -> float:

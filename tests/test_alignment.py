@@ -225,6 +225,8 @@ def test_a_text_is_cut_at_sentences_else_at_words_else_between_characters() -> N
     assert cut(["a", "<0xE4>", "<0xBD>", "<0xA0>", "b"], 3) == [3, 2]
     assert cut([], 5) == [0]
     assert cut(["a"] * 3, 1) == [1, 1, 1]
+    with pytest.raises(ValueError, match="at most 0"):
+        cut(["a"], 0)
 
 
 def test_a_translation_is_cut_where_its_source_is() -> None:

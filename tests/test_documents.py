@@ -9,11 +9,10 @@ import pytest
 
 from mtformer.support.terminal import text_width
 from mtformer.text.lines import Line
-from mtformer.translate.jobs.documents import paragraphs
-from mtformer.translate.jobs.job import Job
-from mtformer.translate.jobs.layout import wrapped
-from mtformer.translate.jobs.run import run
-from mtformer.translate.jobs.source import Source
+from mtformer.translate.jobs.core import run
+from mtformer.translate.jobs.documents import paragraphs, wrapped
+from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -72,6 +71,8 @@ def test_wrapped_chinese_is_joined_without_spaces() -> None:
 class Fake:
     """A translator that applies a function."""
 
+    computation = "a function"
+
     def __init__(self, function: Callable[[str], str]) -> None:
         self.function = function
 
@@ -84,7 +85,8 @@ def translated(document: str, function: Callable[[str], str], folder: Path) -> s
     source, output, model = (folder / name for name in ("in", "out", "model"))
     source.write_text(document)
     model.touch()
-    run(Job(Source(path=source, is_document=True), [model], output), lambda: cast(Translator, Fake(function)))
+    job = TranslationJob(source=Source(path=source, is_document=True), models=[model], output=output)
+    run(job, lambda: cast(Translator, Fake(function)))
     return output.read_text()
 
 

@@ -4,7 +4,7 @@ import gzip
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,11 +16,11 @@ from mtformer.config import TsvFile
 from mtformer.data.selection import curve, describe, select
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
-from mtformer.translate.jobs import crossentropy
-from mtformer.translate.jobs import windows as window_sizes
-from mtformer.translate.jobs.documents import Paragraph
-from mtformer.translate.jobs.generation import Generation, run
-from mtformer.translate.jobs.shards import Shard
+from mtformer.translate.jobs import reading
+from mtformer.translate.jobs.core import run
+from mtformer.translate.jobs.generation import CrossEntropyJob, GenerationJob, dual_score
+from mtformer.translate.jobs.options import Shard
+from mtformer.translate.jobs.reading import Source
 from mtformer.translate.translation import FLAG, Translation
 from mtformer.translate.translator import Translator
 
@@ -31,6 +31,7 @@ class Fake:
     """A translator from German to English that reverses texts; some translations are doubtful or empty."""
 
     src_lang, tgt_lang = "de", "en"
+    computation = "faked"
 
     def __init__(self, windows: int = 99) -> None:
         self.windows_left = windows
@@ -60,17 +61,20 @@ class Opposite(Fake):
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 2)
-    monkeypatch.setattr(window_sizes, "LARGEST_SIZE", 4)
+    monkeypatch.setattr(reading, "FIRST_SIZE", 2)
+    monkeypatch.setattr(reading, "LARGEST_SIZE", 4)
 
 
-def job_in(folder: Path, name: str = "out.jsonl") -> Generation:
+def job_of(folder: Path, *lines: str, name: str = "out.jsonl") -> GenerationJob:
+    """Return the job that translates these lines."""
     (folder / "model").write_text("weights")
-    return Generation([folder / "model"], folder / name, options={"beam_size": 4})
+    text = Source(text="\n".join(lines))
+    return GenerationJob(text=text, models=[folder / "model"], output=folder / name, options={"beam_size": 4})
 
 
-def texts(*lines: str) -> Iterator[Paragraph]:
-    return (Paragraph(number, line) for number, line in enumerate(lines, 1))
+def scoring(folder: Path, text: ParallelText, name: str = "out.jsonl", shard: Shard | None = None) -> CrossEntropyJob:
+    (folder / "model").write_text("weights")
+    return CrossEntropyJob(text=text, models=[folder / "model"], output=folder / name, shard=shard)
 
 
 def load(**arguments: int) -> Any:
@@ -85,8 +89,10 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_pairs_have_the_text_and_its_translation_and_doubtful_ones_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lines = texts("abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop", "number 7", "number 7 of 8")
-    run(job_in(tmp_path), lines, load())
+    job = job_of(
+        tmp_path, "abc", "", "a loop", "empty", 'tab\tand "quotes"', "  ", "another loop", "number 7", "number 7 of 8"
+    )
+    run(job, load())
     assert rows(tmp_path / "out.jsonl") == [
         {"de": "abc", "en": "cba"},
         {"de": 'tab\tand "quotes"', "en": '"setouq" dna\tbat'},
@@ -108,21 +114,21 @@ def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = ["one", "loop", "three", "loop", "five", "six", "empty", "eight", "nine"]
-    job = job_in(tmp_path, name)
-    run(job, texts(*lines), load())
+    job = job_of(tmp_path, *lines, name=name)
+    run(job, load())
     whole = job.output.read_bytes()
     job.output.unlink()
     with pytest.raises(KeyboardInterrupt):
-        run(job, texts(*lines), load(windows=1))
+        run(job, load(windows=1))
     assert not job.output.exists() and "nothing was finished" not in caplog.text
     with pytest.raises(UserError, match="is an unfinished output: continue it with --resume"):
-        run(job, texts(*lines), load())
+        run(job, load())
     with pytest.raises(UserError, match="--beam-size was 4, is now 5"):
-        run(replace(job, resume=True, options={"beam_size": 5}), texts(*lines), load())
+        run(replace(job, resume=True, options={"beam_size": 5}), load())
     with pytest.raises(UserError, match="the first 2 lines or paragraphs of the input have changed"):
-        run(replace(job, resume=True), texts("1", *lines[1:]), load())
+        run(replace(job, resume=True, text=job_of(tmp_path, "1", *lines[1:]).text), load())
     caplog.clear()
-    run(replace(job, resume=True), texts(*lines), load())
+    run(replace(job, resume=True), load())
     assert job.output.read_bytes() == whole
     assert (
         f"6 pairs written to {job.output}, 1 of them before it was resumed; "
@@ -132,16 +138,16 @@ def test_an_interrupted_job_resumes_with_the_same_bytes_and_counts(
 
 def test_an_interrupted_job_says_that_nothing_was_finished(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(job_in(tmp_path), texts("one"), load(windows=0))
+        run(job_of(tmp_path, "one"), load(windows=0))
     assert "nothing was finished yet: there is nothing to resume" in caplog.text
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_the_score_of_two_models_is_that_of_the_paper() -> None:
-    assert crossentropy.dual_score(0.0, 0.0) == 1.0
-    assert crossentropy.dual_score(1.0, 3.0) == pytest.approx(math.exp(-(2.0 + 2.0)))
-    assert crossentropy.dual_score(3.0, 1.0) == crossentropy.dual_score(1.0, 3.0)
-    assert crossentropy.dual_score(2.0, 2.0) == pytest.approx(crossentropy.dual_score(2.0, None))
+    assert dual_score(0.0, 0.0) == 1.0
+    assert dual_score(1.0, 3.0) == pytest.approx(math.exp(-(2.0 + 2.0)))
+    assert dual_score(3.0, 1.0) == dual_score(1.0, 3.0)
+    assert dual_score(2.0, 2.0) == pytest.approx(dual_score(2.0, None))
 
 
 def test_scores_are_means_of_tokens_and_pairs_with_an_empty_side_are_left_out(
@@ -149,15 +155,14 @@ def test_scores_are_means_of_tokens_and_pairs_with_an_empty_side_are_left_out(
 ) -> None:
     (tmp_path / "t.tsv").write_text("de\ten\n-1\t-2,-4\n\t-3\n-3,-3\t-3\n")
     text = parallel(tmp_path / "t.tsv")
-    models = cast("tuple[Translator, Translator]", (Fake(), Opposite()))
-    crossentropy.run(job_in(tmp_path), text, None, lambda: models)
+    run(scoring(tmp_path, text), load(), lambda: cast(Translator, Opposite()))
     assert rows(tmp_path / "out.jsonl") == [
         {"de": "-1", "en": "-2,-4", "score": pytest.approx(math.exp(-4), rel=1e-4), "forward": 3.0, "backward": 1.0},
         {"de": "-3,-3", "en": "-3", "score": pytest.approx(math.exp(-3), rel=1e-4), "forward": 3.0, "backward": 3.0},
     ]
     assert f"2 pairs written to {tmp_path / 'out.jsonl'}; pairs left out: a side is empty (1)" in caplog.text
     with pytest.raises(UserError, match="--reverse translates from de to en"):
-        crossentropy.run(job_in(tmp_path, "2"), text, None, lambda: (models[0], models[0]))
+        run(scoring(tmp_path, text, "2"), load(), load())
 
 
 def parallel(path: Path) -> ParallelText:
@@ -168,8 +173,8 @@ def test_shards_in_a_row_are_the_whole(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("de\ten\n" + "".join(f"-{n}\t-{n + 1}\n" for n in range(1, 8)))
     outputs = []
     for number, shard in enumerate([None, *(Shard(i, 3) for i in (1, 2, 3))]):
-        job = job_in(tmp_path, f"{number}.jsonl")
-        crossentropy.run(job, parallel(tmp_path / "t.tsv"), shard, lambda: (cast(Translator, Fake()), None))
+        job = scoring(tmp_path, parallel(tmp_path / "t.tsv"), f"{number}.jsonl", shard)
+        run(job, load())
         outputs.append(job.output.read_text())
     assert outputs[0] == "".join(outputs[1:])
     assert all(outputs)
@@ -182,7 +187,7 @@ def test_a_shard_of_a_pipe_is_refused(tmp_path: Path) -> None:
     os.close(writing)
     with pytest.raises(UserError, match="is a pipe, which can be read only once"):
         pipe = parallel(Path(f"/dev/fd/{reading}"))
-        crossentropy.run(job_in(tmp_path), pipe, Shard(1, 2), lambda: (cast(Translator, Fake()), None))
+        run(scoring(tmp_path, pipe, shard=Shard(1, 2)), load())
     os.close(reading)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

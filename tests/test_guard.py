@@ -17,8 +17,8 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.guard.checks import Guard
-from mtformer.translate.guard.flags import FlagCounter
 from mtformer.translate.guard.retry import guarded, stricter
+from mtformer.translate.jobs.core import Tally
 from mtformer.translate.terms import Numbers
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -363,19 +363,15 @@ def test_a_second_attempt_keeps_the_options_of_samples_and_wide_beams() -> None:
 
 
 def test_the_summary_counts_lines_and_problems() -> None:
-    flags = FlagCounter()
-    assert flags.summary() is None
-    flags.add([(1, Translation("", 0, 0, notes=("translated in 2 parts",)))])
-    assert flags.summary() is None
-    flags.add([(7, Translation("", 0, 0, notes=("check: numbers lost: 5", "check: too long")))])
-    assert flags.summary() == (
-        "check the translation of line 7: numbers lost (1), too long (1); --format json has the notes of each"
-    )
-    flags.add((n, Translation("", 0, 0, notes=("check: too long",))) for n in range(8, 1_008))
-    assert flags.summary() == (
-        "check the translation of 1,001 lines (7, 8, 9, 10, 11, …): too long (1,001), numbers lost (1); "
-        "--format json has the notes of each"
-    )
+    tally = Tally()
+    tally.add(1, Translation("", 0, 0, notes=("translated in 2 parts",)).flags)
+    assert (tally.n_lines, tally.lines, str(tally)) == (0, "", "")
+    tally.add(7, Translation("", 0, 0, notes=("check: numbers lost: 5", "check: too long")).flags)
+    assert (tally.n_lines, tally.lines, str(tally)) == (1, "7", "numbers lost (1), too long (1)")
+    for line in range(8, 1_008):
+        tally.add(line, ["too long"])
+    assert (tally.n_lines, tally.lines) == (1_001, "7, 8, 9, 10, 11, …")
+    assert str(tally) == "too long (1,001), numbers lost (1)"
 
 
 def test_commands_flag_lines_unless_told_not_to(trained: Project) -> None:

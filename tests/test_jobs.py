@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,15 +16,14 @@ from conftest import Project, sentence_pairs
 from faults import PowerCut, disk_error_before, power_cut_before
 
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.translate.jobs import windows as window_sizes
+from mtformer.translate.jobs import reading
+from mtformer.translate.jobs.core import process, run
 from mtformer.translate.jobs.documents import Paragraph
-from mtformer.translate.jobs.job import Job
-from mtformer.translate.jobs.options import Format, OnError
+from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.partial import PartialFile
-from mtformer.translate.jobs.run import run
-from mtformer.translate.jobs.shards import Shard
-from mtformer.translate.jobs.source import Source
-from mtformer.translate.jobs.windows import windows
+from mtformer.translate.jobs.ranks import run_on_ranks
+from mtformer.translate.jobs.reading import Source, windows
+from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -36,6 +36,8 @@ class Reverser:
     Args:
         most_windows: how many windows it translates before Ctrl-C is pressed.
     """
+
+    computation = "reversed in fp32"
 
     def __init__(self, most_windows: int = 99) -> None:
         self.texts: list[str] = []
@@ -50,31 +52,33 @@ class Reverser:
 
 
 @pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TranslationJob:
     """A job of windows of two, four and three lines."""
-    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 2)
-    monkeypatch.setattr(window_sizes, "LARGEST_SIZE", 4)
+    monkeypatch.setattr(reading, "FIRST_SIZE", 2)
+    monkeypatch.setattr(reading, "LARGEST_SIZE", 4)
     (tmp_path / "model").write_text("weights")
     (tmp_path / "in.txt").write_bytes(b"\n".join(LINES) + b"\n")
     source = Source(path=tmp_path / "in.txt", on_error=OnError.copy)
-    return Job(source, [tmp_path / "model"], tmp_path / "out.txt", options={"beam_size": 4})
+    return TranslationJob(
+        source=source, models=[tmp_path / "model"], output=tmp_path / "out.txt", options={"beam_size": 4}
+    )
 
 
-def done(job: Job, most_windows: int = 99) -> Reverser:
+def done(job: TranslationJob, most_windows: int = 99) -> Reverser:
     """Do a job, or the first windows of it, and return the translator."""
     translator = Reverser(most_windows)
     run(job, lambda: cast(Translator, translator))
     return translator
 
 
-def interrupted(job: Job) -> Job:
+def interrupted(job: TranslationJob) -> TranslationJob:
     """Do the first window of a job, and return the job that resumes it."""
     with pytest.raises(KeyboardInterrupt):
         done(job, most_windows=1)
     return replace(job, resume=True)
 
 
-def files(job: Job) -> set[str]:
+def files(job: TranslationJob) -> set[str]:
     return {path.name for path in job.output.parent.iterdir()} - {"model", "in.txt"}
 
 
@@ -103,14 +107,14 @@ def test_of_many_lines_at_most_a_window_is_held(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "model").touch()
     monkeypatch.setattr(Source, "units", lines)
     monkeypatch.setattr(PartialFile, "write", write)
-    done(Job(Source(), [tmp_path / "model"], tmp_path / "out"))
+    done(TranslationJob(source=Source(), models=[tmp_path / "model"], output=tmp_path / "out"))
     assert (n_written, most_held) == (100_000, 8_000)
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])
 @pytest.mark.parametrize(("format", "n_best"), [(Format.text, 1), (Format.text, 3), (Format.tsv, 2), (Format.json, 1)])
 def test_power_cuts_before_one_file_operation_after_another_change_nothing(
-    job: Job, name: str, format: Format, n_best: int
+    job: TranslationJob, name: str, format: Format, n_best: int
 ) -> None:
     job = replace(job, output=job.output.with_name(name), format=format, n_best=n_best)
     done(job)
@@ -134,9 +138,9 @@ def test_power_cuts_before_one_file_operation_after_another_change_nothing(
 KILLED = """
 import os, signal
 from mtformer.cli import main
-from mtformer.translate.jobs import windows
+from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.partial import PartialFile
-windows.FIRST_SIZE = 20
+reading.FIRST_SIZE = 20
 write = PartialFile.write
 def killed(self, *arguments):
     if self.done.n_units:
@@ -152,7 +156,7 @@ main()
 def test_a_killed_job_resumes_to_the_same_bytes(
     trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window_sizes, "FIRST_SIZE", 20)
+    monkeypatch.setattr(reading, "FIRST_SIZE", 20)
     text, whole, output = tmp_path / "in.en", tmp_path / "whole.tsv.gz", tmp_path / "out.tsv.gz"
     text.write_text("".join(f"{src}\n" for src, _ in sentence_pairs(70, seed=8)))
     options = ["--beam-size", "2", "--n-best", "2", "--format", "tsv", "--input", str(text)]
@@ -167,7 +171,7 @@ def test_a_killed_job_resumes_to_the_same_bytes(
     assert set(tmp_path.iterdir()) == {text, whole, output}
 
 
-def test_a_resumed_job_translates_only_the_rest(job: Job) -> None:
+def test_a_resumed_job_translates_only_the_rest(job: TranslationJob) -> None:
     rest = interrupted(job)
     assert files(job) == {"out.txt.part", "out.txt.part.json"}
     assert job.output.with_name("out.txt.part").read_text() == "1 enil\n2 enil\n"
@@ -185,7 +189,7 @@ class Doubtful(Reverser):
 
 
 def test_the_summary_of_doubtful_lines_includes_those_before_the_interruption(
-    job: Job, caplog: pytest.LogCaptureFixture
+    job: TranslationJob, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(job, lambda: cast(Translator, Doubtful(1)))
@@ -194,7 +198,7 @@ def test_the_summary_of_doubtful_lines_includes_those_before_the_interruption(
     assert "check the translation of 2 lines (2, 7): numbers lost (2), loop (1);" in caplog.text
 
 
-def test_a_refused_resume_does_not_advise_to_resume(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_resume_does_not_advise_to_resume(job: TranslationJob, caplog: pytest.LogCaptureFixture) -> None:
     rest = interrupted(job)
     assert "continue with --resume" in caplog.text
     caplog.clear()
@@ -204,23 +208,23 @@ def test_a_refused_resume_does_not_advise_to_resume(job: Job, caplog: pytest.Log
     assert "continue with --resume" not in caplog.text
 
 
-def test_resume_without_an_unfinished_output_starts_from_scratch(job: Job) -> None:
+def test_resume_without_an_unfinished_output_starts_from_scratch(job: TranslationJob) -> None:
     assert len(done(replace(job, resume=True)).texts) == len(LINES)
 
 
-def test_an_interrupt_in_the_first_window_leaves_nothing(job: Job) -> None:
+def test_an_interrupt_in_the_first_window_leaves_nothing(job: TranslationJob) -> None:
     with pytest.raises(KeyboardInterrupt):
         done(job, most_windows=0)
     assert files(job) == set()
 
 
-def test_an_unfinished_output_is_not_overwritten(job: Job) -> None:
+def test_an_unfinished_output_is_not_overwritten(job: TranslationJob) -> None:
     interrupted(job)
     with pytest.raises(UserError, match=r"out\.txt\.part is an unfinished output: continue it with --resume"):
         done(job)
 
 
-def test_a_file_of_somebody_else_is_not_overwritten(job: Job) -> None:
+def test_a_file_of_somebody_else_is_not_overwritten(job: TranslationJob) -> None:
     job.output.with_name("out.txt.part").write_text("precious")
     for resume in (False, True):
         with pytest.raises(UserError, match=r"out\.txt\.part is in the way"):
@@ -228,7 +232,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(job: Job) -> None:
     assert job.output.with_name("out.txt.part").read_text() == "precious"
 
 
-def test_an_unfinished_output_is_not_continued_with_something_else(job: Job) -> None:
+def test_an_unfinished_output_is_not_continued_with_something_else(job: TranslationJob) -> None:
     rest = interrupted(job)
     with pytest.raises(UserError, match="different settings: --beam-size was 4, is now 5"):
         done(replace(rest, options={"beam_size": 5}))
@@ -243,7 +247,7 @@ def test_an_unfinished_output_is_not_continued_with_something_else(job: Job) -> 
     assert done(rest).texts == ["changed"]
 
 
-def test_a_file_that_an_option_names_must_not_change(job: Job, tmp_path: Path) -> None:
+def test_a_file_that_an_option_names_must_not_change(job: TranslationJob, tmp_path: Path) -> None:
     terms = tmp_path / "terms"
     terms.write_text("dog\tHund\n")
     rest = interrupted(replace(job, options={"terms": terms}))
@@ -252,7 +256,61 @@ def test_a_file_that_an_option_names_must_not_change(job: Job, tmp_path: Path) -
         done(rest)
 
 
-def test_one_process_at_a_time_writes_an_output(job: Job) -> None:
+def test_an_unfinished_output_is_not_continued_by_another_engine(job: TranslationJob) -> None:
+    class Other(Reverser):
+        computation = "reversed in int8"
+
+    rest = interrupted(job)
+    with pytest.raises(UserError, match="the engine was reversed in fp32, is now reversed in int8"):
+        run(rest, lambda: cast(Translator, Other()))
+    assert done(rest).texts
+
+
+def test_what_computes_is_the_engine_its_version_and_its_precision(trained: Project) -> None:
+    model = trained.folder / "runs/config"
+    assert re.fullmatch(r"torch 2\.\S+, fp32", Translator.load(model, "cpu").computation)
+    auto = Translator.load(model, "cpu", engine="auto")
+    assert re.fullmatch(r"ctranslate2 \d\.\S+, \w+", auto.computation)
+
+
+def test_unfinished_shares_of_another_number_of_processes_are_not_left_behind(
+    job: TranslationJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        file = PartialFile(job.share(Shard(2, 3)).output)
+        with file.opened(resume=False):
+            process(job.share(Shard(2, 3)), file, lambda: cast(Translator, Reverser(1)))
+    for n_processes in (1, 2):
+        with pytest.raises(UserError, match=r"out\.txt has unfinished shares of 3 processes: .*--nproc 3 --resume"):
+            replace(job, n_processes=n_processes, resume=True).check()
+    replace(job, n_processes=3, resume=True).check()
+
+
+def test_a_process_hashes_the_model_once(job: TranslationJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[Path] = []
+
+    def digest(path: Path) -> str:
+        hashed.append(path)
+        return "0" * 16
+
+    monkeypatch.setattr("mtformer.translate.jobs.core._digest", digest)
+    monkeypatch.setattr("mtformer.translate.jobs.ranks.end_at_once", lambda: None)
+    translator = Reverser()
+    run_on_ranks(job, lambda: cast(Translator, translator))
+    assert (hashed, len(translator.texts)) == (job.models, len(LINES))
+
+
+@pytest.mark.parametrize("name", ["a.po", "b.JSON", "c.docx", "d.srt.gz", "e.tsv"])
+def test_files_whose_lines_are_not_sentences_are_refused_by_name(trained: Project, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("a small dog.\n")
+    refused = trained.mtformer("translate", "--input", tmp_path / name)
+    assert (refused.status, refused.stdout) == (2, "")
+    assert f"{name}: all lines of a .{name.split('.')[1].lower()} file would be translated" in refused.stderr
+    given = trained.mtformer("translate", "--input", "-", stdin=(tmp_path / name).read_text())
+    assert (given.status, given.stdout.count("\n")) == (0, 1)
+
+
+def test_one_process_at_a_time_writes_an_output(job: TranslationJob) -> None:
     with (
         PartialFile(job.output, {}).opened(resume=False),
         pytest.raises(UserError, match=r"another process is writing .*out\.txt"),
@@ -260,7 +318,7 @@ def test_one_process_at_a_time_writes_an_output(job: Job) -> None:
         done(job)
 
 
-def test_a_full_disk_ends_the_job_with_an_error_that_names_the_output(job: Job) -> None:
+def test_a_full_disk_ends_the_job_with_an_error_that_names_the_output(job: TranslationJob) -> None:
     errors = set()
     for n_operations in range(12):
         try:
@@ -272,7 +330,7 @@ def test_a_full_disk_ends_the_job_with_an_error_that_names_the_output(job: Job) 
     assert all("out.txt" in error and "No space left on device" in error for error in errors)
 
 
-def test_n_best_translations_are_a_block_of_lines_and_an_empty_one(job: Job) -> None:
+def test_n_best_translations_are_a_block_of_lines_and_an_empty_one(job: TranslationJob) -> None:
     done(replace(job, n_best=3))
     blocks = job.output.read_text().splitlines()
     assert len(blocks) == len(LINES) * 4
@@ -282,7 +340,7 @@ def test_n_best_translations_are_a_block_of_lines_and_an_empty_one(job: Job) -> 
 
 @pytest.mark.parametrize(("on_error", "printed"), [(OnError.copy, "bad \ufffd line"), (OnError.skip, "")])
 def test_a_line_that_is_not_utf8_is_copied_or_skipped(
-    job: Job, on_error: OnError, printed: str, caplog: pytest.LogCaptureFixture
+    job: TranslationJob, on_error: OnError, printed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     job = replace(job, source=replace(job.source, on_error=on_error), format=Format.json)
     assert "bad" not in " ".join(done(job).texts)
@@ -294,13 +352,13 @@ def test_a_line_that_is_not_utf8_is_copied_or_skipped(
 
 
 def test_a_copied_line_has_as_many_columns_as_the_others(trained: Project, tmp_path: Path) -> None:
-    (tmp_path / "in.en").write_bytes(b"a small dog.\n\nbad \xff line\n")
+    (tmp_path / "in.en").write_bytes(b"a small dog.\n\nbad \xff\tline\t.\n")
     options = ("--format", "tsv", "--alignments", "--on-error", "copy")
     printed = trained.mtformer("translate", "--input", tmp_path / "in.en", *options).stdout
     assert [line.count("\t") for line in printed.splitlines()] == [4, 4, 4]
 
 
-def test_after_a_bad_line_a_job_resumes_with_another_choice(job: Job) -> None:
+def test_after_a_bad_line_a_job_resumes_with_another_choice(job: TranslationJob) -> None:
     done(job)
     whole = job.output.read_bytes()
     stops = replace(job, source=replace(job.source, on_error=OnError.stop), options={"on_error": OnError.stop})
@@ -313,14 +371,14 @@ def test_after_a_bad_line_a_job_resumes_with_another_choice(job: Job) -> None:
 
 @pytest.mark.parametrize("n_shards", [1, 2, 3, 20])
 @pytest.mark.parametrize("is_document", [False, True])
-def test_shards_in_their_order_are_the_whole(job: Job, n_shards: int, is_document: bool) -> None:
+def test_shards_in_their_order_are_the_whole(job: TranslationJob, n_shards: int, is_document: bool) -> None:
     source = replace(job.source, is_document=is_document)
     job = replace(job, source=source, format=Format.tsv)
     done(job)
     whole = job.output.read_bytes()
     parts = []
     for index in range(1, n_shards + 1):
-        done(replace(job, source=replace(source, shard=Shard(index, n_shards))))
+        done(replace(job, shard=Shard(index, n_shards)))
         parts.append(job.output.read_bytes())
     assert b"".join(parts) == whole
 
@@ -331,17 +389,17 @@ def test_a_shard_that_does_not_exist_is_refused(text: str) -> None:
         Shard.parse(text)
 
 
-def test_compressed_shards_can_be_concatenated(job: Job) -> None:
+def test_compressed_shards_can_be_concatenated(job: TranslationJob) -> None:
     done(job)
     joined = b""
     for index in (1, 2):
         output = job.output.with_suffix(".gz")
-        done(replace(job, source=replace(job.source, shard=Shard(index, 2)), output=output))
+        done(replace(job, shard=Shard(index, 2), output=output))
         joined += output.read_bytes()
     assert gzip.decompress(joined) == job.output.read_bytes()
 
 
-def test_an_empty_input_gives_an_empty_output(job: Job) -> None:
+def test_an_empty_input_gives_an_empty_output(job: TranslationJob) -> None:
     job.source.path.write_text("")
     for name in ("out.txt", "out.gz"):
         done(replace(job, output=job.output.with_name(name)))
@@ -353,7 +411,7 @@ def test_an_empty_input_gives_an_empty_output(job: Job) -> None:
 def test_whoever_gives_no_text_at_a_terminal_learns_what_to_do(
     trained: Project, monkeypatch: pytest.MonkeyPatch, at_terminal: bool
 ) -> None:
-    monkeypatch.setattr("mtformer.translate.jobs.source.isatty", lambda descriptor: at_terminal)
+    monkeypatch.setattr("mtformer.translate.jobs.reading.isatty", lambda descriptor: at_terminal)
     result = trained.mtformer("translate", stdin="a small dog.\n")
     assert (result.status, len(result.stdout.splitlines())) == (0, 1)
     assert ("line by line; Ctrl-D ends it" in result.stderr) == at_terminal

@@ -15,7 +15,7 @@ from conftest import Project, sentence_pairs
 
 from mtformer.support.errors import UserError
 from mtformer.text.lines import is_regular_input, is_regular_output, read_lines
-from mtformer.translate.jobs.windows import LARGEST_SIZE, available
+from mtformer.translate.jobs.reading import LARGEST_SIZE, available
 
 _SECONDS = 120  # a wait this long is a failure
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.translation import Translation
+from mtformer.translate.translation import Translation, ranked
 from mtformer.translate.translator import Translator
 
 TEXTS = [
@@ -124,6 +125,24 @@ def test_a_text_without_words_is_translated_as_the_empty_text(
     between = translator.translate([TEXTS[0], blank, TEXTS[1]])
     assert [best.text == "" for best, *_ in between] == [False, True, False]
     assert translator.translate([]) == []
+
+
+def test_a_model_that_takes_no_text_beside_its_tags_is_refused(model: Transformer, tokenizer: Tokenizer) -> None:
+    with pytest.raises(UserError, match=r"max_length = 1 of this model leaves no room for text: .* take 1"):
+        make_translator(model, tokenizer, max_length=1)
+    assert make_translator(model, tokenizer, max_length=2).translate(TEXTS[:1])[0][0].notes
+
+
+def test_a_text_has_as_many_translations_as_its_part_with_the_most(model: Transformer, tokenizer: Tokenizer) -> None:
+    """One rule for paragraphs of markup, for sentences and for the parts of what is too long."""
+    assert ranked([[1, 2, 3], [4], [5, 6]]) == [[1, 4, 5], [2, 4, 6], [3, 4, 6]]
+    assert ranked([]) == []
+    translator = replace(make_translator(model, tokenizer, n_best=3, max_length=8), markup=True)
+    for text in ("<p>her new garden</p><p>needs</p>", " ".join(TEXTS)):
+        [several] = translator.translate([text])
+        assert len({translation.text for translation in several}) == len(several) == 3
+        [[best]] = translator.with_options(n_best=1).translate([text])
+        assert several[0].text == best.text
 
 
 def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: Tokenizer) -> None:
@@ -362,7 +381,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = "import sys, mtformer; mtformer.__version__; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
-    code = "import sys, mtformer.translate.jobs.run; print('torch' in sys.modules)"
+    code = "import sys, mtformer.translate.jobs.translating; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     with pytest.raises(AttributeError, match="has no attribute 'Translater'"):

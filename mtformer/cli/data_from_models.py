@@ -84,16 +84,22 @@ def backtranslate(
     the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
     """
     from mtformer.runs.models import find_models
-    from mtformer.translate.jobs.generation import Generation, run
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import GenerationJob
     from mtformer.translate.jobs.options import OnError
-    from mtformer.translate.jobs.source import Source
+    from mtformer.translate.jobs.reading import Source
 
     models = find_models(model)
-    texts = Source(path=input, on_error=OnError.skip, shard=shard)
-    job = Generation(models, output, resume, compared_options(context))
-    job.check([input])
+    job = GenerationJob(
+        text=Source(path=input, on_error=OnError.skip),
+        models=models,
+        output=output,
+        shard=shard,
+        resume=resume,
+        options=compared_options(context),
+    )
     asked = {"src_lang": from_, "tgt_lang": to, "tag": tag, "n_best": n_best, **search}
-    run(job, texts.units(), partial(load_translator, models, device, engine=engine, raw=raw, **asked))
+    run(job, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
 
 
 @takes_search_options
@@ -119,16 +125,15 @@ def distill(
     translations are left out.
     """
     from mtformer.runs.models import find_models
-    from mtformer.translate.jobs.documents import Paragraph
-    from mtformer.translate.jobs.generation import Generation, numbered_share, run
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import GenerationJob
 
     models = find_models(model)
     pairs, languages = _text(text, pair)
-    job = Generation(models, output, resume, compared_options(context))
-    job.check(_files(pairs))
-    texts = (Paragraph(number, src) for number, (src, _) in numbered_share(pairs, shard))
+    options = compared_options(context)
+    job = GenerationJob(text=pairs, models=models, output=output, shard=shard, resume=resume, options=options)
     asked = {**languages._asdict(), "tag": tag, "n_best": n_best, **search}
-    run(job, texts, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
+    run(job, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
 
 
 def score(
@@ -153,17 +158,19 @@ def score(
     cross-entropy of Junczys-Dowmunt (2018).
     """
     from mtformer.runs.models import find_model, find_models
-    from mtformer.translate.jobs import crossentropy
-    from mtformer.translate.jobs.generation import Generation
+    from mtformer.support.files import require_distinct
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import CrossEntropyJob
 
     models = find_models(model)
     opposite = [find_model(reverse)] if reverse is not None else []
     pairs, (src_lang, tgt_lang) = _text(text, pair)
-    job = Generation(models, output, resume, compared_options(context) | {"reverse": opposite or None})
-    job.check([*_files(pairs), *opposite])
+    options = compared_options(context) | {"reverse": opposite or None}
+    job = CrossEntropyJob(text=pairs, models=models, output=output, shard=shard, resume=resume, options=options)
+    require_distinct(output, opposite)
     forward = partial(load_translator, models, device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
     backward = partial(load_translator, opposite, device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang)
-    crossentropy.run(job, pairs, shard, lambda: (forward(), backward() if opposite else None))
+    run(job, forward, *([backward] if opposite else []))
 
 
 def select(
@@ -212,9 +219,3 @@ def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
     if languages is None:
         raise UserError(f"{text}: give the languages of a source (--pair), as in --pair en-de")
     return ParallelText([parse_source(text, *languages)], *languages), languages
-
-
-def _files(text: "ParallelText") -> list[Path]:
-    from mtformer.data.sources.parallel import source_files
-
-    return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]

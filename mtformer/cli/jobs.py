@@ -9,7 +9,16 @@ import typer
 if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
 
-_NOT_COMPARED = ("text", "input", "model", "output", "resume", "nproc")
+_NOT_COMPARED = (
+    "text",
+    "input",
+    "src",
+    "tgt",
+    "model",
+    "output",
+    "resume",
+    "nproc",
+)  # or compared as what they contain
 
 
 def compared_options(context: typer.Context) -> dict[str, object]:

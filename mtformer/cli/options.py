@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtformer.support.errors import UserError
-from mtformer.translate.jobs.shards import Shard
+from mtformer.translate.jobs.options import Shard
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair

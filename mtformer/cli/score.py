@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli.jobs import load_translator
+from mtformer.cli.jobs import compared_options, load_translator
 from mtformer.cli.options import (
     Device,
     DeviceOption,
     FromOption,
     ModelsOption,
     OptionalEngineOption,
+    ResumeOption,
     TagOption,
     ToOption,
 )
@@ -20,6 +21,7 @@ from mtformer.translate.jobs.options import Format
 
 
 def score(
+    context: typer.Context,
     model: ModelsOption = None,
     src: Annotated[Path | None, typer.Option(metavar="FILE", help="Sources, one a line.")] = None,
     tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, one a line.")] = None,
@@ -56,14 +58,29 @@ def score(
     raw: Annotated[
         bool, typer.Option("--raw", help="Only the model: texts are scored as they are, not split and not changed.")
     ] = False,
+    resume: ResumeOption = False,
 ) -> None:
     """Score given translations.
 
     Prints how probable the model thinks each is: its log probability, in nats.
     """
     from mtformer.runs.models import find_models
-    from mtformer.translate.jobs.scoring import Scoring, run
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.scoring import ScoringJob
 
     models = find_models(model)
     load = partial(load_translator, models, device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)
-    run(Scoring(models, src, tgt, input, output, format, normalize, min_score, rerank), load)
+    job = ScoringJob(
+        models=models,
+        src=src,
+        tgt=tgt,
+        input=input,
+        output=output,
+        format=format,
+        normalize=normalize,
+        min_score=min_score,
+        rerank=rerank,
+        resume=resume,
+        options=compared_options(context),
+    )
+    run(job, load)

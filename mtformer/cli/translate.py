@@ -34,7 +34,7 @@ from mtformer.translate.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
     from mtformer.text.glossary import Glossary
-    from mtformer.translate.jobs.source import Source
+    from mtformer.translate.jobs.reading import Source
 
 
 class TermsMode(StrEnum):
@@ -119,9 +119,9 @@ def translate(
     """Translate a text, a file or standard input, line by line."""
     from mtformer.runs.models import find_models
     from mtformer.support.memory import keep_freed_memory
-    from mtformer.translate.jobs.job import Job
-    from mtformer.translate.jobs.run import run
-    from mtformer.translate.jobs.source import Source
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.reading import Source
+    from mtformer.translate.jobs.translating import TranslationJob
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
@@ -131,7 +131,7 @@ def translate(
     if terms is None and terms_mode is not TermsMode.hard:
         raise UserError(f"--terms-mode {terms_mode.value} needs --terms FILE, a glossary")
     target = output or Path("-")
-    source = Source(text, input or Path("-"), is_document=document, on_error=on_error, shard=shard)
+    source = Source(text, input or Path("-"), is_document=document, on_error=on_error)
     models = find_models(model)
     load = partial(
         load_translator,
@@ -148,16 +148,29 @@ def translate(
         n_best=n_best,
         **search,
     )
-    n_processes = max(nproc, int(os.environ.get("WORLD_SIZE", "1")))
-    options = compared_options(context)
-    job = Job(source, models, target, format, n_best or 1, resume=resume, n_processes=n_processes, options=options)
+    job = TranslationJob(
+        source=source,
+        models=models,
+        output=target,
+        shard=shard,
+        format=format,
+        n_best=n_best or 1,
+        n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
+        resume=resume,
+        options=compared_options(context),
+    )
     if nproc > 1:
         from mtformer.support.processes.launch import launch
 
         job.check()
         launch(nproc, device)
     keep_freed_memory()
-    run(job, load)
+    if job.n_processes > 1:
+        from mtformer.translate.jobs.ranks import run_on_ranks
+
+        run_on_ranks(job, load)
+    else:
+        run(job, load)
 
 
 def _read_terms(terms: Path, source: "Source", output: Path) -> "Glossary":

@@ -128,7 +128,13 @@ _SENTENCE_ENDS = (*".!?;", *(f"<0x{ord(end):02X}>" for end in ".!?;"), *_FULL_WI
 
 
 def cut(tokens: Sequence[str], most: int) -> list[int]:
-    """Cut ``tokens`` into parts of at most ``most`` each; return how many each part has."""
+    """Cut ``tokens`` into parts of at most ``most`` each; return how many each part has.
+
+    Raises:
+        ValueError: ``most`` is below 1.
+    """
+    if most < 1:
+        raise ValueError(f"tokens cannot be cut into parts of at most {most}")
     sizes, start = [], 0
     while len(tokens) - start > most:
         sizes.append(_best(tokens, range(start + most, start + min((most + 1) // 2, most - 1), -1)) - start)

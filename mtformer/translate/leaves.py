@@ -13,7 +13,7 @@ from mtformer.text.glossary import Term
 from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
 from mtformer.text.words import cut
 from mtformer.translate.terms import Terms
-from mtformer.translate.translation import Translation, joined
+from mtformer.translate.translation import Translation, joined, ranked
 
 
 class _Part(NamedTuple):
@@ -76,7 +76,9 @@ class LeafTranslator:
         if self.terms is None:
             return [_Part(part, []) for part in self._cut(ids, self.max_length)]
         n_added = self.terms.n_added(text)
-        parts = self._cut(ids, self.max_length if len(ids) + n_added <= self.max_length else self.max_length // 2)
+        is_short = len(ids) + n_added <= self.max_length
+        least = len(self.tokenizer.src_prefix) + 2  # a token and EOS
+        parts = self._cut(ids, self.max_length if is_short else max(self.max_length // 2, least))
         texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
         return [self._with_terms(of_part, part) for of_part, part in zip(texts, parts, strict=True)]
 
@@ -108,7 +110,7 @@ class LeafTranslator:
             [self.to_translation(hypothesis, part.terms) for hypothesis in hypotheses]
             for part, hypotheses in zip(parts, found, strict=True)
         ]
-        return [self.join(chosen, notes) for chosen in zip(*of_parts, strict=False)]
+        return [self.join(chosen, notes) for chosen in ranked(of_parts)]
 
     def join(self, parts: Sequence[Translation], notes: tuple[str, ...] = ()) -> Translation:
         """Join the translations of a text's parts, with ``notes`` before those of the parts."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mtformer.translate.translation import Translation
+from mtformer.translate.translation import Translation, ranked
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,11 @@ class Plan:
             yield from part.leaves()
 
     def restored(self, found: Iterator[list[Translation]]) -> list[Translation]:
-        """Take the translations of each leaf, best first, and return those of the text, best first.
-
-        The r-th best translation of a text is made from the r-th best of its parts, and from the last of a part that
-        has fewer: a part that needs no model has one.
-        """
+        """Take the translations of each leaf, best first, and return those of the text, best first."""
         if self.restore is None:
             return next(found)
         of_parts = [part.restored(found) for part in self.parts]
-        n = max(map(len, of_parts), default=1)
-        return [self.restore([part[min(rank, len(part) - 1)] for part in of_parts]) for rank in range(n)]
+        return [self.restore(chosen) for chosen in ranked(of_parts) or [[]]]
 
 
 def make_plan(text: str, preparations: Sequence[Preparation]) -> Plan:

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mtformer.text.glossary import Term
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
+
+Part = TypeVar("Part")
 
 FLAG = "check: "  # starts the notes of translations that may be wrong; there may be many, so that jobs sum them up
 
@@ -42,6 +44,21 @@ class Translation:
         """The mean probability of ``tokens``, between 0 and 1; 1 for a text that the model did not translate."""
         probabilities = [math.exp(log_prob) for log_prob in self.token_log_probs]
         return sum(probabilities) / len(probabilities) if probabilities else 1.0
+
+    @property
+    def flags(self) -> list[str]:
+        """What may be wrong with the translation, as in "numbers lost: 48"."""
+        return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
+
+
+def ranked(parts: Sequence[Sequence[Part]]) -> list[list[Part]]:
+    """Return the parts of the best translation of a text, of the second best, and so on.
+
+    The r-th best translation of a text is made of the r-th best of each part. A part that has fewer repeats its last:
+    one that needs no model has only one. There are as many as the part with the most has.
+    """
+    n_best = max(map(len, parts), default=0)
+    return [[part[min(rank, len(part) - 1)] for part in parts] for rank in range(n_best)]
 
 
 def joined(parts: Sequence[Translation], joiner: str) -> Translation:

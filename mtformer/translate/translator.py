@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,7 @@ class Translator:
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
         guard: finds problems of translations; None if they are not checked.
+        computation: the engine that computes, its version and its precision, as in ``torch 2.12.0, fp32``.
     """
 
     engine: Engine
@@ -68,9 +70,16 @@ class Translator:
     markup: bool = False
     alignments: bool = False
     guard: Guard | None = None
+    computation: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse search options that cannot be combined with the terms."""
+        """Refuse a model that takes no text, and search options that cannot be combined with the terms."""
+        n_added = len(self.tokenizer.src_prefix) + 1
+        if self.max_length <= n_added:
+            raise UserError(
+                f"data.max_length = {self.max_length} of this model leaves no room for text: its tags and the end of a "
+                f"text take {n_added}"
+            )
         if self.terms is not None and self.terms.is_hard and self.options.sample:
             raise UserError("terms do not go with sample: a beam search places them")
 
@@ -159,6 +168,7 @@ class Translator:
             preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
             markup=not raw,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
+            computation=f"{model.engine_name} {version(model.engine_name)}, {model.precision}",
         )
 
     def with_options(self, **changes: float | str | None) -> "Translator":

@@ -6,6 +6,7 @@ those that are quoted as deeply.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,11 +14,14 @@ from itertools import pairwise
 from mtformer.support.terminal import text_width
 from mtformer.text.languages import is_written_with_spaces, language_of_script
 from mtformer.text.lines import Line
-from mtformer.translate.jobs.layout import wrapped
 
 _WIDTHS = range(40, 121)  # columns; shorter lines are verses or lists, longer ones are whole paragraphs
 _MARKER = re.compile(r"\s*(?:(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+)?")  # indentation, list item, heading
 _QUOTATION = re.compile(r"(?:\s*>)*")  # of an e-mail: one for each time that it was quoted
+# Chinese and Japanese, with their punctuation; not Korean, which has spaces.
+_IDEOGRAPH = re.compile("[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003ffff]")
+_ENDS_NO_LINE = ("Ps", "Pi")  # categories: opening brackets and quotation marks
+_STARTS_NO_LINE = ("Pe", "Pf", "Po", "Pd", "Lm", "Sk", "Mn", "Mc", "Me", "Cf")  # closing ones, full stops, marks
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,9 @@ def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
     block_quotation = ""
     for line in lines:
         quotation = _quotation(line.text)
-        rest = line.text[len(quotation) :]
-        is_apart = line.problem or not rest.strip()
-        if is_apart or quotation != block_quotation or _marker(rest).strip():
+        unquoted = line.text[len(quotation) :]
+        is_apart = line.problem or not unquoted.strip()
+        if is_apart or quotation != block_quotation or _marker(unquoted).strip():
             yield from _paragraphs_of(block, block_quotation)
             block, block_quotation = [], quotation
         if line.problem or not line.text.strip():
@@ -82,13 +86,13 @@ def _paragraphs_of(block: Sequence[Line], quotation: str) -> Iterator[Paragraph]
 
 
 def _quotation(text: str) -> str:
-    found = _QUOTATION.match(text)
-    return found[0] if found else ""
+    match = _QUOTATION.match(text)
+    return match[0] if match else ""
 
 
 def _marker(text: str) -> str:
-    found = _MARKER.match(text)
-    return found[0] if found else ""
+    match = _MARKER.match(text)
+    return match[0] if match else ""
 
 
 def _are_wrapped(texts: Sequence[str], width: int) -> bool:
@@ -101,3 +105,47 @@ def _is_wrapped(line: str, following: str, width: int) -> bool:
     if is_written_with_spaces(language_of_script(following)):
         return text_width(line) + 1 + text_width(word) > width
     return text_width(line) + 3 * text_width(word[0]) > width  # punctuation may not start a line, so it can end early
+
+
+def wrapped(text: str, width: int, first: str, others: str) -> str:
+    """Wrap a text to ``width`` columns of a terminal, where that is possible without breaking a word.
+
+    Lines are broken at spaces and between ideographs, but not before a full stop or the like, nor after an opening
+    bracket.
+
+    Args:
+        text: the text.
+        width: the most columns of a line.
+        first: what the first line starts with.
+        others: what every other line starts with.
+    """
+    lines, line, is_empty = [], first, True
+    for word in text.split(" "):
+        for place, unit in enumerate(_unbreakable(word)):
+            gap = " " if place == 0 and not is_empty else ""
+            if is_empty or text_width(line + gap + unit) <= width:
+                line += gap + unit
+            else:
+                lines.append(line)
+                line = others + unit
+            is_empty = False
+    return "\n".join([*lines, line])
+
+
+def _unbreakable(word: str) -> list[str]:
+    """Divide a word where a line may be broken."""
+    units: list[str] = []
+    for character in word:
+        if units and not _may_break(units[-1][-1], character):
+            units[-1] += character
+        else:
+            units.append(character)
+    return units
+
+
+def _may_break(before: str, after: str) -> bool:
+    return (
+        bool(_IDEOGRAPH.match(before) or _IDEOGRAPH.match(after))
+        and unicodedata.category(before) not in _ENDS_NO_LINE
+        and unicodedata.category(after) not in _STARTS_NO_LINE
+    )

@@ -1,131 +1,254 @@
-"""Sentence pairs that models make: back-translated and distilled text.
+"""Sentence pairs that models make or score, as JSON lines: back-translated and distilled text, text to select from.
 
 Back-translation (Sennrich et al. 2016) turns text of the target language into pairs by translating it into the source
 language. Sequence-level distillation (Kim and Rush 2016) replaces the targets of the training text by the translations
-of a larger model or of an ensemble, which a small one learns more easily.
+of a larger model or of an ensemble, which a small one learns more easily. Dual conditional cross-entropy
+(Junczys-Dowmunt 2018, "Dual Conditional Cross-Entropy Filtering of Noisy Parallel Corpora", equations 1 and 2) scores
+pairs: one is good where the models of both directions find it likely, and equally so.
 """
 
 import json
 import logging
-from collections import Counter
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.sources.parallel import ParallelText, source_files
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
-from mtformer.text.pairs import SentencePair
 from mtformer.translate.guard.checks import REPAIRED_NUMBERS
+from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.documents import Paragraph
-from mtformer.translate.jobs.partial import PartialFile
-from mtformer.translate.jobs.resuming import fill
-from mtformer.translate.jobs.settings import described
-from mtformer.translate.jobs.shards import Shard, share_of
-from mtformer.translate.translation import FLAG, Translation
+from mtformer.translate.jobs.partial import Done
+from mtformer.translate.jobs.reading import Source
+from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
     from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 
+_LEFT_OUT = "left out"  # the name of the tally
 
-@dataclass(frozen=True)
-class Generation:
-    """What is translated, and where the pairs go.
 
-    Attributes:
-        models: the file or folder of the model, or those of an ensemble.
-        output: the file to write: a JSON object on each line, with a text under the code of each language.
-        resume: whether to continue an unfinished output.
-        options: what else the translations depend on, by name; resuming needs the same ones.
-    """
+class NumberedPair(NamedTuple):
+    """A sentence pair and its number in the text, from 1."""
 
-    models: Sequence[Path]
-    output: Path
-    resume: bool = False
-    options: Mapping[str, object] = field(default_factory=dict)
+    number: int
+    src: str
+    tgt: str
 
-    def check(self, inputs: Sequence[Path]) -> None:
-        """Refuse an output that is no file, or that is one of the inputs.
 
-        Raises:
-            UserError: it is.
-        """
-        require_distinct(self.output, [*self.models, *inputs])
+@dataclass(frozen=True, kw_only=True)
+class _PairsJob(Job[Unit]):
+    """A job that writes pairs, one on each line, each under the codes of its languages."""
+
+    def check(self) -> None:
+        """Refuse an output that is no file; see :meth:`Job.check`."""
+        super().check()
         if not is_regular_output(self.output):
             raise UserError(f"--output {self.output}: name a file, so that the job can be resumed")
 
+    def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
+        """Log how many pairs there are, and why others were left out."""
+        before = f", {n_before:,} of them before it was resumed" * bool(n_before)
+        reasons = f"; {self._left_out} left out: {tallies[_LEFT_OUT]}" * bool(tallies[_LEFT_OUT].reasons)
+        n_pairs = "1 pair" if done.n_lines == 1 else f"{done.n_lines:,} pairs"
+        log.log(
+            logging.WARNING if reasons else logging.INFO, "%s written to %s%s%s", n_pairs, self.output, before, reasons
+        )
 
-def run(job: Generation, texts: Iterator[Paragraph], load: Callable[[], "Translator"]) -> None:
-    """Translate ``texts`` and write each with its translations; the blank ones are skipped.
+    @property
+    def _left_out(self) -> str:
+        return self.unit
 
-    A warning says so if the text does not seem to be in the language that the model reads.
 
+@dataclass(frozen=True, kw_only=True)
+class GenerationJob(_PairsJob[Paragraph]):
+    """Text that becomes pairs with its translations.
+
+    Blank lines are skipped. A warning says so if the text does not seem to be in the language that the model reads.
     Translations that are empty or that the guard finds doubtful are left out, and counted. Those whose only number it
     has put right are not.
 
-    Raises:
-        UserError: the input cannot be read, the model's source language is not known, or an unfinished output cannot
-            be continued.
-        MtformerError: the output cannot be written, or the model predicts NaN.
+    Attributes:
+        text: what is translated; of parallel text, the source side.
     """
-    first = list(islice(texts, N_TEXTS))
 
-    def start() -> Callable[[Sequence[Paragraph], Counter[str]], str]:
-        translator = load()
-        if UNDETERMINED in (translator.src_lang, translator.tgt_lang):
+    doing = "translating"
+
+    text: Source | ParallelText
+
+    @property
+    def unit(self) -> str:
+        """Lines."""
+        return "lines"
+
+    @property
+    def _left_out(self) -> str:
+        return "translations"
+
+    def inputs(self) -> list[Path]:
+        """Return the files of the text."""
+        return self.text.files if isinstance(self.text, Source) else source_files_of(self.text)
+
+    def check(self) -> None:
+        """Refuse a share of what cannot be read twice; see :meth:`Job.check`."""
+        super().check()
+        if self.shard is not None and isinstance(self.text, Source):
+            self.text.require_file("--shard")
+
+    def units(self) -> Iterator[Paragraph]:
+        """Yield the lines, or the sources of the pairs."""
+        if isinstance(self.text, Source):
+            return self.text.units()
+        return (Paragraph(number, pair.src) for number, pair in enumerate(self.text, 1))
+
+    def work(self, *translators: "Translator") -> Work[Paragraph]:
+        """Return what translates a window."""
+        [translator] = translators
+        languages = translator.src_lang, translator.tgt_lang
+        if UNDETERMINED in languages:
             raise UserError("the pairs are named by their languages: give the one to translate from (--from)")
-        if warning := language_warning("the input", {translator.src_lang: [unit.text for unit in first]}):
-            log.warning("%s", warning)
-        return lambda window, left_out: _pairs(translator, window, left_out)
+        warn = _LanguageWarning("the input")
 
-    file = PartialFile(job.output, described(job.options, job.models))
-    fill(
-        file,
-        chain(first, texts),
-        start,
-        resume=job.resume,
-        doing="translating",
-        unit="lines",
-        left_out_of="translations",
-    )
+        def pairs(window: Sequence[Paragraph], tallies: Tallies, advance: Callable[[int], object]) -> str:
+            warn({translator.src_lang: [unit.text for unit in window]})
+            left_out = tallies[_LEFT_OUT]
+            units = [unit for unit in window if not unit.problem and unit.text.strip()]
+            results = translator.translate([unit.text for unit in units], numbers=[unit.number for unit in units])
+            lines = []
+            for unit in window:
+                if unit.problem:
+                    left_out.add(unit.number, ["not UTF-8"])
+            for unit, translations in zip(units, results, strict=True):
+                for translation in translations:
+                    if problem := _problem(unit.text, translation):
+                        left_out.add(unit.number, [problem])
+                    else:
+                        lines.append(_json_line(languages, (unit.text, translation.text)))
+            advance(len(window))
+            return "".join(lines)
 
-
-def numbered_share(text: ParallelText, shard: Shard | None) -> Iterator[tuple[int, SentencePair]]:
-    """Yield the pairs of a text, or of a share of it, with their numbers from 1."""
-    return share_of(lambda: enumerate(text, 1), shard)
-
-
-def _pairs(translator: "Translator", window: Sequence[Paragraph], left_out: Counter[str]) -> str:
-    """Translate a window, and return its pairs as lines of JSON."""
-    left_out.update("not UTF-8" for unit in window if unit.problem)
-    units = [unit for unit in window if not unit.problem and unit.text.strip()]
-    found = translator.translate([unit.text for unit in units], numbers=[unit.number for unit in units])
-    lines = []
-    for unit, translations in zip(units, found, strict=True):
-        for translation in translations:
-            problems = _problems(unit.text, translation)
-            left_out.update(problems)
-            if not problems:
-                pair = {translator.src_lang: unit.text, translator.tgt_lang: translation.text}
-                lines.append(json.dumps(pair, ensure_ascii=False) + "\n")
-    return "".join(lines)
+        return pairs
 
 
-def _problems(source: str, translation: Translation) -> list[str]:
-    """Return why a translation is left out, the first reason only; nothing if it is not.
+def _problem(source: str, translation: Translation) -> str | None:
+    """Return why a translation is left out; None if it is not.
 
     A number that the guard has put right stands where it belongs if it is the only one.
     """
     if not translation.text.strip():
-        return ["empty"]
+        return "empty"
     harmless = REPAIRED_NUMBERS if len(list(find_numbers(source))) == 1 else ()
-    notes = (note.removeprefix(FLAG) for note in translation.notes if note.startswith(FLAG))
-    return [note.split(":")[0] for note in notes if note not in harmless][:1]
+    return next((flag for flag in translation.flags if flag not in harmless), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossEntropyJob(_PairsJob[NumberedPair]):
+    """Pairs that get scores: ``score``, made by :func:`dual_score` of ``forward`` and ``backward``.
+
+    These are the cross-entropies of the two models, in nats per token.
+
+    Attributes:
+        text: the pairs.
+    """
+
+    doing = "scoring"
+
+    text: ParallelText
+
+    @property
+    def unit(self) -> str:
+        """Pairs."""
+        return "pairs"
+
+    def inputs(self) -> list[Path]:
+        """Return the files of the text."""
+        return source_files_of(self.text)
+
+    def units(self) -> Iterator[NumberedPair]:
+        """Yield the pairs."""
+        return (NumberedPair(number, *pair) for number, pair in enumerate(self.text, 1))
+
+    def work(self, *translators: "Translator") -> Work[NumberedPair]:
+        """Return what scores a window.
+
+        Args:
+            translators: from source to target, and from target to source if there is one.
+        """
+        forward, backward = translators[0], translators[1] if len(translators) > 1 else None
+        languages = src_lang, tgt_lang = forward.src_lang, forward.tgt_lang
+        if backward is not None and (backward.tgt_lang, backward.src_lang) != languages:
+            raise UserError(
+                f"--reverse translates from {backward.src_lang} to {backward.tgt_lang}: to score together with a model "
+                f"from {src_lang} to {tgt_lang}, it must be one from {tgt_lang} to {src_lang}"
+            )
+        warn = _LanguageWarning("the text")
+
+        def scored(window: Sequence[NumberedPair], tallies: Tallies, advance: Callable[[int], object]) -> str:
+            warn({src_lang: [pair.src for pair in window], tgt_lang: [pair.tgt for pair in window]})
+            pairs = [pair for pair in window if pair.src.strip() and pair.tgt.strip()]
+            for pair in window:
+                if not (pair.src.strip() and pair.tgt.strip()):
+                    tallies[_LEFT_OUT].add(pair.number, ["a side is empty"])
+            numbers, sources, targets = (
+                [pair.number for pair in pairs],
+                [pair.src for pair in pairs],
+                [pair.tgt for pair in pairs],
+            )
+            forwards = forward.score(sources, targets, numbers=numbers)
+            backwards = backward.score(targets, sources, numbers=numbers) if backward else []
+            lines = []
+            for pair, of_tgt, of_src in zip_longest(pairs, forwards, backwards):
+                entropies = _cross_entropy(of_tgt), _cross_entropy(of_src) if of_src else None
+                values = {"score": dual_score(*entropies), "forward": entropies[0], "backward": entropies[1]}
+                scores = {name: float(f"{value:.5g}") for name, value in values.items() if value is not None}
+                lines.append(_json_line(languages, (pair.src, pair.tgt), scores))
+            advance(len(window))
+            return "".join(lines)
+
+        return scored
+
+
+def dual_score(forward: float, backward: float | None) -> float:
+    """Return a score between 0 and 1 for the cross-entropies of both models, or of one if there is only one."""
+    if backward is None:
+        return math.exp(-forward)
+    return math.exp(-(abs(forward - backward) + (forward + backward) / 2))
+
+
+def _cross_entropy(translation: Translation) -> float:
+    """Return the nats per token, EOS included."""
+    return -sum(translation.token_log_probs) / len(translation.token_log_probs)
+
+
+def source_files_of(text: ParallelText) -> list[Path]:
+    """Return the files that parallel text is read from."""
+    return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
+
+
+class _LanguageWarning:
+    """Warns, at the first window, of text that does not seem to be in the language it should be in."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_first = True
+
+    def __call__(self, sides: Mapping[str, Sequence[str]]) -> None:
+        if self._is_first:
+            first = {language: texts[:N_TEXTS] for language, texts in sides.items()}
+            if warning := language_warning(self._name, first):
+                log.warning("%s", warning)
+        self._is_first = False
+
+
+def _json_line(languages: Sequence[str], texts: Sequence[str], scores: Mapping[str, float] | None = None) -> str:
+    values = dict(zip(languages, texts, strict=True)) | dict(scores or {})
+    return json.dumps(values, ensure_ascii=False) + "\n"

@@ -1,6 +1,10 @@
-"""The choices that options of ``translate`` and ``score`` offer; --help imports them, so nothing heavy is here."""
+"""The choices that options of jobs offer; ``--help`` imports them, so nothing heavy is here."""
 
+import re
+from dataclasses import dataclass
 from enum import StrEnum
+
+from mtformer.support.errors import UserError
 
 
 class Format(StrEnum):
@@ -17,3 +21,36 @@ class OnError(StrEnum):
     stop = "stop"
     skip = "skip"
     copy = "copy"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several shares of the lines, which follow each other.
+
+    Attributes:
+        index: its number, from 1.
+        count: how many shares there are.
+    """
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Shard":
+        """Read ``I/N``.
+
+        Raises:
+            UserError: it is something else, or I is not between 1 and N.
+        """
+        match = re.fullmatch(r"(\d+)/(\d+)", text)
+        index, count = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= index <= count:
+            raise UserError(f"--shard {text}: write I/N with I from 1 to N, as in 2/8")
+        return cls(index, count)
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    def of(self, n_lines: int) -> range:
+        """Return the places of this share among ``n_lines`` lines."""
+        return range((self.index - 1) * n_lines // self.count, self.index * n_lines // self.count)

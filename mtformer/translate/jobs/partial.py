@@ -1,4 +1,12 @@
-"""Output files that grow window by window, so that a job can continue after it was interrupted or killed."""
+"""Output files that grow window by window, so that a job can continue after it was interrupted or killed.
+
+While a job writes ``FILE``, its output is in ``FILE.part``, and ``FILE.part.json``, the journal, tells how much of it
+counts. The rules of who may change what:
+
+- A ``.part`` that contains something and has no journal is somebody else's, and stays as it is.
+- One with a journal belongs to the process that has locked it. Only that process writes, cuts off or removes it.
+- Work that the journal counts is never removed; a job that has done none leaves nothing behind.
+"""
 
 import contextlib
 import errno
@@ -9,7 +17,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,27 +33,29 @@ class Done:
     """How far a job is.
 
     Attributes:
-        settings: what the translations depend on, besides the input.
-        n_units: the lines or paragraphs that have been translated.
-        n_bytes: the length of their translations in the file.
-        n_lines: the lines of them.
-        digest: a hash of the lines or paragraphs.
-        flags: the doubtful ones among them, as the attributes of a :class:`mtformer.translate.guard.flags.FlagCounter`.
+        settings: what the output depends on, besides the input and the engine.
+        engine: the engines that compute, their versions and their precisions.
+        n_units: the lines, paragraphs or pairs that are done.
+        n_bytes: the length of what has been written for them.
+        n_lines: the lines of it.
+        digest: a hash of what has been read.
+        tallies: what has been counted, by name; see :class:`mtformer.translate.jobs.core.Tally`.
     """
 
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    engine: str = ""
     n_units: int = 0
     n_bytes: int = 0
     n_lines: int = 0
     digest: str = ""
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    tallies: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PartialFile:
     """A file that is written as ``FILE.part`` and takes its own name once it is complete.
 
-    Beside it, ``FILE.part.json`` says how far it is. A window is on disk before it is counted there, and what a crash
-    leaves after the last one that counts is cut off. In a ``.gz`` file each window is a gzip member.
+    A window is on disk before the journal counts it, and what a crash leaves after the last one that counts is cut off.
+    In a ``.gz`` file each window is a gzip member.
 
     Attributes:
         path: the file, as it was named.
@@ -53,13 +63,13 @@ class PartialFile:
         done: how far it is.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, str] | None = None) -> None:
         """Name the file and what its contents depend on."""
         target = path.resolve()
-        self.part = target.with_name(f"{target.name}.part")
-        self.done = Done(settings)
         self.path, self._target = path, target
+        self.part = target.with_name(f"{target.name}.part")
         self._journal = target.with_name(f"{target.name}.part.json")
+        self.done = Done(settings or {})
         self._file: BinaryIO
 
     @contextmanager
@@ -73,11 +83,11 @@ class PartialFile:
             UserError: the file cannot be written; there is an unfinished one and ``resume`` is false, or it was
                 started with other settings; or another process is writing it.
         """
-        with ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             try:
-                self._file = stack.enter_context(self._open())
+                self._file = stack.enter_context(self._opened_part())
                 self._lock()
-                self._start(resume)
+                self._start(self._unfinished(), resume=resume)
             except OSError as error:
                 reason = "it is a folder, not a file" if isinstance(error, IsADirectoryError) else error.strerror
                 raise UserError(f"cannot write {self.path}: {reason}") from error
@@ -85,43 +95,43 @@ class PartialFile:
             try:
                 yield
             except BaseException as error:
-                if not self.done.n_units:
-                    self.discard()
-                    if isinstance(error, KeyboardInterrupt | SystemExit):
-                        log.warning("nothing was finished yet: there is nothing to resume")
-                elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
-                    log.warning("%s contains what is done so far: continue with --resume", self.part)
+                self._leave(n_before, error)
                 raise
             if not self.done.n_units:
-                self._add("")
+                self._append("")  # an empty .gz file has a member too
 
-    def write(self, text: str, n_units: int, digest: str, flags: Mapping[str, Any]) -> None:
-        """Add the translations of a window, and wait until they are on disk.
-
-        Args:
-            text: the translations.
-            n_units: how many lines or paragraphs they are.
-            digest: a hash of all lines or paragraphs so far.
-            flags: the doubtful ones so far.
+    def require_engine(self, engine: str) -> None:
+        """Note what computes, which is known once the model is loaded.
 
         Raises:
-            MtformerError: they cannot be written.
+            UserError: something else has computed the output that is there.
+        """
+        if self.done.n_units:
+            self._require_same({"the engine": self.done.engine}, {"the engine": engine})
+        self.done = replace(self.done, engine=engine)
+
+    def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
+        """Add what a window has become, and wait until it is on disk.
+
+        Args:
+            text: what is written.
+            n_units: how many lines, paragraphs or pairs it was made of.
+            digest: a hash of all that has been read so far.
+            tallies: what has been counted so far.
+
+        Raises:
+            MtformerError: it cannot be written.
         """
         done = self.done
-        n_bytes, n_lines = done.n_bytes + self._add(text), done.n_lines + text.count("\n")
-        self.done = Done(done.settings, done.n_units + n_units, n_bytes, n_lines, digest, flags)
+        self.done = replace(
+            done,
+            n_units=done.n_units + n_units,
+            n_bytes=done.n_bytes + self._append(text),
+            n_lines=done.n_lines + text.count("\n"),
+            digest=digest,
+            tallies=tallies,
+        )
         self._write_journal()
-
-    def _add(self, text: str) -> int:
-        """Write text, and return how many bytes it takes."""
-        raw = gzip.compress(text.encode(), mtime=0) if self.path.suffix == ".gz" else text.encode()
-        try:
-            self._file.write(raw)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
-        return len(raw)
 
     def finish(self) -> None:
         """Give the file its own name.
@@ -145,7 +155,7 @@ class PartialFile:
             self.part.unlink(missing_ok=True)
             self._journal.unlink(missing_ok=True)
 
-    def _open(self) -> BinaryIO:
+    def _opened_part(self) -> BinaryIO:
         if self._target.is_dir():
             raise IsADirectoryError
         if self._target.exists() and not os.access(self._target, os.W_OK):
@@ -165,42 +175,64 @@ class PartialFile:
         if not is_ours:
             raise UserError(f"another process is writing {self.path}")
 
-    def _start(self, resume: bool) -> None:
-        """Continue where the journal says, or from scratch."""
-        done = self._read_journal()
-        if done is None and self._size():
-            raise UserError(f"{self.part} is in the way and is not an unfinished output: move or delete it")
-        if done is None or done.n_bytes > self._size():
-            done = Done({})
-        if done.n_units and not resume:
+    def _unfinished(self) -> Done | None:
+        """Return how far the file is that is there; None if nothing in it counts.
+
+        Raises:
+            UserError: it is somebody else's, or its journal cannot be read.
+        """
+        n_bytes = os.fstat(self._file.fileno()).st_size
+        try:
+            done = Done(**json.loads(self._journal.read_bytes()))
+        except FileNotFoundError:
+            if not n_bytes:
+                return None
+            raise UserError(f"{self.part} is in the way and is not an unfinished output: move or delete it") from None
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"cannot read {self._journal}: delete it and {self.part.name} to start over") from error
+        return done if done.n_units and done.n_bytes <= n_bytes else None
+
+    def _start(self, unfinished: Done | None, *, resume: bool) -> None:
+        """Continue what is unfinished, or start from scratch."""
+        if unfinished is None:
+            self._write_journal()  # before the file grows: the journal makes it ours
+        elif not resume:
             raise UserError(
                 f"{self.part} is an unfinished output: continue it with --resume, or delete it to start over"
             )
-        if done.n_units:
-            self._require_same(done.settings)
-            self.done = replace(done, settings=self.done.settings)
         else:
-            self._write_journal()  # before the file grows: the journal makes it ours
+            self._require_same(unfinished.settings, self.done.settings)
+            self.done = unfinished
         self._file.truncate(self.done.n_bytes)
         self._file.seek(self.done.n_bytes)
 
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
+    def _leave(self, n_before: int, error: BaseException) -> None:
+        """Keep what is done when a job ends with an error, and say how to continue; ``n_before`` were done before."""
+        if not self.done.n_units:
+            self.discard()
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                log.warning("nothing was finished yet: there is nothing to resume")
+        elif self.done.n_units > n_before or not isinstance(error, UserError):  # else --resume was refused
+            log.warning("%s contains what is done so far: continue with --resume", self.part)
+
+    def _append(self, text: str) -> int:
+        """Write text, and return how many bytes it takes."""
+        raw = gzip.compress(text.encode(), mtime=0) if self.path.suffix == ".gz" else text.encode()
+        try:
+            self._file.write(raw)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
+        return len(raw)
 
     def _write_journal(self) -> None:
         write_atomically(self._journal, lambda path: path.write_text(json.dumps(asdict(self.done)), encoding="utf-8"))
 
-    def _read_journal(self) -> Done | None:
-        try:
-            return Done(**json.loads(self._journal.read_bytes()))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError) as error:
-            raise UserError(f"cannot read {self._journal}: delete it and {self.part.name} to start over") from error
-
-    def _require_same(self, earlier: Mapping[str, str]) -> None:
-        now = self.done.settings
-        changes = [f"{key} was {old}, is now {now.get(key)}" for key, old in earlier.items() if now.get(key) != old]
+    def _require_same(self, earlier: Mapping[str, str], now: Mapping[str, str]) -> None:
+        changes = [
+            f"{key} was {value}, is now {now.get(key)}" for key, value in earlier.items() if now.get(key) != value
+        ]
         if changes:
             raise UserError(
                 f"{self.part} was started with different settings: {'; '.join(changes)}. Repeat the old ones, or "

@@ -3,10 +3,8 @@
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -14,18 +12,16 @@ from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import open_atomically
 from mtformer.support.processes.launch import end_at_once
 from mtformer.support.processes.ranks import Ranks, joined_ranks
-from mtformer.translate.jobs.job import Job, partial_file, translate_to
+from mtformer.translate.jobs.core import Load, process
+from mtformer.translate.jobs.options import Shard
 from mtformer.translate.jobs.partial import PartialFile
-from mtformer.translate.jobs.shards import Shard
-
-if TYPE_CHECKING:
-    from mtformer.translate.translator import Translator
+from mtformer.translate.jobs.translating import TranslationJob
 
 
-def run_on_ranks(job: Job, load: Callable[[], "Translator"]) -> None:
+def run_on_ranks(job: TranslationJob, load: Load) -> None:
     """Translate this process's share of a job; never returns under torchrun.
 
-    See :func:`mtformer.translate.jobs.run.run`.
+    See :func:`mtformer.translate.jobs.core.run`.
 
     The shares are unfinished outputs of their own until all of them are complete, so ``--resume`` continues each.
 
@@ -33,28 +29,23 @@ def run_on_ranks(job: Job, load: Callable[[], "Translator"]) -> None:
         UserError: as ``run`` does, in any process.
         MtformerError: as ``run`` does, in any process; or contact to another one was lost.
     """
+    job.check()
     with joined_ranks(torch.device("cpu"), advice="continue with --resume") as ranks:
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         logging.getLogger("mtformer").setLevel(logging.INFO if ranks.is_first else logging.WARNING)
-        shares = [_share(job, Shard(rank + 1, ranks.size)) for rank in range(ranks.size)]
+        shares = [job.share(Shard(rank + 1, ranks.size)) for rank in range(ranks.size)]
         _raise_for_all(ranks, _failure_in(shares[ranks.rank], load))
-        ranks.by_first(lambda: _join(job.output, [partial_file(share) for share in shares]))
+        ranks.by_first(lambda: _join(job.output, [PartialFile(share.output) for share in shares]))
     end_at_once()
 
 
-def _share(job: Job, shard: Shard) -> Job:
-    """Return the job that translates a share: ``out.1-of-4.de`` for ``out.de``."""
-    name = f"{job.output.stem}.{shard.index}-of-{shard.count}{job.output.suffix}"
-    return replace(job, source=replace(job.source, shard=shard), output=job.output.with_name(name), n_processes=1)
-
-
-def _failure_in(share: Job, load: Callable[[], "Translator"]) -> MtformerError | None:
+def _failure_in(share: TranslationJob, load: Load) -> MtformerError | None:
     """Translate a share, and return what went wrong."""
     try:
-        file = partial_file(share)
+        file = PartialFile(share.output, share.settings())
         with file.opened(resume=share.resume):
-            translate_to(file, share, load)
+            process(share, file, load)
     except MtformerError as error:
         return error
     return None

@@ -5,17 +5,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct
-from mtformer.support.progress import Progress
-from mtformer.text.lines import input_name, is_regular_input, is_regular_output, open_output, read_lines
+from mtformer.text.lines import input_name, read_lines
+from mtformer.translate.jobs.core import Job, Tallies, Work
 from mtformer.translate.jobs.documents import Paragraph
-from mtformer.translate.jobs.formats import formatted
 from mtformer.translate.jobs.options import Format
-from mtformer.translate.jobs.windows import available, windows
+from mtformer.translate.jobs.partial import Done
+from mtformer.translate.jobs.translating import formatted
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
@@ -26,46 +26,51 @@ log = logging.getLogger(__name__)
 _RERANKED_COLUMNS = (4, 5)  # line, rank, score, text; alignment
 
 
-class Candidate(NamedTuple):
-    """A translation to score, and the number of its line."""
+class Candidates(NamedTuple):
+    """The translations of a line that are to be scored: one, or several to rerank."""
 
     number: int
     src: str
-    tgt: str
+    translations: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Scoring:
+@dataclass(frozen=True, kw_only=True)
+class ScoringJob(Job[Candidates]):
     """What is scored, and what is printed.
 
     Attributes:
-        models: the file or folder of the model, or those of an ensemble.
         src: the sources; None if ``input`` has them.
         tgt: the translations, one for each source; None if ``input`` has them.
         input: a source, a tab and its translation on each line; or, to rerank, what ``translate --format tsv`` prints.
-        output: the file to write; ``-`` is standard output.
         format: how scores are printed.
         normalize: whether a score is the mean per token, rather than the sum.
         min_score: the least score of the pairs that are printed; None for no filter.
         rerank: whether to order the translations of each line by their scores.
     """
 
-    models: Sequence[Path]
+    doing = "scoring"
+
     src: Path | None = None
     tgt: Path | None = None
     input: Path = Path("-")
-    output: Path = Path("-")
     format: Format = Format.text
     normalize: bool = False
     min_score: float | None = None
     rerank: bool = False
 
-    def check(self) -> None:
-        """Refuse options that contradict each other.
+    @property
+    def unit(self) -> str:
+        """Pairs, or the lines whose translations are reranked."""
+        return "lines" if self.rerank else "pairs"
 
-        Raises:
-            UserError: they do, or the output is also an input.
-        """
+    def inputs(self) -> list[Path]:
+        """Return the files of the sources and of the translations."""
+        if self.tgt is not None and self.src is not None:
+            return [self.src, self.tgt]
+        return [self.input, *([self.src] if self.src is not None else [])]
+
+    def check(self) -> None:
+        """Refuse options that contradict each other; see :meth:`Job.check`."""
         if self.rerank and self.src is None:
             raise UserError("--rerank needs --src: the output of translate has no sources")
         if self.rerank and (self.tgt is not None or self.min_score is not None):
@@ -77,16 +82,11 @@ class Scoring:
             raise UserError(f"--min-score {self.min_score}: a score is a finite number")
         if self.tgt is not None and str(self.input) != "-":
             raise UserError("give --src and --tgt, or --input, not both")
-        if [str(path) for path in self._inputs()].count("-") > 1:
+        if [str(path) for path in self.inputs()].count("-") > 1:
             raise UserError("standard input cannot be read twice: name a file for the sources")
-        require_distinct(self.output, [*self.models, *self._inputs()])
+        super().check()
 
-    def _inputs(self) -> list[Path]:
-        if self.tgt is not None and self.src is not None:
-            return [self.src, self.tgt]
-        return [self.input, *([self.src] if self.src is not None else [])]
-
-    def candidates(self) -> Iterator[Candidate]:
+    def units(self) -> Iterator[Candidates]:
         """Yield the translations in order.
 
         Raises:
@@ -94,31 +94,33 @@ class Scoring:
                 columns, or a source has no translation.
         """
         if self.rerank:
-            return self._to_rerank()
-        return self._of_files() if self.tgt is not None else self._of_columns()
+            for (number, src), rows in groupby(self._to_rerank(), key=itemgetter(0, 1)):
+                yield Candidates(number, src, tuple(tgt for _, _, tgt in rows))
+        else:
+            for number, (src, tgt) in enumerate(self._of_files() if self.tgt is not None else self._of_columns(), 1):
+                yield Candidates(number, src, (tgt,))
 
-    def is_stored(self) -> bool:
-        """Tell whether the translations are in a file, so that nobody waits for an answer."""
-        return all(str(path) != "-" and is_regular_input(path) for path in self._inputs())
-
-    def _of_files(self) -> Iterator[Candidate]:
+    def _of_files(self) -> Iterator[tuple[str, str]]:
         assert self.src is not None
         assert self.tgt is not None
         sources, translations = read_lines(self.src), read_lines(self.tgt)
         for number, (src, tgt) in enumerate(zip_longest(sources, translations), 1):
             if src is None or tgt is None:
-                ended, other = (self.src, self.tgt) if src is None else (self.tgt, self.src)
-                raise UserError(f"{input_name(ended)} ends after line {number - 1}, and {input_name(other)} does not")
-            yield Candidate(number, src, tgt)
+                shorter, longer = (self.src, self.tgt) if src is None else (self.tgt, self.src)
+                raise UserError(
+                    f"{input_name(shorter)} ends after line {number - 1}, and {input_name(longer)} does not"
+                )
+            yield src, tgt
 
-    def _of_columns(self) -> Iterator[Candidate]:
+    def _of_columns(self) -> Iterator[tuple[str, str]]:
         for number, line in enumerate(read_lines(self.input), 1):
-            columns = line.split("\t")
-            if len(columns) != 2:
+            src, tab, tgt = line.partition("\t")
+            if not tab or "\t" in tgt:
                 raise UserError(f"{input_name(self.input)}:{number}: expected a source, a tab and its translation")
-            yield Candidate(number, *columns)
+            yield src, tgt
 
-    def _to_rerank(self) -> Iterator[Candidate]:
+    def _to_rerank(self) -> Iterator[tuple[int, str, str]]:
+        """Yield number, source and translation of each row."""
         assert self.src is not None
         sources, last, src = read_lines(self.src), 0, ""
         for row, line in enumerate(read_lines(self.input), 1):
@@ -134,67 +136,49 @@ class Scoring:
                 if (following := next(sources, None)) is None:
                     raise UserError(f"{where}: {self.src} has no line {number}")
                 last, src = number, following
-            yield Candidate(number, src, columns[3])
+            yield number, src, columns[3]
         if next(sources, None) is not None:
             raise UserError(
                 f"{input_name(self.input)} has no translation of line {last + 1} of {self.src}, and of none after it"
             )
 
+    def work(self, *translators: "Translator") -> Work[Candidates]:
+        """Return what scores a window and prints it."""
+        [translator] = translators
 
-def run(job: Scoring, load: Callable[[], "Translator"]) -> None:
-    """Score translations in order, a window at a time.
+        def printed(window: Sequence[Candidates], tallies: Tallies, advance: Callable[[int], object]) -> str:
+            lines = [line for line in window for _ in line.translations]
+            results = translator.score(
+                [line.src for line in lines],
+                [tgt for line in window for tgt in line.translations],
+                numbers=[line.number for line in lines],
+            )
+            scored = iter(map(self._with_score, results))
+            texts = [self._printed(line, [next(scored) for _ in line.translations]) for line in window]
+            advance(len(window))
+            return "".join(texts)
 
-    Args:
-        job: what is scored.
-        load: makes the translator; called once the output is open.
+        return printed
 
-    Raises:
-        UserError: the options contradict each other, or the input cannot be read.
-        MtformerError: the output cannot be written, or the model predicts NaN.
-    """
-    job.check()
-    with open_output(job.output) as file, Progress("scoring", unit="pairs") as progress:
-        n_lines, scored = 0, _scored(job, load(), progress)
-        for text in _reranked(job, scored) if job.rerank else _printed(job, scored):
-            file.write(text)
-            n_lines += text.count("\n")
-            if not job.is_stored():
-                file.flush()
-    if is_regular_output(job.output):
-        log.info("%s pairs scored, %s lines written to %s", f"{progress.done:,}", f"{n_lines:,}", job.output)
+    def _with_score(self, translation: Translation) -> Translation:
+        n_tokens = max(1, len(translation.tokens)) if self.normalize else 1
+        return replace(translation, score=translation.log_prob / n_tokens)
 
+    def _printed(self, line: Candidates, scored: Sequence[Translation]) -> str:
+        if self.rerank or self.format is Format.json:
+            best_first = sorted(scored, key=lambda translation: -translation.score)  # stable
+            least = -math.inf if self.min_score is None else self.min_score
+            kept = [translation for translation in best_first if translation.score >= least]
+            return formatted(Paragraph(line.number, line.src), kept, self.format, 1) if kept else ""
+        [translation] = scored
+        if self.min_score is not None and translation.score < self.min_score:
+            return ""
+        columns = [f"{translation.score:.4f}", line.src, translation.text]
+        if self.format is Format.text:
+            columns = columns[:1] if self.min_score is None else columns[1:]
+        return "\t".join(columns) + "\n"
 
-def _scored(job: Scoring, translator: "Translator", progress: Progress) -> Iterator[tuple[Candidate, Translation]]:
-    """Yield each candidate and its translation, whose score is the one that is asked for."""
-    for window in (windows if job.is_stored() else available)(job.candidates()):
-        found = translator.score(
-            [candidate.src for candidate in window],
-            [candidate.tgt for candidate in window],
-            numbers=[candidate.number for candidate in window],
-        )
-        for candidate, translation in zip(window, found, strict=True):
-            n_tokens = max(1, len(translation.tokens)) if job.normalize else 1
-            yield candidate, replace(translation, score=translation.log_prob / n_tokens)
-        progress.advance(len(window))
-
-
-def _printed(job: Scoring, scored: Iterator[tuple[Candidate, Translation]]) -> Iterator[str]:
-    for (number, src, tgt), translation in scored:
-        if job.min_score is not None and translation.score < job.min_score:
-            continue
-        match job.format:
-            case Format.json:
-                yield formatted(Paragraph(number, src), [translation], job.format, 1)
-            case Format.text if job.min_score is None:
-                yield f"{translation.score:.4f}\n"
-            case Format.text:
-                yield f"{src}\t{tgt}\n"
-            case Format.tsv:
-                yield f"{translation.score:.4f}\t{src}\t{tgt}\n"
-
-
-def _reranked(job: Scoring, scored: Iterator[tuple[Candidate, Translation]]) -> Iterator[str]:
-    for number, group in groupby(scored, key=lambda pair: pair[0].number):
-        candidates = list(group)
-        translations = sorted((translation for _, translation in candidates), key=lambda t: -t.score)  # stable
-        yield formatted(Paragraph(number, candidates[0][0].src), translations, job.format, 1)
+    def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
+        """Log how much has been scored."""
+        what = "lines reranked" if self.rerank else "pairs scored"
+        log.info("%s %s, %s lines written to %s", f"{done.n_units:,}", what, f"{done.n_lines:,}", self.output)

@@ -1,9 +1,8 @@
 """Text to tokens and back, line by line. Nothing here imports torch, unless a model is damaged."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from mtformer.bundle.peek import is_exported, peek_tokenizer
 from mtformer.engines.ctranslate2.folder import read_tokenizer
@@ -12,8 +11,7 @@ from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 from mtformer.text.tokenizer.adopt import adopt
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-
-_LINES_AT_ONCE = 1_000
+from mtformer.translate.jobs.reading import available, windows
 
 
 class Side(NamedTuple):
@@ -100,20 +98,11 @@ def _convert(
     text: str | None, input: Path, output: Path, convert: Callable[[Sequence[tuple[int, str]]], list[str]]
 ) -> None:
     """Convert lines, given with their numbers; where they come from a program, each at once."""
-    is_file = text is None and is_regular_input(input)
-    lines = read_lines(input) if text is None else iter([text])
+    is_stored = text is not None or is_regular_input(input)
+    lines = enumerate(read_lines(input) if text is None else [text], 1)
     with open_output(output) as file, Progress("converting", unit="lines") as progress:
-        for some in _batches(enumerate(lines, 1), _LINES_AT_ONCE if is_file else 1):
-            _write(file, convert(some), flush=not is_file)
-            progress.advance(len(some))
-
-
-def _write(file: IO[str], lines: Sequence[str], *, flush: bool) -> None:
-    file.writelines(f"{line}\n" for line in lines)
-    if flush:
-        file.flush()
-
-
-def _batches(items: Iterator[tuple[int, str]], size: int) -> Iterator[list[tuple[int, str]]]:
-    while some := list(islice(items, size)):
-        yield some
+        for window in (windows if is_stored else available)(lines):
+            file.writelines(f"{line}\n" for line in convert(window))
+            if not is_stored:
+                file.flush()
+            progress.advance(len(window))

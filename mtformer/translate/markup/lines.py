@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.marked import take_out
-from mtformer.translate.translation import Translation
+from mtformer.translate.translation import Translation, ranked
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
@@ -50,11 +50,12 @@ class MarkedLines:
             if marked is None:
                 results.append(of_texts[0])
                 continue
-            ranked = [
-                marked.put_back(chosen, [links[text, each.text] for text, each in zip(texts, chosen, strict=True)])
-                for chosen in zip(*of_texts, strict=False)
-            ]
-            results.append(ranked or [marked.put_back([], [])])
+            results.append(
+                [
+                    marked.put_back(chosen, [links[text, each.text] for text, each in zip(texts, chosen, strict=True)])
+                    for chosen in ranked(of_texts) or [[]]
+                ]
+            )
         return results
 
 

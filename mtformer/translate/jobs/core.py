@@ -1,0 +1,274 @@
+"""Jobs: text of any size is read, turned into output and written a window at a time, resumably.
+
+A job says what it reads and what it makes of a window. All else is the same for every job, and here: the windows, the
+progress, the output and its resumption, and what has been counted for the report at the end.
+"""
+
+import hashlib
+import logging
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from mtformer.support import __version__
+from mtformer.support.errors import UserError
+from mtformer.support.files import require_distinct
+from mtformer.support.progress import Progress
+from mtformer.text.lines import is_regular_input, is_regular_output, open_output
+from mtformer.translate.jobs.options import Shard
+from mtformer.translate.jobs.partial import Done, PartialFile
+from mtformer.translate.jobs.reading import available, share_of, windows
+
+if TYPE_CHECKING:
+    from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
+
+Unit = TypeVar("Unit")  # a line, a paragraph or a pair
+Load = Callable[[], "Translator"]
+
+_LINES_SHOWN = 5
+
+
+@dataclass
+class Tally:
+    """Counts the lines of a job that something is wrong with, and what it is.
+
+    Attributes:
+        n_lines: how many they are.
+        first: the numbers of the first of them.
+        reasons: how often each reason was given.
+    """
+
+    n_lines: int = 0
+    first: list[int] = field(default_factory=list)
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def add(self, line: int, reasons: Iterable[str]) -> None:
+        """Count a line, unless there are no reasons; only what a reason has before a colon counts."""
+        kinds = dict.fromkeys(reason.split(":")[0] for reason in reasons)
+        if kinds:
+            self.n_lines += 1
+            self.first += [line] if len(self.first) < _LINES_SHOWN else []
+            self.reasons |= {kind: self.reasons.get(kind, 0) + 1 for kind in kinds}
+
+    @property
+    def lines(self) -> str:
+        """The numbers of the first lines, as in ``2, 7, …``."""
+        return ", ".join(map(str, self.first)) + (", …" if self.n_lines > len(self.first) else "")
+
+    def __str__(self) -> str:
+        return ", ".join(f"{reason} ({n:,})" for reason, n in Counter(self.reasons).most_common())
+
+
+Tallies = defaultdict[str, Tally]  # by name
+
+
+# What a job does with a window: it counts in the tallies what the report should mention, calls the function with the
+# number of units that are done since the last call, and returns what to write.
+Work = Callable[[Sequence[Unit], Tallies, Callable[[int], object]], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(ABC, Generic[Unit]):
+    """Text of any size and what becomes of it.
+
+    Attributes:
+        models: the file or folder of the model, or those of an ensemble.
+        output: the file to write; ``-`` is standard output.
+        shard: which share of the text is read; None for all.
+        resume: whether to continue an unfinished output.
+        options: what else the output depends on, by name; resuming needs the same ones.
+        doing: what the progress bar calls the work.
+    """
+
+    doing: ClassVar[str]
+
+    models: Sequence[Path]
+    output: Path = Path("-")
+    shard: Shard | None = None
+    resume: bool = False
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """The plural of what is read, as in "lines"."""
+
+    @abstractmethod
+    def inputs(self) -> list[Path]:
+        """Return the files that are read, ``-`` for standard input."""
+
+    @abstractmethod
+    def units(self) -> Iterator[Unit]:
+        """Yield all that there is to read, share or not.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+
+    @abstractmethod
+    def work(self, *translators: "Translator") -> Work[Unit]:
+        """Return what is done with each window, by these models.
+
+        Raises:
+            UserError: the models are not fit for it.
+        """
+
+    def check(self) -> None:
+        """Refuse what cannot work, before anything is loaded.
+
+        Raises:
+            UserError: the options contradict each other, or the output is an input or the model.
+        """
+        require_distinct(self.output, [*self.models, *self.inputs()])
+        if self.resume and not is_regular_output(self.output):
+            raise UserError("--resume needs --output with a file, which it continues")
+
+    def warn(self, tallies: Tallies) -> None:
+        """Log what was wrong with the text or its translations, also when the job has ended early."""
+
+    def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
+        """Log what a complete job has done, ``n_before`` of its lines before it was resumed."""
+
+    def settings(self) -> dict[str, str]:
+        """Return what the output depends on as text that can be compared, with hashes of the files among it.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
+        first, *others = self.models
+        try:
+            options = {f"--{name.replace('_', '-')}": _described(value) for name, value in self.options.items()}
+            return {
+                "mtformer's version": __version__,
+                "the model": _digest(first),
+                **options,
+                "--model": _described(others),
+            }
+        except OSError as error:
+            raise UserError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def run(job: Job[Any], *loads: Load) -> None:
+    """Do a job in this process.
+
+    Args:
+        job: what is done.
+        loads: load the models. They are called once the output is open: a wrong path must not cost the work.
+
+    Raises:
+        UserError: the options contradict each other, the input cannot be read, or an unfinished output cannot be
+            continued.
+        MtformerError: the output cannot be written, or the model predicts NaN.
+    """
+    job.check()
+    if is_regular_output(job.output):
+        file = PartialFile(job.output, job.settings())
+        with file.opened(resume=job.resume):
+            n_before = file.done.n_lines
+            tallies = process(job, file, *loads)
+        file.finish()
+        job.report(file.done, n_before, tallies)
+    else:
+        with open_output(job.output) as stream:
+            process(job, Stream(stream), *loads)
+
+
+class Output(Protocol):
+    """Where windows are written; see :class:`PartialFile`."""
+
+    done: Done
+
+    def require_engine(self, engine: str) -> None:
+        """Note what computes; refuse to continue what something else has computed."""
+        ...
+
+    def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
+        """Write what a window has become, so that a reader sees it."""
+        ...
+
+
+class Stream:
+    """Standard output, a pipe or a device."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.done = Done()
+        self._file = file
+
+    def require_engine(self, engine: str) -> None:
+        """Accept any."""
+
+    def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
+        """Write and flush."""
+        self._file.write(text)
+        self._file.flush()
+
+
+def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
+    """Write what ``output`` does not contain yet, and return what has been counted; see :func:`run`."""
+    tallies: Tallies = defaultdict(Tally, {name: Tally(**tally) for name, tally in output.done.tallies.items()})
+    source = _windows(job)
+    digest = _skip_done(output.done, source)
+    translators = [load() for load in loads]
+    output.require_engine("; ".join(translator.computation for translator in translators))
+    work = job.work(*translators)
+    try:
+        with Progress(job.doing, initial=output.done.n_units, unit=job.unit) as progress:
+            for window in source:
+                _add_to(digest, window)
+                text = work(window, tallies, progress.advance)
+                counted = {name: asdict(tally) for name, tally in tallies.items()}
+                output.write(text, len(window), digest.hexdigest(), counted)
+    finally:
+        job.warn(tallies)
+    return tallies
+
+
+def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
+    """Return windows of what is there if somebody may wait for an answer, and full windows otherwise."""
+    is_stored = all(map(is_regular_input, job.inputs()))
+    return (windows if is_stored or is_regular_output(job.output) else available)(share_of(job.units, job.shard))
+
+
+def _skip_done(done: Done, source: Iterator[list[Any]]) -> "hashlib._Hash":
+    """Skip the windows that an unfinished output contains, and return the hash of what they contain.
+
+    Raises:
+        UserError: they have changed.
+    """
+    digest, n_units = hashlib.sha256(), 0
+    while n_units < done.n_units and (window := next(source, [])):
+        n_units += len(window)
+        _add_to(digest, window)
+    if done.n_units and (n_units, digest.hexdigest()) != (done.n_units, done.digest):
+        raise UserError(
+            f"--resume: the first {done.n_units:,} lines or paragraphs of the input have changed since the unfinished "
+            "output was written; delete it to start from scratch"
+        )
+    return digest
+
+
+def _add_to(digest: "hashlib._Hash", window: Sequence[Any]) -> None:
+    for unit in window:
+        digest.update(f"{unit!r}\n".encode())
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Path):
+        return f"{value} ({_digest(value)})" if value.exists() else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_described, value))
+    return "not given" if value is None else str(value)
+
+
+def _digest(path: Path) -> str:
+    """Return the first 16 hexadecimal digits of a hash of a file, or of all files in a folder."""
+    digest = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
+        with file.open("rb") as opened:
+            digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()[:16]

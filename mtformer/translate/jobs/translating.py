@@ -1,0 +1,180 @@
+"""Translate a text, a file or a pipe, and print the translations in order."""
+
+import glob
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtformer.support.errors import UserError
+from mtformer.text.lines import is_regular_output
+from mtformer.translate.jobs.core import Job, Tallies, Work
+from mtformer.translate.jobs.documents import Paragraph
+from mtformer.translate.jobs.options import Format, OnError, Shard
+from mtformer.translate.jobs.reading import Source
+from mtformer.translate.translation import Translation
+
+if TYPE_CHECKING:
+    from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
+
+_DOUBTFUL, _NOT_UTF8 = "doubtful", "not UTF-8"  # names of tallies
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationJob(Job[Paragraph]):
+    """What is translated, and how it is printed.
+
+    Attributes:
+        source: the lines or paragraphs.
+        format: how translations are printed.
+        n_best: how many translations of each line are printed.
+        n_processes: how many processes translate a share each; more than one are started by torchrun.
+    """
+
+    doing = "translating"
+
+    source: Source
+    format: Format = Format.text
+    n_best: int = 1
+    n_processes: int = 1
+
+    @property
+    def unit(self) -> str:
+        """Lines, or the paragraphs of a document."""
+        return "paragraphs" if self.source.is_document else "lines"
+
+    def inputs(self) -> list[Path]:
+        """Return the file that is translated, if it is one."""
+        return self.source.files
+
+    def units(self) -> Iterator[Paragraph]:
+        """Yield lines or paragraphs."""
+        return self.source.units()
+
+    def check(self) -> None:
+        """Refuse options that do not go together; see :meth:`Job.check`."""
+        super().check()
+        if self.shard is not None:
+            self.source.require_file("--shard")
+        if self.n_processes > 1 and self.shard is not None:
+            raise UserError("--shard does not work with several processes: each of them translates a share")
+        if self.n_processes > 1 and not (self.source.is_file and is_regular_output(self.output)):
+            raise UserError("several processes (--nproc) need --input and --output with files")
+        if self.source.is_document and self.n_best > 1 and self.format is Format.text:
+            raise UserError("--document and --n-best go together only with --format tsv or json")
+        if self.n_processes > 1 or self.resume:
+            self._require_no_other_shares()
+
+    def _require_no_other_shares(self) -> None:
+        """Refuse to leave the unfinished shares of another number of processes behind."""
+        shares = self.output.parent.glob(
+            glob.escape(self.output.stem) + ".*-of-*" + glob.escape(self.output.suffix) + ".part"
+        )
+        n_shares = {
+            int(count[1]) for share in shares if (count := re.search(r"\.\d+-of-(\d+)(?:\.\w+)?\.part$", share.name))
+        }
+        if other := sorted(n_shares - {self.n_processes}):
+            raise UserError(
+                f"{self.output} has unfinished shares of {other[0]} processes: continue them with --nproc {other[0]} "
+                f"--resume, or delete {self.share(Shard(1, other[0])).output}.part and the like to start over"
+            )
+
+    def share(self, shard: Shard) -> "TranslationJob":
+        """Return the job that translates a share: ``out.1-of-4.de`` for ``out.de``."""
+        name = f"{self.output.stem}.{shard.index}-of-{shard.count}{self.output.suffix}"
+        return replace(self, shard=shard, output=self.output.with_name(name), n_processes=1)
+
+    def settings(self) -> dict[str, str]:
+        """Return what the translations depend on; see :meth:`Job.settings`."""
+        # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
+        options = {name: value for name, value in self.options.items() if value is not OnError.stop}
+        return super(TranslationJob, replace(self, options=options)).settings()
+
+    def work(self, *translators: "Translator") -> Work[Paragraph]:
+        """Return what translates a window and prints it."""
+        [translator] = translators
+
+        def printed(window: Sequence[Paragraph], tallies: Tallies, advance: Callable[[int], object]) -> str:
+            results = translator.translate(
+                ["" if unit.problem else unit.text for unit in window],
+                numbers=[unit.number for unit in window],
+                on_progress=advance,
+            )
+            blocks = []
+            for unit, translations in zip(window, results, strict=True):
+                if unit.problem:
+                    tallies[_NOT_UTF8].add(unit.number, [_NOT_UTF8])
+                    translations = [self._stand_in(unit, translations[0])]
+                tallies[_DOUBTFUL].add(unit.number, translations[0].flags)
+                blocks.append(formatted(unit, translations, self.format, self.n_best))
+            return "".join(blocks)
+
+        return printed
+
+    def warn(self, tallies: Tallies) -> None:
+        """Log which lines are not UTF-8 and which translations are doubtful."""
+        bad, doubtful = tallies[_NOT_UTF8], tallies[_DOUBTFUL]
+        if bad.n_lines:
+            lines = "1 line" if bad.n_lines == 1 else f"{bad.n_lines:,} lines"
+            what = "copied with U+FFFD for the bad bytes" if self._copies else "replaced by empty lines"
+            log.warning("not UTF-8: %s (%s), %s", lines, bad.lines, what)
+        if doubtful.n_lines:
+            which = (
+                f"line {doubtful.lines}" if doubtful.n_lines == 1 else f"{doubtful.n_lines:,} lines ({doubtful.lines})"
+            )
+            log.warning("check the translation of %s: %s; --format json has the notes of each", which, doubtful)
+
+    @property
+    def _copies(self) -> bool:
+        return self.source.on_error is OnError.copy
+
+    def _stand_in(self, unit: Paragraph, empty: Translation) -> Translation:
+        """Return what is printed for a line that is not UTF-8, made from the translation of an empty one."""
+        note = "not UTF-8: copied" if self._copies else "not UTF-8: skipped"
+        return replace(empty, text=unit.text if self._copies else "", notes=(note,))
+
+
+def formatted(source: Paragraph, translations: Sequence[Translation], format: Format, n_best: int) -> str:
+    """Return what is printed for a line, or for a paragraph of a document.
+
+    In text form, ``n_best`` translations are a block of as many lines, and an empty one. Where the search found fewer,
+    empty lines fill the block, so that a program can count.
+    """
+    match format:
+        case Format.text if n_best == 1:
+            return source.laid_out(translations[0].text) + _pharaoh(translations[0], " ||| ") + "\n"
+        case Format.text:
+            texts = [t.text + _pharaoh(t, " ||| ") for t in translations]
+            return "".join(f"{text}\n" for text in [*texts, *[""] * (n_best + 1 - len(texts))])
+        case Format.tsv:
+            rows = [(f"{t.score:.4f}", t.text.replace("\t", " ") + _pharaoh(t, "\t")) for t in translations]
+            return "".join(f"{source.number}\t{rank}\t{score}\t{text}\n" for rank, (score, text) in enumerate(rows, 1))
+        case Format.json:
+            objects = [_json_object(translation) for translation in translations]
+            values = {"line": source.number, "src": source.text, "translations": objects}
+            return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def _pharaoh(translation: Translation, before: str) -> str:
+    """Return the word alignment, if there is one."""
+    return "" if translation.alignment is None else before + translation.alignment.pharaoh()
+
+
+def _json_object(translation: Translation) -> dict[str, object]:
+    aligned = {} if translation.alignment is None else {"alignment": translation.alignment.to_dict()}
+    return {
+        "text": translation.text,
+        "score": round(translation.score, 4),
+        "log_prob": round(translation.log_prob, 4),
+        "confidence": round(translation.confidence, 4),
+        "tokens": translation.tokens,
+        "token_log_probs": [round(log_prob, 4) for log_prob in translation.token_log_probs],
+        "terms": [term._asdict() for term in translation.terms],
+        "notes": translation.notes,
+        **aligned,
+    }
