@@ -69,7 +69,7 @@ class TorchEngine(BatchedEngine):
         return hypotheses
 
     def require_supported(self, options: SearchOptions) -> None:
-        """Refuse a precision that this device cannot compute in; see :class:`Engine`."""
+        """Refuse a precision that this device cannot compute in; see :class:`.Engine`."""
         require_precision(options.precision, self._device)
 
     def _forced_batches(self, requests: Sequence[ScoreRequest] | Sequence[AlignRequest]) -> list[list[int]]:

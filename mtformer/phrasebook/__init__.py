@@ -1,7 +1,7 @@
 """The built-in corpus: the same meaning expressed in English, German and Chinese.
 
 A seeded grammar (:mod:`.grammar`) draws meanings from a lexicon (:mod:`.lexicon`), and :mod:`.english`, :mod:`.german`
-and :mod:`.chinese` express them. Far more than 10^7 sentences are possible; :func:`sentences` draws a split of them.
+and :mod:`.chinese` express them. Far more than 10^7 sentences are possible; :func:`.sentences` draws a split of them.
 
     train           any number of sentences
     valid, test     sentences that do not occur in train

@@ -173,7 +173,7 @@ class _Sentence:
 
 
 class ConstrainedSelection:
-    """A :class:`Selection` that keeps beams for every number of phrases, and allows EOS when all are there.
+    """A :class:`.Selection` that keeps beams for every number of phrases, and allows EOS when all are there.
 
     It is a :class:`Processor` too, the first of a search: the tokens of phrases keep the model's probabilities,
     whatever other rules forbid.

@@ -15,7 +15,7 @@ _N_MEASURED = 8
 def forecast(trainer: Trainer) -> str:
     """Describe the run of ``trainer``, which does not change: a few updates are measured on a copy of its model.
 
-    So is a part of a validation; see :meth:`Validator.expected_seconds`. Early stopping may end the run before.
+    So is a part of a validation; see :meth:`.Validator.expected_seconds`. Early stopping may end the run before.
     """
     settings, corpus, model = trainer.settings, trainer.data.corpus, trainer.model
     plan, order = trainer.plan(0), trainer.data.order(0)

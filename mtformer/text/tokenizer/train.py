@@ -93,7 +93,7 @@ def train_tokenizer(
         tgt_lang: the target language; on each side, there may be several.
         seed: the seed of the sample.
         adjust: use the nearest size that the text supports, instead of raising.
-        control_symbols: source tokens that no text contains, such as :data:`MARKERS`; encoding never yields them.
+        control_symbols: source tokens that no text contains, such as :data:`.MARKERS`; encoding never yields them.
 
     Raises:
         UserError: the text does not support a vocabulary of this size; the message names the nearest supported size.
