@@ -5,7 +5,6 @@ import builtins
 import functools
 import importlib
 import inspect
-import pkgutil
 import re
 import shlex
 import typing
@@ -18,7 +17,6 @@ import typer.main
 import yaml
 from pydantic import BaseModel, ValidationError
 
-import mtformer
 from mtformer.cli.app import app
 from mtformer.config import Config
 
@@ -118,9 +116,9 @@ def is_role(target: str, module: str, tree: ast.Module, classes: Sequence[str]) 
         classes: those around the docstring, the outermost first.
     """
     target = target.removeprefix("~")
+    first, dot, rest = target.removeprefix(".").partition(".")
     if target.startswith("."):  # of any module
-        return any(exists(name + target) for name in _modules())
-    first, dot, rest = target.partition(".")
+        return exists(module + target) or any(exists(home + target) for home in _homes(first))
     scopes = [module, *(".".join([module, *classes[: n + 1]]) for n in range(len(classes)))]
     candidates = [target, *(f"{scope}.{target}" for scope in scopes)]
     candidates += [imported + dot + rest for imported in _imports(tree).get(first, [])]
@@ -159,7 +157,7 @@ def _is_name(first: str, attributes: str) -> bool:
         return not is_ours or first in _vocabulary() or first in FOREIGN_NAMES or hasattr(builtins, first)
     if first in Config.model_fields and (dotted in keys() or dotted in _vocabulary()):
         return True
-    owners = _classes().get(first, []) if first[0].isupper() else []
+    owners = [f"{home}.{first}" for home in _homes(first)] if first[0].isupper() else []
     if first in VARIABLES:
         owners = [VARIABLES[first]]
     elif first in ("mtformer", *Config.model_fields):
@@ -190,6 +188,7 @@ def _command_problems(words: Sequence[str]) -> Iterator[str]:
     scripts = [ROOT / word for word in words if word.startswith(("scripts/", "tests/"))]
     if has_program and command is root and arguments and arguments[0].islower() and arguments[0][0] != "-":
         yield f"no command {arguments[0]}"
+        return
     if has_program or command is not root:
         known = _options_of(command)
     else:
@@ -254,21 +253,16 @@ def _source(script: Path) -> str:
 
 
 @functools.cache
-def _modules() -> list[str]:
-    """Return the names of all modules of the package."""
-    names = [module.name for module in pkgutil.walk_packages(mtformer.__path__, "mtformer.")]
-    return [name for name in names if not name.endswith("__main__")]
+def _homes(name: str) -> list[str]:
+    """Return the modules of the package that define a name, found without importing all of them."""
+    definition = re.compile(rf"^(?:(?:class|def) {name}\b|{name}(?:: .*)? = )", re.MULTILINE)
+    paths = [path for path, source in _sources().items() if definition.search(source)]
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths]
 
 
 @functools.cache
-def _classes() -> dict[str, list[str]]:
-    """Return the classes of the package by name, with their modules."""
-    classes: dict[str, list[str]] = {}
-    for module in _modules():
-        for name, value in vars(importlib.import_module(module)).items():
-            if isinstance(value, type):
-                classes.setdefault(name, []).append(f"{module}.{name}")
-    return classes
+def _sources() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in (ROOT / "mtformer").rglob("*.py")}
 
 
 @functools.cache

@@ -1,6 +1,5 @@
 """From strings to strings: order, batches, empty texts and texts that are too long."""
 
-import doctest
 import logging
 import math
 import subprocess
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -538,11 +536,3 @@ def test_other_options_share_the_model_and_leave_the_translator_as_it_is(trained
     assert_close(wide.translate([text]), loaded.translate([text]))
     with pytest.raises(UserError, match="beam_sice"):
         translator.with_options(beam_sice=3)
-
-
-def test_the_examples_of_the_python_page_are_true(trained: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(trained.folder)
-    page = Path(__file__).parent.parent / "docs/python.md"
-    results = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
-    assert results.failed == 0
-    assert results.attempted > 20

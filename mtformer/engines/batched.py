@@ -12,12 +12,12 @@ from mtformer.support.errors import MtformerError, UserError
 
 
 class BatchedEngine(ABC):
-    """An :class:`Engine` that computes batches of requests of one kind; searches of a batch have the same options."""
+    """An :class:`.Engine` that computes batches of requests of one kind; searches of a batch have the same options."""
 
     def submit(
         self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None
     ) -> "list[R_co | MtformerError]":
-        """Fulfil requests in batches of similar length; see :meth:`Engine.submit`."""
+        """Fulfil requests in batches of similar length; see :meth:`.Engine.submit`."""
         results: list[Any] = [None] * len(requests)
         for group in _groups(requests):
             for batch, outcomes in self._outcomes(group, requests):
@@ -74,7 +74,7 @@ class BatchedEngine(ABC):
 
     @abstractmethod
     def require_supported(self, options: SearchOptions) -> None:
-        """Refuse options; see :meth:`Engine.require_supported`."""
+        """Refuse options; see :meth:`.Engine.require_supported`."""
 
     @abstractmethod
     def _search_batches(self, requests: Sequence[SearchRequest]) -> list[list[int]]:

@@ -35,7 +35,7 @@ def soft_alignments(
     targets: Sequence[Sequence[int]],
     heads: Sequence[AlignmentHead],
 ) -> list[NDArray[np.float32]]:
-    """Return the mean weights of ``heads``, (T, S) for each pair; see :meth:`mtformer.search.engine.Engine.align`."""
+    """Return the mean weights of ``heads``, (T, S) for each pair; see :class:`.AlignRequest`."""
     found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
     for i, weights in cross_attention(model, sources, targets):
         found[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
