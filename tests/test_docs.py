@@ -226,7 +226,7 @@ def test_a_name_that_does_not_exist_is_a_problem(code: str, problem: str | None)
 @pytest.mark.parametrize(
     "line",
     [
-        "mtformer train",
+        "mtformer explain",
         "mtformer evaluate",
         "mtformer translate --beam-sice 4 text",
         "mtformer translate --beam-size few text",
