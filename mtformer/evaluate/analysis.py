@@ -55,7 +55,7 @@ class Analysis:
     by_tokens: list[Bucket]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         return {
             "exact_matches": round(self.exact_matches, 4),
             "repetitions": round(self.repetitions, 4),

@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """The score of one system in one metric, and what chance explains.
+    """The score of one system in one metric, and its confidence interval.
 
     Attributes:
         system: its name.

@@ -115,7 +115,7 @@ def _sections(result: SystemsComparison, coloured: bool) -> Iterator[str]:
 
 
 def _sentence(result: SystemsComparison, system: str, difference: SentenceDifference, coloured: bool) -> Iterator[str]:
-    """Yield the lines about a sentence: what it is, and how the baseline and another system translate it."""
+    """Yield the lines about a sentence: source, references, and the translations of the baseline and another system."""
     test_set, index = result.test_set, difference.index
     baseline = result.comparison.systems[0]
     width = max(map(len, ("reference", baseline, system)))

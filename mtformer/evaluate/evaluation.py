@@ -115,7 +115,7 @@ def evaluate_loaded(
 def read_test_sets(
     paths: Sequence[Path], model: LoadedModel, outputs: Sequence[Path | None], **texts: Unpack[TextOptions]
 ) -> list[EvalSet]:
-    """Read the test sets of a model, and refuse to write over what was read; see :func:`evaluate_loaded`."""
+    """Read the test sets of a model, and refuse outputs that are among the inputs; see :func:`evaluate_loaded`."""
     sets = read_eval_sets(paths[0], model.header, **texts)
     written = [output for output in outputs if output is not None]
     files = [*paths, *(file for one in sets for file in one.files)]
@@ -178,7 +178,7 @@ def _with_comet(result: SetResult, scores: Sequence[float], model: str) -> SetRe
 def _rows(
     sets: Sequence[EvalSet], translations: Sequence[Translation], model: LoadedModel, from_comet: Sequence[float] | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield what ``--save`` writes about each sentence."""
+    """Yield the object that ``--save`` writes for each sentence."""
     whole, header = joined(sets), model.header
     hypotheses = [translation.text for translation in translations]
     scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
@@ -224,7 +224,7 @@ class Evaluations:
         return {name: fmean(of_each[name] for of_each in scores) for name in scores[0]}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         directions = {direction: evaluation.to_dict() for direction, evaluation in self.by_direction.items()}
         return {"directions": directions, "means": {name: round(mean, 2) for name, mean in self.means.items()}}
 

@@ -34,7 +34,7 @@ class Likelihood:
         return None if self.loss is None else math.exp(min(self.loss, 700.0))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         rounded = {"loss": self.loss, "perplexity": self.perplexity}
         shown = {key: None if value is None else round(value, 4) for key, value in rounded.items()}
         return shown | {"ref_tokens": self.n_tokens, "excluded_from_loss": self.n_excluded}

@@ -45,7 +45,7 @@ class Score:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         return {"name": self.name, "score": round(self.value, 2), "signature": self.signature, **self.details}
 
     def to_text(self) -> str:

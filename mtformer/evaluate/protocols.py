@@ -133,7 +133,7 @@ class ProtocolResult:
     n_sentences: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         return {
             "protocol": self.protocol.name,
             "description": self.protocol.description,
@@ -146,7 +146,7 @@ class ProtocolResult:
         }
 
     def to_text(self) -> str:
-        """Show the score, what the protocol does and what was published with it."""
+        """Show the score, the description of the protocol and the published scores."""
         protocol, options = self.protocol, self.model.options
         lines = [
             self.score.to_text(),
@@ -217,7 +217,7 @@ def run_protocol(
 
 
 def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:
-    """Return what translations are compared with, after a check that it is what the paper compared with."""
+    """Return the processed references, after a check that they are the paper's."""
     if texts.fingerprint != protocol.fingerprint:
         raise UserError(
             f"the protocol {protocol.name} needs {protocol.test_set}: name it with --data or --src and --ref; "

@@ -41,7 +41,7 @@ class SetResult:
         return lengths["hyp_length"] / max(1, lengths["ref_length"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         return {
             "test_set": self.name,
             "fingerprint": self.fingerprint,
@@ -53,7 +53,7 @@ class SetResult:
         }
 
     def to_text(self) -> str:
-        """Show the scores first, one a line, then what explains them."""
+        """Show the scores first, one a line, then the analysis."""
         analysis, likelihood = self.analysis, self.likelihood
         lines = [score.to_text() for score in self.scores]
         shares = f"{analysis.exact_matches:.1%} exact, {analysis.repetitions:.1%} with repetitions"
@@ -112,7 +112,7 @@ class ScoredModel:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows, with the versions of the software."""
+        """Return the object that ``--json`` prints, with the versions of the software."""
         names = [str(path) for path in self.paths]
         return {
             "model": names[0] if len(names) == 1 else names,
@@ -150,7 +150,7 @@ class EarlierEvaluation:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         how = {"step": self.step, "beam_size": self.beam_size, "raw": self.raw, "tag": self.tag}
         return how | {"bleu": round(self.bleu, 2), "verdict": self.verdict}
 
@@ -183,7 +183,7 @@ class Evaluation:
     earlier: EarlierEvaluation | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         shown = self.model.to_dict() | self.total.to_dict()
         if len(self.results) > 1:
             shown["test_sets"] = [result.to_dict() for result in self.results]

@@ -167,7 +167,7 @@ class StressRow:
     added: Kept
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         return {
             "perturbation": self.perturbation,
             "sentences": self.n_sentences,
@@ -181,7 +181,7 @@ class StressRow:
         }
 
     def cells(self) -> tuple[str, ...]:
-        """Return what the table shows; an en dash where there is nothing to count."""
+        """Return the cells of the table; an en dash where there is nothing to count."""
         shares = [_percent(share) for share in (self.repetitions, self.numbers.share, self.added.share)]
         chrf, change = ("–", "–") if self.chrf is None else (f"{self.chrf:.1f}", f"{self.chrf - self.clean_chrf:+.1f}")
         return self.perturbation, f"{self.n_sentences:,}", f"{self.clean_chrf:.1f}", chrf, change, *shares
@@ -210,7 +210,7 @@ class StressResult:
     rows: list[StressRow]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         texts = {"test_set": self.test_set, "fingerprint": self.fingerprint, "signature": self.signature}
         return self.model.to_dict() | texts | {"stress": [row.to_dict() for row in self.rows]}
 

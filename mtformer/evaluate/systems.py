@@ -148,7 +148,7 @@ def compare_paths(
 
 
 def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[System]:
-    """Find out what each path is, and load the bundles."""
+    """Tell bundles from files of translations, and load the bundles."""
     if len(paths) < 2:
         raise UserError("a comparison needs two systems or more")
     files = [_file_of(path) for path in paths]

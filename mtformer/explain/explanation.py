@@ -47,7 +47,7 @@ class Snapshot:
     trace: AttentionTrace
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can express: translation and attention."""
+        """Return the translation and the attention as JSON values."""
         trace = self.trace
         found = {
             "step": self.step,
@@ -82,7 +82,7 @@ class Explanation:
     checkpoints: tuple[Snapshot, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can express."""
+        """Return the explanation as JSON values."""
         return {
             "format": FORMAT,
             "model": to_plain(self.model),
@@ -159,7 +159,7 @@ class Reader(Protocol):
     """A translator, as far as explaining needs it."""
 
     def explainer(self) -> Explainer:
-        """Return what records traces with the model."""
+        """Return the recorder of traces of the model."""
         ...
 
     def texts_read(self, text: str) -> list[str]:

@@ -70,7 +70,7 @@ def upright(labels: Sequence[str], columns: int) -> list[str]:
 
 
 def spelled(token: Token) -> str:
-    """Return a token's text without what would disturb a terminal."""
+    """Return a token's text with a dot for each character that a terminal cannot print."""
     return "".join(character if character.isprintable() else "·" for character in token.text)
 
 

@@ -67,7 +67,7 @@ def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[
 
 @dataclass(frozen=True)
 class _Call:
-    """What went into a module, and what came out."""
+    """The inputs and outputs of a module."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -207,12 +207,12 @@ class _Blocks:
         yield make("linear2", "activation·W2 + b2", self._output(network.linear2))
 
     def _input(self, module: nn.Module) -> Tensor:
-        """Return what went into a module, without the batch's dimension."""
+        """Return the input of a module, without the batch's dimension."""
         value: Tensor = self._calls[module][0].args[0][0]
         return value
 
     def _output(self, module: nn.Module, place: int = 0) -> Tensor:
-        """Return what came out of a module at one of its calls, without the batch's dimension."""
+        """Return the output of a module at one of its calls, without the batch's dimension."""
         value: Tensor = self._calls[module][place].output[0]
         return value
 

@@ -139,7 +139,7 @@ class Explainer:
             raise UserError(f"the {what} has {len(ids)} tokens, more than the {most} that the translation may have")
 
     def _encode(self, text: str, prefix: str | None) -> tuple[list[int], list[int]]:
-        """Return the ids of a text and of what its translation must begin with."""
+        """Return the ids of a text and of the forced beginning of its translation."""
         src = self._encode_source(text)
         forced = [] if prefix is None else self._encode_target(prefix, "prefix")
         self.require_room(forced, "prefix", len(src))
@@ -204,7 +204,7 @@ class Explainer:
         return steps
 
     def _with_alternatives(self, src: list[int], tgt: list[int], steps: list[Step]) -> tuple[Step, ...]:
-        """Add what the model would have said at the steps where it hesitates."""
+        """Add the alternatives at the steps where the model hesitates."""
         others = {
             step.number: [*tgt[: step.number - 1], step.other.token.id] for step in steps if step.margin < _HESITATION
         }

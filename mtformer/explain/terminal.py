@@ -40,7 +40,7 @@ class View:
         return f"\x1b[1m{text}\x1b[0m" if self.color else text
 
     def dim(self, text: str) -> str:
-        """Mark what is less important."""
+        """Mark less important text."""
         return f"\x1b[2m{text}\x1b[0m" if self.color else text
 
     def heading(self, title: str) -> str:
@@ -91,7 +91,7 @@ def _sentence(trace: Trace, view: View) -> Iterator[str]:
 
 
 def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
-    """Show tokens with their ids below them, and what was spelled in bytes."""
+    """Show tokens with their ids below them, and the characters that were spelled in bytes."""
     cells = [max(width(spelled(token)), len(str(token.id))) for token in tokens]
     start, left = 0, side
     while start < len(tokens):
@@ -204,7 +204,7 @@ def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
-    """Show what changes from one sentence to another, and draw the attention that changes most, or the chosen one."""
+    """Show the changes from one sentence to another, and draw the attention that changes most, or the chosen one."""
     for trace in (a, b):
         yield ""
         yield from _sentence(trace, view)
@@ -293,7 +293,7 @@ def describe_search(trace: Trace, options: SearchOptions, columns: int) -> Itera
 
 
 def _tree(trace: Trace, columns: int) -> Iterator[str]:
-    """Draw the best path downwards, and to its right what branched off."""
+    """Draw the best path downwards, and its branches to the right."""
     children: dict[int, list[Node]] = defaultdict(list)
     for node in trace.tree.nodes[1:]:
         if node.fate != "pruned":  # was a beam, or finished
@@ -310,7 +310,7 @@ def _tree(trace: Trace, columns: int) -> Iterator[str]:
 
 
 def _branch(node: Node, children: _Children, indent: str, columns: int) -> Iterator[str]:
-    """Yield a branch as far as its longest continuation, and indented below it what forks from it."""
+    """Yield a branch as far as its longest continuation, and its forks indented below it."""
     run, forks = [node], list[Node]()
     while children.get(node.id):
         node = max(children[node.id], key=lambda child: (_last_step(child, children), child.total))

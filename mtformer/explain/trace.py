@@ -1,4 +1,4 @@
-"""A trace: what a model did to translate one sentence, as plain data.
+"""A trace: the record of translating one sentence, as plain data.
 
 Layers, heads, steps and ranks count from 1; positions in lists of tokens and ids of nodes count from 0.
 Shapes: H heads, S source tokens, T target tokens (EOS included), D ``d_model``, V target vocabulary.
@@ -125,7 +125,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Tree:
-    """All that the search considered, in order of steps, and what it finished, best first."""
+    """All that the search considered, in order of steps, and its finished hypotheses, best first."""
 
     nodes: tuple[Node, ...]
     finished: tuple[Finished, ...]
@@ -311,7 +311,7 @@ class Trace(AttentionTrace):
     why_not: tuple[WhyNot, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can express: the fields of these classes."""
+        """Return the trace as JSON values, by the fields of these classes."""
         found: dict[str, Any] = to_plain(self)
         for step in found["steps"]:
             step["input"] = list(range(step["number"]))

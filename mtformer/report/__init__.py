@@ -1,1 +1,1 @@
-"""The page of a run: what was trained on what, how it went, and how good the result is."""
+"""The page of a run: its data, training, results and environment."""

@@ -35,7 +35,7 @@ def environment(run: Contents) -> Html:
 
 
 def _reproduction(run: Contents) -> str:
-    """Say what the commands reproduce, and what they cannot."""
+    """Return a sentence on how exactly the commands reproduce the run."""
     same = "The same settings, seed and text on the same machine with as many threads give the same weights"
     changed = bool(run.config.provenance.changes)
     if run.config.training.max_minutes is None and not changed:

@@ -41,7 +41,7 @@ ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "sam
 
 
 def render(run: Contents, result: TranslatedTestSet | None = None) -> str:
-    """Return the page of a run, which leaves out what would make it larger than ``MAX_PAGE_BYTES``.
+    """Return the page of a run, with as much detail as ``MAX_PAGE_BYTES`` allows.
 
     Args:
         run: what is recorded of it.

@@ -132,7 +132,7 @@ def attention_data(trace: Trace) -> dict[str, Any]:
 
 
 def attention_figure(sentence: Sentence, trace: Trace, run: Contents) -> Html:
-    """Return a sentence, the place of its heat map, and what chooses the layer and the head."""
+    """Return a sentence, the place of its heat map, and the controls for layer and head."""
     data = attention_data(trace)
     layers = [element("option", n, value=n - 1) for n in range(len(data["layers"]), 0, -1)]
     heads = [element("option", n, value=n - 1) for n in range(1, len(data["layers"][0]) + 1)]

@@ -56,7 +56,7 @@ def write_report(
 
 
 def refresh_report(folder: RunFolder, is_training: bool) -> None:
-    """Write the page of a run from what it has recorded; training goes on whether this succeeds or not."""
+    """Write the page of a run from its records; a failure is a warning and does not stop training."""
     try:
         page = render(gather(folder.path, is_training=is_training))
         with open_output(folder.report) as file:

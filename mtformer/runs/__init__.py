@@ -1,1 +1,1 @@
-"""Runs: their folders, what they record, what ends them, and the models in them."""
+"""Runs: their folders, records, limits, checkpoints and models."""

@@ -60,7 +60,7 @@ class _Machine(_Strict):
 
 
 class StartsLine(_Line):
-    """A line of ``starts.jsonl``; what has a default is not in lines of every version."""
+    """A line of ``starts.jsonl``; fields with a default are missing from lines of earlier versions."""
 
     seconds: float
     time: str
@@ -225,7 +225,7 @@ class Contents:
 
 
 def gather(path: Path, *, is_training: bool | None = None) -> Contents:
-    """Read what the run in ``path`` has recorded, be it finished or not.
+    """Read the records of the run in ``path``, finished or not.
 
     Args:
         path: the folder of the run.

@@ -34,7 +34,7 @@ class ListedRun:
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``--json`` shows."""
+        """Return the object that ``--json`` prints."""
         shown: dict[str, Any] = {"name": self.path.resolve().name, "path": str(self.path), "state": self.state}
         if run := self.contents:
             best = run.best or {}

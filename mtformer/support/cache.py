@@ -37,7 +37,7 @@ def from_cache(
     max_bytes: int,
     advice: str = "",
 ) -> Found:
-    """Return what ``folder`` contains; write it first if it is missing or damaged.
+    """Return the contents of ``folder``; write it first if it is missing or damaged.
 
     Of several processes that need it at once, one writes and the others wait; on file systems that lock only within a
     machine, one for each machine writes, and the folder of the first to finish is used. Afterwards, the folders beside

@@ -37,7 +37,7 @@ class Problems:
         return bool(self._messages)
 
     def raise_all(self) -> None:
-        """Raise what was noted as one error, if anything was.
+        """Raise all noted problems as one error, if there are any.
 
         Raises:
             UserError: with one line for each problem.

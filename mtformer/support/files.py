@@ -22,7 +22,7 @@ _STDIN, _STDOUT = Path("/dev/stdin"), Path("/dev/stdout")  # links to the files 
 
 
 def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None:
-    """Refuse an output that is also an input, under any name: writing it would destroy what is to be read.
+    """Refuse an output that is also an input, under any name: writing it would destroy the input.
 
     Args:
         output: the file to write, ``-`` for standard output; None for none. Devices can be both read and written.
@@ -211,7 +211,7 @@ def _restore(path: Path) -> None:
 
 
 def _remove_unfinished(path: Path) -> None:
-    """Remove what processes that were killed have left beside ``path``, and let others that write it fail."""
+    """Remove the temporary files of killed processes beside ``path``, and let others that write it fail."""
     removed = _temporary(path, _PROCESS)
     names = glob.escape(removed.name).replace(_PROCESS, "[0-9a-f]" * 8)
     for unfinished in [removed, *path.parent.glob(names)]:
@@ -238,7 +238,7 @@ def _exchange(path: Path, other: Path) -> bool:
 
 
 def _temporary(path: Path, token: str) -> Path:
-    """Return the temporary place of what is to be at ``path``; a long name is cut, as the token makes it longer."""
+    """Return the temporary path beside ``path``; a long name is cut, as the token makes it longer."""
     return path.with_name(f".{path.name[:100]}.{token}.tmp")
 
 

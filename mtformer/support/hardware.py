@@ -31,7 +31,7 @@ def pick_precision(
     device: torch.device,
     measure: Callable[[], Mapping[Literal["fp32", "bf16"], float]],
 ) -> Literal["fp32", "bf16"]:
-    """Resolve ``auto``: to ``bf16`` on a GPU that supports it, to what is faster on a CPU that supports it.
+    """Resolve ``auto``: to ``bf16`` on a GPU that supports it, to the faster type on a CPU that supports it.
 
     Args:
         choice: the setting.

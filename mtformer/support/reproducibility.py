@@ -1,4 +1,4 @@
-"""Seeds derived from (seed, step, rank, …), so that randomness does not depend on what came before."""
+"""Seeds derived from (seed, step, rank, …), so that randomness does not depend on earlier draws; versions."""
 
 import platform
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""Start a run from scratch: once for each launch, remove what an earlier run left behind."""
+"""Start a run from scratch: remove the files of an earlier run, once for each launch."""
 
 import shutil
 from functools import partial
@@ -25,7 +25,7 @@ def is_cleared(folder: RunFolder) -> bool:
 
 
 def clear(folder: RunFolder) -> None:
-    """Remove what a run leaves behind, and nothing else; note the launch, whose restarts are to resume.
+    """Remove the files of a run, and nothing else; note the launch, whose restarts are to resume.
 
     Raises:
         MtformerError: something cannot be removed.

@@ -62,7 +62,7 @@ class Pace:
 
 
 def live_note(running: RunningLoss, metric: str, best: float | None, eta: tuple[float, float | None]) -> str:
-    """Return what the live line says beside the step.
+    """Return the text of the live line beside the step.
 
     Args:
         running: the loss and the speed of the latest steps.

@@ -51,7 +51,7 @@ def collect_facts(
 
 
 def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
-    """Note what the text and the other inputs decide, and all that the result depends on."""
+    """Collect the facts of the text and the other inputs, and all that the result depends on."""
     text, base, given = inputs.text, inputs.base, inputs.tokenizer
     valid_text = fingerprint(chain.from_iterable(inputs.valid_pairs.values()))
     fingerprints = {"train": text.digest, "valid": valid_text.digest}
@@ -73,7 +73,7 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
 
 
 def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: SavedRun) -> Facts:
-    """Add what the run found out when it started, and what has changed since; refuse what may not change."""
+    """Add the measurements of the first start and the changes since; refuse changes that a run cannot take."""
     measured = saved.config.training
     facts = replace(
         facts,
@@ -111,7 +111,7 @@ def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> T
 
 
 def _tokenizer_text(config: Config, text: StoredText) -> Iterable[SentencePair]:
-    """Return what the tokenizer is trained on: the text, or a part of it as epochs will vary it."""
+    """Return the tokenizer's training text: the corpus, or a part of it as epochs will vary it."""
     shares, seed = config.data.augment, config.training.seed
     if not shares:
         return text

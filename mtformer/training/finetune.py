@@ -31,7 +31,7 @@ _PARTS = {
 
 
 def inherit(config: Config, bundle: Bundle) -> Base:
-    """Return the settings of the model and the tokenizer of ``bundle``, with what ``config`` sets and may change.
+    """Return the settings of the model and the tokenizer of ``bundle``, with the changes that ``config`` may make.
 
     Raises:
         UserError: ``config`` asks for others, or for a smaller vocabulary.

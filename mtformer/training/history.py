@@ -1,4 +1,4 @@
-"""What a run was trained with so far: whether it can be resumed with these settings, and what changes if it is."""
+"""The settings of a run so far: whether it can be resumed with new ones, and the changes if it is."""
 
 import json
 import logging

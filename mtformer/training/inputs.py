@@ -43,7 +43,7 @@ class Inputs:
 
 
 def read_inputs(config: Config, ranks: Ranks) -> Inputs:
-    """Read what ``config`` names; of the test set, only the beginning, to report its problems now.
+    """Read the inputs that ``config`` names; of the test set only the beginning, to report its problems now.
 
     Raises:
         UserError: something cannot be read or used, or there is no sentence pair.
@@ -73,7 +73,7 @@ def named_commits(config: Config) -> Config:
 
 
 def control_symbols(config: Config) -> list[str]:
-    """Return the source tokens that no text contains: what marks terms, languages and corpora."""
+    """Return the source tokens that no text contains: those for terms, languages and corpora."""
     return [*(MARKERS if config.data.terms else ()), *all_tags(config.data)]
 
 

@@ -1,4 +1,4 @@
-"""The model that a config describes, and what its bundle says about it."""
+"""The model that a config describes, and the header of its bundle."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath

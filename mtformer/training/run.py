@@ -241,7 +241,7 @@ def _log_data(data: TrainingData) -> None:
 
 
 def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer, held_out: HeldOutPairs) -> None:
-    """Write what is known before the first step: the tokenizer, the pairs that are held out, and the config."""
+    """Write the files that precede the first step: the tokenizer, the pairs that are held out, and the config."""
     models = (tokenizer.src_model, tokenizer.tgt_model)
     paths = (folder.joint_tokenizer,) if tokenizer.joint else folder.separate_tokenizers
     for path, model in zip(paths, models, strict=False):

@@ -22,7 +22,7 @@ def record_start(trainer: Trainer) -> None:
 
 
 def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
-    """Return what ``starts.jsonl`` keeps of a start: when and where, with how much data and how many parameters."""
+    """Return the line of ``starts.jsonl``: time, machine, data and parameters of a start."""
     corpus, model = trainer.data.corpus, trainer.model
     parameters = list(model.parameters())
     return {

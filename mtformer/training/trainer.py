@@ -147,7 +147,7 @@ class Trainer:
         log.warning("%s was missing or damaged: written again from the checkpoint of step %d", path, step)
 
     def _cut_journals(self) -> None:
-        """Remove what will be repeated."""
+        """Remove the lines of steps that will be repeated."""
         for journal in (self.journal, self.samples):
             journal.cut(self.state.step, is_validated=not self.state.validation_due)
 
@@ -222,7 +222,7 @@ class Trainer:
             self._running = RunningLoss()
 
     def _note(self, running: RunningLoss) -> str:
-        """Return what the live line says beside the step."""
+        """Return the text of the live line beside the step."""
         state, limit = self.state, self.settings.max_minutes
         seconds_left = 60 * limit - state.seconds if limit else None
         eta = self.pace.eta(state.step, self.total_steps(), self.validate_every, seconds_left)

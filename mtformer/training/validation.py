@@ -55,7 +55,7 @@ class Sample(NamedTuple):
     direction: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Return what ``samples.jsonl`` records."""
+        """Return the object that ``samples.jsonl`` records."""
         shown = self._asdict()
         return shown if self.direction else {key: shown[key] for key in ("src", "ref", "hyp")}
 

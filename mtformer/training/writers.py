@@ -31,7 +31,7 @@ class TensorBoardWriter:
     """Writes the files that ``tensorboard --logdir runs`` shows."""
 
     def __init__(self, folder: RunFolder, first_step: int) -> None:
-        """Hide what earlier files contain for ``first_step`` and later steps, which will be repeated."""
+        """Hide the values of ``first_step`` and later steps in earlier files: they will be repeated."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(folder.tensorboard), purge_step=first_step)

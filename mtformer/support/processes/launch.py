@@ -73,5 +73,5 @@ def is_restart() -> bool:
 
 
 def launch_id() -> str:
-    """Return what this process shares with its restarts: the id of Slurm's job or torchrun's; empty without them."""
+    """Return the id of the launch, Slurm's or torchrun's, which restarts share; empty without them."""
     return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID", "")

@@ -100,7 +100,7 @@ class Ranks:
         return cast(Item, outcome[0])
 
     def after_first(self, work: Callable[[], Item]) -> Item:
-        """Do work on all ranks; the first one does it alone before, and leaves in the cache what the others need."""
+        """Do work on the first rank alone, and then on the others, which find its results in the cache."""
         done: list[Item] = []
         self.by_first(lambda: done.append(work()))
         return done[0] if done else work()
