@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from mtformer.support.terminal import text_width
+from mtformer.support.terminal import text_width, wrap
 from mtformer.text.lines import Line
 from mtformer.translate.jobs.core import run
-from mtformer.translate.jobs.documents import paragraphs, wrapped
+from mtformer.translate.jobs.documents import paragraphs
 from mtformer.translate.jobs.reading import Source
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
@@ -122,14 +122,14 @@ def test_chinese_is_wrapped_by_columns_between_characters(tmp_path: Path) -> Non
 
 def test_lines_do_not_start_with_closing_nor_end_with_opening_punctuation() -> None:
     for width in range(8, 30):
-        lines = wrapped("他说：“好！”（真的）。她说：《书》、笔，都在3.5米的桌上。", width, "", "").split("\n")
+        lines = wrap("他说：“好！”（真的）。她说：《书》、笔，都在3.5米的桌上。", width, keeps_words=True)
         assert not any(line[0] in "：！”）》、，。." for line in lines)
         assert not any(line[-1] in "“（《" for line in lines)
         assert all(text_width(line) <= width for line in lines)
 
 
 def test_korean_is_wrapped_between_words() -> None:
-    assert wrapped("개 두 마리가 눈밭을 달린다", 12, "- ", "  ") == "- 개 두\n  마리가\n  눈밭을\n  달린다"
+    assert wrap("개 두 마리가 눈밭을 달린다", 12, "- ", "  ") == ["- 개 두", "  마리가", "  눈밭을", "  달린다"]
 
 
 QUOTED = """\

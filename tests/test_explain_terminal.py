@@ -13,10 +13,10 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.cli.output import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
-from mtformer.explain.layout import HeatMap, label, pad, shorten, shorten_left, spelled, upright, width, wrap
+from mtformer.explain.layout import HeatMap, label, pad, shorten, shorten_left, spelled, upright
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
-from mtformer.support.terminal import as_text
+from mtformer.support.terminal import as_text, text_width, wrap
 
 SENTENCE = "the red house sees a small dog."
 CHINESE = ["▁那只", "动物", "没", "穿过", "，", "因为", "它", "太", "累", "了", "。"]
@@ -50,9 +50,9 @@ def in_chinese(trace: Trace) -> Trace:
 
 
 def test_chinese_characters_are_two_columns_wide() -> None:
-    assert width("那只 a，é") == 9
-    assert width("\x1b[1m那\x1b[0m") == 2
-    assert width("e\u0301") == 1  # a combining accent
+    assert text_width("那只 a，é") == 9
+    assert text_width("\x1b[1m那\x1b[0m") == 2
+    assert text_width("e\u0301") == 1  # a combining accent
     assert as_text(["a", "b"], [["e\u0301e", "1"], ["那", "2"]]) == "a   b\ne\u0301e  1\n那  2"
     assert pad("那", 4) == "那  "
     assert shorten("那只动物没", 6) == "那只…"
@@ -81,7 +81,7 @@ def test_no_line_is_wider_than_the_terminal(explanation: Explanation, columns: i
     trace = in_chinese(explanation.traces[0]) if is_chinese else explanation.traces[0]
     for view in (View(columns), View(columns, all_attention=True), View(columns, color=True)):
         text = render(replace(explanation, traces=(trace,)), view)
-        assert [line for line in text.split("\n") if width(line) > columns] == []
+        assert [line for line in text.split("\n") if text_width(line) > columns] == []
 
 
 def test_color_changes_no_text(explanation: Explanation) -> None:
@@ -122,7 +122,7 @@ def test_a_heat_map_shows_the_weights(trace: Trace) -> None:
         found = HeatMap.of(trace, attention, 2)
         weights = attention.weights[1]
         lines = found.draw(140)[-len(weights) :]
-        left = max(width(label(token)) for token in found.queries) + 1
+        left = max(text_width(label(token)) for token in found.queries) + 1
         for token, line, row in zip(found.queries, lines, weights, strict=True):
             assert line.startswith(label(token))
             for k, weight in enumerate(row):
@@ -135,7 +135,7 @@ def test_a_heat_map_shows_the_weights(trace: Trace) -> None:
 def test_a_narrow_terminal_has_narrow_cells_and_then_several_parts(trace: Trace) -> None:
     found = HeatMap.of(trace, trace.attentions[0], 1)
     n, height = len(found.keys), max(len(label(key)) for key in found.keys)
-    left = max(width(label(token)) for token in found.queries) + 1
+    left = max(text_width(label(token)) for token in found.queries) + 1
     assert len(found.draw(left + n)) == n + height  # one column for each key, no notes
     assert len(found.draw(left + n - 1)) > 2 * n  # two parts
     wide = replace(found, keys=[replace(key, text=CHINESE[place % 11]) for place, key in enumerate(found.keys)])

@@ -1,8 +1,6 @@
 """Text and shaded blocks in the columns of a terminal, where Chinese characters are two columns wide."""
 
-import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -11,26 +9,19 @@ import numpy as np
 from mtformer.explain.trace import Attention, Token, Trace
 from mtformer.support.terminal import text_width
 
-_ANSI = re.compile(r"\x1b\[\d*m")
-
-
-def width(text: str) -> int:
-    """Return the columns that ``text`` takes; ANSI codes take none."""
-    return text_width(_ANSI.sub("", text))
-
 
 def pad(text: str, columns: int) -> str:
     """Fill ``text`` with spaces on the right."""
-    return text + " " * (columns - width(text))
+    return text + " " * (columns - text_width(text))
 
 
 def shorten(text: str, columns: int) -> str:
     """Cut ``text`` to at most ``columns``, ending in … where something is missing."""
-    if width(text) <= columns:
+    if text_width(text) <= columns:
         return text
     kept = ""
     for character in text:
-        if width(kept + character) >= columns:
+        if text_width(kept + character) >= columns:
             break
         kept += character
     return kept + "…"
@@ -39,27 +30,6 @@ def shorten(text: str, columns: int) -> str:
 def shorten_left(text: str, columns: int) -> str:
     """Cut ``text`` from the left, which suits a prefix that grows."""
     return shorten(text[::-1], columns)[::-1]
-
-
-def wrap(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
-    """Break ``text`` at spaces and between Chinese characters into lines of at most ``columns``.
-
-    Args:
-        text: words separated by spaces.
-        columns: the width.
-        first: what the first line starts with.
-        rest: what the others start with.
-    """
-    lines, is_empty = [first], True
-    for word in text.split(" "):
-        for number, part in enumerate(_unbreakable(word, columns - width(rest))):
-            space = " " if number == 0 and not is_empty else ""
-            if not is_empty and width(lines[-1] + space + part) > columns:
-                lines.append(rest + part)
-            else:
-                lines[-1] += space + part
-            is_empty = False
-    return lines
 
 
 def upright(labels: Sequence[str], columns: int) -> list[str]:
@@ -77,20 +47,6 @@ def spelled(token: Token) -> str:
 def label(token: Token) -> str:
     """Return a token's text, without the mark of a space before it where it would only take room."""
     return spelled(token).removeprefix("▁") or "▁"
-
-
-def _unbreakable(word: str, columns: int) -> Iterator[str]:
-    """Split a word where a line may break: around wide characters, but not before punctuation."""
-    part = ""
-    for character in word:
-        is_wide = width(character) == 2
-        may_break = is_wide or (part != "" and width(part[-1]) == 2)
-        is_punctuation = unicodedata.category(character)[0] == "P"
-        if part and ((may_break and not is_punctuation) or width(part + character) > columns):
-            yield part
-            part = ""
-        part += character
-    yield part
 
 
 LEGEND = "blank: below 5 %   ░ from 5 %   ▒ from 20 %   ▓ from 40 %   █ from 70 %"
@@ -164,12 +120,12 @@ class HeatMap:
     @property
     def _cells(self) -> tuple[int, ...]:
         """The possible widths of a cell: three columns leave one free, and a wide character needs two."""
-        is_wide = any(width(character) == 2 for key in self.keys for character in label(key))
+        is_wide = any(text_width(character) == 2 for key in self.keys for character in label(key))
         return (3, 2) if is_wide else (3, 2, 1)
 
     @property
     def _left(self) -> int:
-        return max(width(_name(token)) for token in self.queries) + 1
+        return max(text_width(_name(token)) for token in self.queries) + 1
 
 
 def _name(token: Token) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from mtformer.config import SearchOptions
 from mtformer.explain.changes import AttentionChange, Changes, compare
 from mtformer.explain.explanation import Explanation, Snapshot
-from mtformer.explain.layout import LEGEND, HeatMap, label, pad, shorten, shorten_left, spelled, width, wrap
+from mtformer.explain.layout import LEGEND, HeatMap, label, pad, shorten, shorten_left, spelled
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
 from mtformer.search.hypothesis import length_penalty
+from mtformer.support.terminal import text_width, wrap
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
@@ -45,7 +46,7 @@ class View:
 
     def heading(self, title: str) -> str:
         """Return a heading across the whole width."""
-        return "\n" + self.bold(f"── {title} " + "─" * (self.columns - width(title) - 4))
+        return "\n" + self.bold(f"── {title} " + "─" * (self.columns - text_width(title) - 4))
 
 
 def render(explanation: Explanation, view: View) -> str:
@@ -92,7 +93,7 @@ def _sentence(trace: Trace, view: View) -> Iterator[str]:
 
 def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
     """Show tokens with their ids below them, and the characters that were spelled in bytes."""
-    cells = [max(width(spelled(token)), len(str(token.id))) for token in tokens]
+    cells = [max(text_width(spelled(token)), len(str(token.id))) for token in tokens]
     start, left = 0, side
     while start < len(tokens):
         end, used = start, 8
@@ -153,12 +154,12 @@ def _candidates(step: Step, view: View) -> str:
         line += f" (forced, rank {choice.rank})"
     elif choice.rank > 1:
         line += f" (rank {choice.rank})"
-    used, shown = width(line), [view.bold(line)]
+    used, shown = text_width(line), [view.bold(line)]
     for candidate in step.candidates:
         text = f"   {spelled(candidate.token)} {candidate.probability:.1%}"
         if candidate is choice:
             continue
-        used += width(text)
+        used += text_width(text)
         if used > view.columns - 5 or len(shown) > 5 or candidate.probability < 0.0005:
             break
         shown.append(text)
@@ -323,7 +324,7 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
     else:
         fate = f"  dropped at step {node.step + 1}"
     tokens = " ".join(spelled(other.token) for other in run)
-    room = max(8, columns - 17 - width(indent) - width(fate))
+    room = max(8, columns - 17 - text_width(indent) - text_width(fate))
     yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
     for fork in forks:
         yield from _branch(fork, children, indent + "│  ", columns)
@@ -361,4 +362,4 @@ def _ranking(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str
     for finished in trace.tree.finished:
         numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
         start = f"{finished.rank:>3}. {numbers}  {'→' if finished.returned else ' '} "
-        yield from wrap(finished.text, columns, start, " " * width(start))
+        yield from wrap(finished.text, columns, start, " " * text_width(start))

@@ -1,12 +1,19 @@
-"""Tables as plain text, CSV, Markdown and LaTeX. A row is a list of cells, as many as the header has."""
+"""Text in the columns of a terminal; tables as plain text, CSV, Markdown and LaTeX."""
 
 import csv
 import io
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 
-Row = Sequence[str]
+Row = Sequence[str]  # of a table: as many cells as the header has
+
+_ANSI = re.compile(r"\x1b\[\d*m")
+# Chinese and Japanese, with their punctuation; not Korean, which has spaces.
+_IDEOGRAPH = re.compile("[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003ffff]")
+_ENDS_NO_LINE = ("Ps", "Pi")  # categories: opening brackets and quotation marks
+_STARTS_NO_LINE = ("Pe", "Pf", "Po", "Pd", "Lm", "Sk", "Mn", "Mc", "Me", "Cf")  # closing ones, full stops, marks
 
 _CONTROL = ("Cc", "Cs", "Zl", "Zp")  # categories of characters that a terminal obeys or cannot show
 
@@ -22,10 +29,60 @@ def escaped(text: str, *, keep: str = "") -> str:
 
 
 def text_width(text: str) -> int:
-    """Return the columns that ``text`` takes in a terminal: two for a wide character, none for a combining mark."""
+    """Return the columns that ``text`` takes: two for a wide character, none for a combining mark or an ANSI code."""
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
+    )
+
+
+def wrap(text: str, columns: int, first: str = "", others: str = "", *, keeps_words: bool = False) -> list[str]:
+    """Wrap a text to lines of at most ``columns``.
+
+    Lines are broken at spaces and between ideographs, but not before a full stop or the like, nor after an opening
+    bracket.
+
+    Args:
+        text: the text.
+        columns: the most that a line may take.
+        first: the beginning of the first line.
+        others: the beginning of every other line.
+        keeps_words: whether a word that is too long for a line stays whole, and makes the line longer.
+    """
+    lines, line, is_empty = list[str](), first, True
+    longest = sys.maxsize if keeps_words else columns - text_width(others)
+    for word in text.split(" "):
+        for place, unit in enumerate(_unbreakable(word, longest)):
+            gap = " " if place == 0 and not is_empty else ""
+            if is_empty or text_width(line + gap + unit) <= columns:
+                line += gap + unit
+            else:
+                lines.append(line)
+                line = others + unit
+            is_empty = False
+    return [*lines, line]
+
+
+def _unbreakable(word: str, longest: int) -> list[str]:
+    """Divide a word where a line may be broken, and where it would take more than ``longest`` columns."""
+    units, n_columns = [""], 0
+    for character in word:
+        n_columns += text_width(character)
+        if units[-1] and (_may_break(units[-1][-1], character) or n_columns > longest):
+            units.append(character)
+            n_columns = text_width(character)
+        else:
+            units[-1] += character
+    return units
+
+
+def _may_break(before: str, after: str) -> bool:
+    return (
+        bool(_IDEOGRAPH.match(before) or _IDEOGRAPH.match(after))
+        and unicodedata.category(before) not in _ENDS_NO_LINE
+        and unicodedata.category(after) not in _STARTS_NO_LINE
     )
 
 

@@ -6,22 +6,17 @@ those that are quoted as deeply.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mtformer.support.terminal import text_width
+from mtformer.support.terminal import text_width, wrap
 from mtformer.text.languages import is_written_with_spaces, language_of_script
 from mtformer.text.lines import Line
 
 _WIDTHS = range(40, 121)  # columns; shorter lines are verses or lists, longer ones are whole paragraphs
 _MARKER = re.compile(r"\s*(?:(?:[-*•+]|#{1,6}|\d{1,3}[.)])\s+)?")  # indentation, list item, heading
 _QUOTATION = re.compile(r"(?:\s*>)*")  # of an e-mail: one for each time that it was quoted
-# Chinese and Japanese, with their punctuation; not Korean, which has spaces.
-_IDEOGRAPH = re.compile("[\u2e80-\u312f\u3190-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\U00020000-\U0003ffff]")
-_ENDS_NO_LINE = ("Ps", "Pi")  # categories: opening brackets and quotation marks
-_STARTS_NO_LINE = ("Pe", "Pf", "Po", "Pd", "Lm", "Sk", "Mn", "Mc", "Me", "Cf")  # closing ones, full stops, marks
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class Paragraph(Line):
         """Return a translation with the paragraph's marker, wrapped as the paragraph was."""
         if not self.width:
             return self.marker + translation
-        return wrapped(translation, self.width, self.marker, self.indentation)
+        return "\n".join(wrap(translation, self.width, self.marker, self.indentation, keeps_words=True))
 
 
 def paragraphs(lines: Iterable[Line]) -> Iterator[Paragraph]:
@@ -105,47 +100,3 @@ def _is_wrapped(line: str, following: str, width: int) -> bool:
     if is_written_with_spaces(language_of_script(following)):
         return text_width(line) + 1 + text_width(word) > width
     return text_width(line) + 3 * text_width(word[0]) > width  # punctuation may not start a line, so it can end early
-
-
-def wrapped(text: str, width: int, first: str, others: str) -> str:
-    """Wrap a text to ``width`` columns of a terminal, where that is possible without breaking a word.
-
-    Lines are broken at spaces and between ideographs, but not before a full stop or the like, nor after an opening
-    bracket.
-
-    Args:
-        text: the text.
-        width: the most columns of a line.
-        first: what the first line starts with.
-        others: what every other line starts with.
-    """
-    lines, line, is_empty = [], first, True
-    for word in text.split(" "):
-        for place, unit in enumerate(_unbreakable(word)):
-            gap = " " if place == 0 and not is_empty else ""
-            if is_empty or text_width(line + gap + unit) <= width:
-                line += gap + unit
-            else:
-                lines.append(line)
-                line = others + unit
-            is_empty = False
-    return "\n".join([*lines, line])
-
-
-def _unbreakable(word: str) -> list[str]:
-    """Divide a word where a line may be broken."""
-    units: list[str] = []
-    for character in word:
-        if units and not _may_break(units[-1][-1], character):
-            units[-1] += character
-        else:
-            units.append(character)
-    return units
-
-
-def _may_break(before: str, after: str) -> bool:
-    return (
-        bool(_IDEOGRAPH.match(before) or _IDEOGRAPH.match(after))
-        and unicodedata.category(before) not in _ENDS_NO_LINE
-        and unicodedata.category(after) not in _STARTS_NO_LINE
-    )
