@@ -20,7 +20,6 @@ from mtformer.model.transformer import Transformer
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.lines import read_lines
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 from mtformer.translate.translator import Translator
 
 Values = NDArray[np.float64]
@@ -39,7 +38,8 @@ def definitions(
         is_word_start: whether each of ``tgt`` starts a word.
     """
     source = torch.tensor([src])
-    hidden = model(source, torch.ones_like(source, dtype=torch.bool), torch.tensor([[BOS_ID, *tgt[:-1]]]))
+    tgt_in = torch.tensor([[model.architecture.special_ids.start, *tgt[:-1]]])
+    hidden = model(source, torch.ones_like(source, dtype=torch.bool), tgt_in)
     log_probs = model.project(hidden[0]).log_softmax(dim=-1)  # (T, V)
     chosen = log_probs.gather(1, torch.tensor(tgt)[:, None])[:, 0]  # (T,)
     best = log_probs.exp().topk(2, dim=-1).values  # (T, 2)
@@ -95,7 +95,8 @@ def main() -> None:
     hypotheses = [best.text for best, *_ in translator.translate(sources)]
     encoded = zip(tokenizer.encode_src(sources), tokenizer.encode_tgt(hypotheses), strict=True)
     for (src, tgt), hypothesis, reference in zip(encoded, hypotheses, references, strict=True):
-        starts = [token.startswith("▁") or i == EOS_ID for token, i in zip(tokenizer.tgt_tokens(tgt), tgt, strict=True)]
+        eos = tokenizer.special_ids.eos
+        starts = [token.startswith("▁") or i == eos for token, i in zip(tokenizer.tgt_tokens(tgt), tgt, strict=True)]
         for name, value in definitions(bundle.model, src, tgt, starts).items():
             rows.setdefault(name, []).append(value)
         scores.append(sentence_chrf(hypothesis, [reference]).score)

@@ -25,13 +25,13 @@ from torch import Tensor, nn
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.data.batches import pad
 from mtformer.data.filling import fill_batches
+from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.tap import record_attention
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 
 _BATCH_TOKENS = 4096
 _BECAUSE = {"de": "weil ", "zh": "因为"}
@@ -142,13 +142,14 @@ def measure(model: nn.Module, asked: Sequence[Question]) -> list[Head]:
     for batch in fill_batches(sorted(range(len(asked)), key=lambda i: -lengths[i]), lengths, _BATCH_TOKENS):
         rows = [asked[i] for i in batch]
         is_subject += [row.is_subject for row in rows]
-        src = pad([row.src for row in rows])  # (B, S)
+        src = pad([row.src for row in rows], SPECIAL_IDS.pad)  # (B, S)
         nouns = torch.zeros(len(rows), 2, src.size(1))  # (B, 2, S): where the right noun and the other one are
         for nouns_of_row, row in zip(nouns, rows, strict=True):
             nouns_of_row[0 if row.is_subject else 1, row.subject] = 1
             nouns_of_row[1 if row.is_subject else 0, row.object] = 1
         with record_attention(model) as recorded:
-            model(src, src != PAD_ID, pad([[BOS_ID, *row.tgt] for row in rows]))
+            tgt_in = pad([[SPECIAL_IDS.start, *row.tgt] for row in rows], SPECIAL_IDS.pad)
+            model(src, src != SPECIAL_IDS.pad, tgt_in)
         for name, [all_weights] in recorded.items():  # (B, H, T, S)
             if name.startswith("encoder") or name.endswith("cross_attention"):
                 queries = [row.it if name.startswith("encoder") else row.step for row in rows]

@@ -22,6 +22,7 @@ from filelock import FileLock
 from mtformer.cli import main
 from mtformer.config import ResolvedTraining
 
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(4)  # of every tokenizer that is trained here
 ENGLISH = ["the red house", "a small dog", "my old friend", "this green car", "every good book", "her new garden"]
 GERMAN = [
     "das rote Haus",

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from conftest import training_settings
+from conftest import BOS_ID, PAD_ID, training_settings
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
@@ -16,7 +16,6 @@ from mtformer.data.batches import Batch, pad
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.support.processes.ranks import Ranks
-from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 from mtformer.training.finetune import freeze
 from mtformer.training.sharding import shard, unsharded, whole
 from mtformer.training.update import Updater
@@ -55,9 +54,9 @@ def make_updater(model: Transformer, ranks: Ranks, **settings: Any) -> Updater:
 def make_batch(rows: Sequence[int]) -> Batch:
     random = torch.Generator().manual_seed(2)
     text = [torch.randint(4, 41, (n + 3,), generator=random).numpy() for n in range(14)]
-    src, tgt_out = pad([text[row] for row in rows]), pad([text[13 - row] for row in rows])
+    src, tgt_out = (pad([text[number] for number in side], PAD_ID) for side in (rows, [13 - row for row in rows]))
     tgt_in = torch.cat([torch.full((len(rows), 1), BOS_ID), tgt_out[:, :-1]], dim=1)
-    return Batch(src, src != PAD_ID, tgt_in, tgt_out, rows)
+    return Batch(src, src != PAD_ID, tgt_in, tgt_out, tgt_out != PAD_ID, rows)
 
 
 def share_of(rows: Sequence[int], ranks: Ranks) -> Batch:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import ENGLISH, GERMAN, Project, sentence_pairs
+from conftest import BOS_ID, ENGLISH, EOS_ID, GERMAN, Project, sentence_pairs
 from engines import align
 
 from mtformer.bundle.format import load_bundle, save_bundle
@@ -24,7 +24,7 @@ from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.words import cut, cut_alike, word_spans
 from mtformer.translate.alignment import Alignment

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import BOS_ID, EOS_ID, PAD_ID
 
 from mtformer.data import batches as batching
 from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.filling import fill_batches
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 MAX_TOKENS = 1024
 
@@ -76,7 +76,7 @@ def test_all_tensors_of_a_batch_move_to_a_device() -> None:
 
 
 def test_rows_are_padded_on_the_right_to_the_longest() -> None:
-    assert pad([[5], np.array([6, 7], dtype=np.int32), []]).tolist() == [[5, 0], [6, 7], [0, 0]]
+    assert pad([[5], np.array([6, 7], dtype=np.int32), []], PAD_ID).tolist() == [[5, 0], [6, 7], [0, 0]]
 
 
 @pytest.mark.parametrize(

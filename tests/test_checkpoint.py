@@ -42,7 +42,7 @@ class Training:
         for _ in range(n_times):
             self.step += 1
             ids = torch.randint(1, 20, (4, 6), generator=torch.Generator().manual_seed(self.step))
-            batch = Batch(ids, ids > 0, ids, ids, range(4))
+            batch = Batch(ids, ids > 0, ids, ids, ids > 0, range(4))
             assert not self.updater.update([batch], self.step, 0.01).fault
 
     def everything(self) -> list[Tensor]:

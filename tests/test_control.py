@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import ENGLISH, Project
+from conftest import BOS_ID, ENGLISH, Project
 from engines import align, candidates, request, score
 from test_search import EOS, A, B, C, RandomDecoder, Table, TableDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
@@ -33,7 +33,6 @@ from mtformer.search.processors import (
 )
 from mtformer.search.ranking import search
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID
 
 CPU = torch.device("cpu")
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -89,13 +88,14 @@ def test_rules_see_each_beam_for_itself() -> None:
 
 
 def test_eos_is_forbidden_below_the_minimum_length() -> None:
-    assert [EOS in allowed(MinLength(2), *ids) for ids in ([], [A], [A, B], [A, B, C])] == [False, False, True, True]
+    at_least_two = MinLength(2, EOS)
+    assert [EOS in allowed(at_least_two, *ids) for ids in ([], [A], [A, B], [A, B, C])] == [False, False, True, True]
 
 
 def test_a_rule_that_leaves_nothing_does_not_apply() -> None:
     only_a, only_eos = of(0.0, 1.0, 0.0, 0.0), of(1.0, 0.0, 0.0, 0.0)
     assert NoRepeatedNgrams(1)(prefixes([A]), only_a.clone()).equal(only_a)
-    assert MinLength(5)(prefixes([A]), only_eos.clone()).equal(only_eos)
+    assert MinLength(5, EOS)(prefixes([A]), only_eos.clone()).equal(only_eos)
 
 
 @pytest.mark.parametrize("beam_size", [0, 1, 3])
@@ -140,7 +140,7 @@ def test_the_search_chooses_by_penalized_probabilities() -> None:
 def test_a_beam_as_wide_as_all_prefixes_finds_the_best_penalized_hypotheses(given: dict[str, Any]) -> None:
     for seed in range(5):
         options = SearchOptions.model_validate({"beam_size": 27, "n_best": 27, **given})
-        processors = [*rules([3]), *rules_of(options)]
+        processors = [*rules([3]), *rules_of(options, EOS)]
         [found] = beam_search(RandomDecoder(seed), [3], options, processors)
         few = options.model_copy(update={"n_best": 2})
         decoder = RandomDecoder(seed)
@@ -156,7 +156,7 @@ def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
     options = SearchOptions(beam_size=2, no_repeat_ngram_size=1, repetition_penalty=2.0, min_length=3)
     forced: list[Processor] = [ForcePrefixes([[A, A, A]], CPU)]
     for seed in range(3):
-        [[best, *_]] = beam_search(RandomDecoder(seed), [5], options, [*rules([5]), *forced, *rules_of(options)])
+        [[best, *_]] = beam_search(RandomDecoder(seed), [5], options, [*rules([5]), *forced, *rules_of(options, EOS)])
         assert best.ids[:3] == [A, A, A]
         assert A not in best.ids[3:]
 

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from conftest import sentence_pairs
+from conftest import EOS_ID, sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.store.encoding import encode_corpus, reason_to_drop
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 
 EMPTY = "a side is empty"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Project, sentence_pairs
+from conftest import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Project, sentence_pairs
 from engines import align, candidates, request, score
 
 from mtformer import Translator
@@ -26,7 +26,6 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import Engine, SearchRequest
 from mtformer.search.hypothesis import ranked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SENTENCES = [src for src, _ in sentence_pairs(40, seed=9)]
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from config_texts import load, problems
-from conftest import Project, make_project, sentence_pairs
+from conftest import EOS_ID, Project, make_project, sentence_pairs
 from engines import score
 
 from mtformer.bundle.format import load_bundle
@@ -18,7 +18,7 @@ from mtformer.data.store.encoding import encode_corpus
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.translator import Translator
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Project
+from conftest import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Project
 from engines import candidates, request, score
 from torch import Tensor, nn
 
@@ -31,7 +31,6 @@ from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 SENTENCE = "the red house sees a small dog."
 Blocks = dict[Any, Tensor]  # by stack, side, layer, sub-layer and name

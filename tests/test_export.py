@@ -11,7 +11,7 @@ import ctranslate2
 import numpy as np
 import pytest
 import torch
-from conftest import Project, sentence_pairs
+from conftest import PAD_ID, Project, sentence_pairs
 from engines import score
 from sentencepiece import SentencePieceTrainer
 from transformers import AutoModelForSeq2SeqLM
@@ -29,7 +29,7 @@ from mtformer.search.engine import SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.adopt import adopt
-from mtformer.text.tokenizer.tokenizer import PAD_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 
 FIXTURE = Path(__file__).parent / "fixtures/bundle-2.safetensors"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Project, make_project, sentence_pairs
+from conftest import UNK_ID, Project, make_project, sentence_pairs
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from mtformer.bundle.format import load_bundle
@@ -21,7 +21,7 @@ from mtformer.text.tokenizer.sentencepiece_file import (
     read_tokens,
     with_tokens,
 )
-from mtformer.text.tokenizer.tokenizer import MARKERS, UNK_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 
 TEXTS = [text for pair in sentence_pairs(200) for text in pair]
 ODD = ["the ｆｕｌｌ ﬁve  houses\u200b", " café 😀 <s> <pad> <0x41> ", "▁a▁", "", "über"]

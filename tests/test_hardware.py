@@ -139,7 +139,7 @@ def test_with_fp32_an_update_a_validation_and_a_translation_multiply_nothing_in_
     validator = Validator(resolved, bundle.tokenizer, {LanguagePair("en", "de"): pairs})
     ids = torch.tensor(bundle.tokenizer.encode_src(["the old house"]))
     with Products() as products:
-        update = Updater(bundle.model, resolved.training).update([Batch(ids, ids > 0, ids, ids, [0])], 1, 1e-3)
+        update = Updater(bundle.model, resolved.training).update([Batch(ids, ids > 0, ids, ids, ids > 0, [0])], 1, 1e-3)
         validator.validate(bundle.model)
         make_translator(bundle.model, bundle.tokenizer).translate(["the old house"])
     assert not update.fault

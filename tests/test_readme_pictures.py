@@ -7,12 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from conftest import Project
+from conftest import BOS_ID, Project
 
 from mtformer.bundle.format import load_bundle
 from mtformer.model.tap import record_attention
 from mtformer.runs.folder import RunFolder
-from mtformer.text.tokenizer.tokenizer import BOS_ID
 from mtformer.translate.translator import Translator
 
 ROOT = Path(__file__).parent.parent

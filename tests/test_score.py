@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import ENGLISH, Project, sentence_pairs
+from conftest import BOS_ID, ENGLISH, EOS_ID, Project, sentence_pairs
 
 from mtformer.engines.torch import TorchEngine
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 

@@ -5,11 +5,12 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from conftest import EOS_ID
 
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
 from mtformer.text.tokenizer.train import train_tokenizer
 
 LINES = (Path(__file__).parent / "scripts.tsv").read_text(encoding="utf-8").splitlines()

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from engines import candidates, request, score
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig, SearchOptions
 from mtformer.engines.torch import TorchEngine
+from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.transformer import Transformer
 from mtformer.search.beam import beam_search
 from mtformer.search.engine import SearchRequest
@@ -20,7 +22,6 @@ from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
 from mtformer.search.topk import likeliest
 from mtformer.support.errors import MtformerError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 EOS, A, B, C = EOS_ID, 4, 5, 6
 Prefix = tuple[int, ...]  # the tokens so far, BOS left out
@@ -38,6 +39,7 @@ class TableDecoder:
     """A decoder whose probabilities stand in a table for each sentence; it notes how many rows each step had."""
 
     device = torch.device("cpu")
+    special_ids = SPECIAL_IDS
     vocab_size = 7
 
     def __init__(self, *tables: Table) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from conftest import GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
+from conftest import EOS_ID, GERMAN, GERMAN_VERBS, Project, make_project, sentence_pairs
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
@@ -24,7 +24,7 @@ from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.annotation import Annotator
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import EOS_ID, MARKERS, Tokenizer, byte_of
+from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer, byte_of
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.words import find_words, word_rule
 from mtformer.translate.translator import Translator

@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from conftest import sentence_pairs
+from conftest import BOS_ID, EOS_ID, PAD_ID, UNK_ID, sentence_pairs
 from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
 from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
 
 Type = Literal["unigram", "bpe"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import Project, sentence_pairs
+from conftest import BOS_ID, EOS_ID, PAD_ID, Project, sentence_pairs
 from engines import score
 from torch import Tensor
 
@@ -28,7 +28,7 @@ from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.translation import Translation, ranked
 from mtformer.translate.translator import Translator

@@ -7,14 +7,14 @@ import sacrebleu
 import torch
 import torch.nn.functional as F
 import yaml
-from conftest import Project, sentence_pairs
+from conftest import BOS_ID, Project, sentence_pairs
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, Facts, LanguagePair, ResolvedConfig, resolve
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import BOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.model import build_model
 from mtformer.training.validation import Sample, Validation, Validator
 from mtformer.translate.translator import Translator

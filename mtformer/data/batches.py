@@ -5,7 +5,7 @@ Shapes: B rows, S source length, T target length.
 
 import itertools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
 from weakref import WeakKeyDictionary
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from mtformer.data.corpus import Corpus
-from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 
 _MOST_BUCKETS = 64  # oneDNN caches 1,024 kernels; more buckets overflow the cache, so that only padding can be saved
 _MOST_GROWTH = 1.25  # leftover pairs move to a bucket at most this much longer; otherwise they form a smaller batch
@@ -31,8 +30,9 @@ class Batch:
     Attributes:
         src: (B, S) source ids, ended by EOS, padded on the right.
         src_mask: (B, S), True at real tokens.
-        tgt_in: (B, T) target ids shifted right: BOS, y1, …, yn.
+        tgt_in: (B, T) target ids shifted right: the start, y1, …, yn.
         tgt_out: (B, T) target ids to predict: y1, …, yn, EOS.
+        tgt_mask: (B, T), True at the real tokens of ``tgt_out``.
         indices: the pairs' indices in the corpus.
     """
 
@@ -40,12 +40,8 @@ class Batch:
     src_mask: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+    tgt_mask: Tensor
     indices: Sequence[int]
-
-    @property
-    def tgt_mask(self) -> Tensor:
-        """(B, T), True at real tokens."""
-        return self.tgt_out != PAD_ID
 
     @property
     def n_tokens(self) -> int:
@@ -58,24 +54,26 @@ class Batch:
         return [self._rows(slice(start, end)) for start, end in itertools.pairwise(ends)]
 
     def _rows(self, rows: slice) -> "Batch":
-        src, src_mask, tgt_in, tgt_out = (x[rows] for x in (self.src, self.src_mask, self.tgt_in, self.tgt_out))
-        return Batch(src, src_mask, tgt_in, tgt_out, self.indices[rows])
+        return replace(self._map(lambda tensor: tensor[rows]), indices=self.indices[rows])
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        """Return the batch with each of its tensors changed."""
+        tensors = self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask
+        src, src_mask, tgt_in, tgt_out, tgt_mask = map(change, tensors)
+        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices)
 
     def without_targets(self) -> "Batch":
         """Return a batch of these rows with nothing to predict: its summed loss and its gradients are zero."""
-        return replace(self, tgt_out=torch.full_like(self.tgt_out, PAD_ID))
+        return replace(self, tgt_mask=torch.zeros_like(self.tgt_mask))
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""
-        if device.type == "cpu":
-            return self
-        src, src_mask = self.src.to(device), self.src_mask.to(device)
-        return Batch(src, src_mask, self.tgt_in.to(device), self.tgt_out.to(device), self.indices)
+        return self if device.type == "cpu" else self._map(lambda tensor: tensor.to(device))
 
 
-def pad(rows: Sequence[Sequence[int] | np.ndarray], length: int = 0) -> Tensor:
+def pad(rows: Sequence[Sequence[int] | np.ndarray], pad_id: int, length: int = 0) -> Tensor:
     """Stack rows of ids into one (B, longest) tensor, padded on the right, and to at least ``length``."""
-    padded = np.full((len(rows), max(length, *(len(row) for row in rows))), PAD_ID, dtype=np.int64)
+    padded = np.full((len(rows), max(length, *(len(row) for row in rows))), pad_id, dtype=np.int64)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return torch.from_numpy(padded)
@@ -84,12 +82,13 @@ def pad(rows: Sequence[Sequence[int] | np.ndarray], length: int = 0) -> Tensor:
 def make_batch(corpus: Corpus, indices: Sequence[int] | np.ndarray, src_length: int = 0, tgt_length: int = 0) -> Batch:
     """Collect the pairs at ``indices`` of ``corpus`` into a batch, padded to at least the given lengths."""
     indices = [int(index) for index in indices]
-    src = pad([corpus.src[i] for i in indices], src_length)
-    tgt_out = pad([corpus.tgt[i] for i in indices], tgt_length)
-    bos = torch.full((len(indices), 1), BOS_ID)
+    pad_id = corpus.special_ids.pad
+    src = pad([corpus.src[i] for i in indices], pad_id, src_length)
+    tgt_out = pad([corpus.tgt[i] for i in indices], pad_id, tgt_length)
+    start = torch.full((len(indices), 1), corpus.special_ids.start)
     # The last column is EOS or padding in every row; where EOS stays as an input, the output is padding and not scored.
-    tgt_in = torch.cat([bos, tgt_out[:, :-1]], dim=1)
-    return Batch(src, src != PAD_ID, tgt_in, tgt_out, indices)
+    tgt_in = torch.cat([start, tgt_out[:, :-1]], dim=1)
+    return Batch(src, src != pad_id, tgt_in, tgt_out, tgt_out != pad_id, indices)
 
 
 class PlannedBatch(NamedTuple):

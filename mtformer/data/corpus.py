@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from itertools import chain
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from mtformer.data.drops import Drops
+from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
 
 
 class Side(Protocol):
@@ -85,6 +87,7 @@ class Corpus:
         sources: (N,) the index of the source of each pair.
         lines: (N,) the line of each pair in its source, from 1.
         drops: what was dropped from each source.
+        special_ids: those of the vocabularies.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Corpus:
         sources: np.ndarray | None = None,
         lines: np.ndarray | None = None,
         drops: Sequence[Drops] = (),
+        special_ids: SpecialIds = SPECIAL_IDS,
     ) -> None:
         """Take encoded pairs; those of a single source without dropped pairs are numbered from 0, in lines from 1."""
         self.src, self.tgt = src, tgt
@@ -103,13 +107,20 @@ class Corpus:
         self.sources = np.zeros(len(src), dtype=np.uint16) if sources is None else sources
         self.lines = self.numbers + 1 if lines is None else lines
         self.drops = list(drops)
+        self.special_ids = special_ids
 
     def __len__(self) -> int:
         return len(self.src)
 
     def with_src(self, src: Side) -> "Corpus":
         """Return the same pairs with another source side."""
-        return Corpus(src, self.tgt, numbers=self.numbers, sources=self.sources, lines=self.lines, drops=self.drops)
+        return self.with_sides(src, self.tgt)
+
+    def with_sides(self, src: Side, tgt: Side) -> "Corpus":
+        """Return the same pairs with other ids."""
+        corpus = copy(self)
+        corpus.src, corpus.tgt = src, tgt
+        return corpus
 
     @property
     def dropped(self) -> Counter[str]:

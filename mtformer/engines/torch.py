@@ -6,6 +6,7 @@ from threading import Lock
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions, SearchPrecision
@@ -26,7 +27,6 @@ from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, 
 from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import require_precision
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 _FORCED_TOKENS = 4096  # of a batch that is scored or aligned by teacher forcing
 _BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
@@ -55,6 +55,7 @@ class TorchEngine(BatchedEngine):
         chosen = alignment_heads or [()] * len(models)
         self._alignment_heads = [heads or all_heads(model) for model, heads in zip(models, chosen, strict=True)]
         self._device = next(models[0].parameters()).device
+        self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
         self._recording = Lock()  # attention has one observer at a time
 
@@ -105,10 +106,9 @@ class TorchEngine(BatchedEngine):
         """Translate one batch; see :meth:`BatchedEngine._search`."""
         options = requests[0].options
         n_copies = options.n_best if options.sample else 1
-        src = pad([request.src for request in requests]).to(self._device)  # (B, S)
-        decoders = [
-            TransformerDecoder(model, src, src != PAD_ID, n_copies) for model in self._inference(options.precision)
-        ]
+        src = self._pad([request.src for request in requests])  # (B, S)
+        src_mask = src != self._special_ids.pad
+        decoders = [TransformerDecoder(model, src, src_mask, n_copies) for model in self._inference(options.precision)]
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
         limits = [_limit(request) for request in requests]
@@ -123,24 +123,28 @@ class TorchEngine(BatchedEngine):
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)
 
+    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        return pad(rows, self._special_ids.pad).to(self._device)
+
     def _processors(
         self, requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions
     ) -> list[Processor]:
         """Return the rules of a search, in order."""
-        processors: list[Processor] = [NeverChoose([PAD_ID, UNK_ID, BOS_ID], self._device)]
+        processors: list[Processor] = [NeverChoose(self._special_ids.never, self._device)]
         if any(request.prefix for request in requests):
             processors.append(ForcePrefixes([request.prefix for request in requests], self._device))
-        return [*processors, EndAtLimits(limits, EOS_ID, self._device), *rules_of(options)]
+        eos = self._special_ids.eos
+        return [*processors, EndAtLimits(limits, eos, self._device), *rules_of(options, eos)]
 
     @torch.inference_mode()
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""
-        src = pad([request.src for request in requests]).to(self._device)  # (B, S)
-        tgt_in = pad([[BOS_ID, *request.tgt] for request in requests]).to(self._device)  # (B, T)
-        hidden = [model(src, src != PAD_ID, tgt_in) for model in self.models]
+        src = self._pad([request.src for request in requests])  # (B, S)
+        tgt_in = self._pad([[self._special_ids.start, *request.tgt] for request in requests])  # (B, T)
+        hidden = [model(src, src != self._special_ids.pad, tgt_in) for model in self.models]
         scores: list[list[float]] = []
         for request, *rows in zip(requests, *hidden, strict=True):
-            tgt_out = torch.tensor([*request.tgt, EOS_ID], device=self._device)
+            tgt_out = torch.tensor([*request.tgt, self._special_ids.eos], device=self._device)
             chosen = []
             for model, row in zip(self.models, rows, strict=True):
                 log_probs = model.project(row[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row

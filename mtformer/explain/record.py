@@ -13,12 +13,13 @@ from mtformer.explain.matrices import ForwardPass, record_attentions, record_pas
 from mtformer.explain.tokens import source_tokens, target_tokens
 from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
 from mtformer.explain.tree import TreeRecorder
+from mtformer.model.architecture import SpecialIds
 from mtformer.search.engine import Engine, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 MAX_TOKENS = 256  # of a side: what a person can look at, and what memory holds of every matrix
 _N_CANDIDATES = 10
@@ -80,14 +81,14 @@ class Explainer:
         found = ranked(self.engine.observe(request, recorder), self.options.length_penalty)
         best = found[0]
         forward = self._forward(src, best.ids)
-        steps = self._with_alternatives(src, best.ids, self._steps(forward.logits, [*best.ids, EOS_ID], len(forced)))
+        steps = self._steps(forward.logits, [*best.ids, self._special_ids.eos], len(forced))
         return Trace(
             source=Source(text, source_tokens(self.tokenizer, src)),
             target=self._target(best),
-            bos=target_tokens(self.tokenizer, [BOS_ID])[0],
+            bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
             attentions=forward.attentions,
             tree=recorder.tree(found),
-            steps=steps,
+            steps=self._with_alternatives(src, best.ids, steps),
             matrices=(*forward.blocks, *_logit_blocks(forward.logits, steps)),
         )
 
@@ -98,7 +99,7 @@ class Explainer:
         return AttentionTrace(
             source=Source(text, source_tokens(self.tokenizer, src)),
             target=self._target(best),
-            bos=target_tokens(self.tokenizer, [BOS_ID])[0],
+            bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
             attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids)),
         )
 
@@ -118,7 +119,7 @@ class Explainer:
         """Return (T, V), the log probabilities of every next token along the trace's translation."""
         ids = [token.id for token in trace.target.tokens]
         logits = self._forward([token.id for token in trace.source.tokens], ids[:-1]).logits
-        return _choosable(logits.float().log_softmax(dim=-1))
+        return self._choosable(logits.float().log_softmax(dim=-1))
 
     def encode_word(self, word: str, *, first: bool) -> list[int]:
         """Return the ids of a target word as it stands at the beginning of the translation, or after other words."""
@@ -168,7 +169,7 @@ class Explainer:
         return ids
 
     def _target(self, best: Hypothesis) -> Target:
-        tokens = target_tokens(self.tokenizer, [*best.ids, EOS_ID])
+        tokens = target_tokens(self.tokenizer, [*best.ids, self._special_ids.eos])
         return Target(self.tokenizer.decode(best.ids), tokens, best.log_prob, best.score(self.options.length_penalty))
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
@@ -177,7 +178,7 @@ class Explainer:
     def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return the source (1, S) and the decoder's input (1, T)."""
         device = next(self.engine.model.parameters()).device
-        return torch.tensor([src], device=device), torch.tensor([[BOS_ID, *tgt]], device=device)
+        return torch.tensor([src], device=device), torch.tensor([[self._special_ids.start, *tgt]], device=device)
 
     def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
         """Describe each step by the model's distribution over the next token."""
@@ -185,7 +186,7 @@ class Explainer:
         steps = []
         for number, (log_probs, token) in enumerate(zip(all_log_probs, chosen, strict=True), 1):
             entropy = float(torch.special.entr(log_probs.exp()).sum()) / math.log(2)
-            log_probs = _choosable(log_probs)
+            log_probs = self._choosable(log_probs)
             likeliest = log_probs.topk(min(_N_CANDIDATES, len(log_probs))).indices.tolist()
             places = likeliest if token in likeliest else [*likeliest[:-1], token]
             other = next(place for place in places if place != token)
@@ -212,22 +213,26 @@ class Explainer:
         found = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
         return tuple(replace(step, instead=found.get(step.number)) for step in steps)
 
+    @property
+    def _special_ids(self) -> SpecialIds:
+        return self.tokenizer.special_ids
+
     def _complete(self, src: list[int], prefixes: Sequence[list[int]]) -> list[str]:
         """Return the greedy translations of ``src`` that begin with each of ``prefixes``; EOS ends one at once."""
         greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
-        rest = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != EOS_ID]))
-        return [self.tokenizer.decode(prefix if prefix[-1] == EOS_ID else next(rest)[0].ids) for prefix in prefixes]
+        eos = self._special_ids.eos
+        rest = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != eos]))
+        return [self.tokenizer.decode(prefix if prefix[-1] == eos else next(rest)[0].ids) for prefix in prefixes]
+
+    def _choosable(self, log_probs: Tensor) -> Tensor:
+        """Return log probabilities (…, V) without those of the tokens that no search chooses."""
+        never = torch.tensor(self._special_ids.never, device=log_probs.device)
+        return log_probs.index_fill(-1, never, float("-inf"))
 
 
 def _require_utf8(text: str, what: str) -> None:
     if not is_utf8(text):
         raise UserError(f"the {what} is not UTF-8")
-
-
-def _choosable(log_probs: Tensor) -> Tensor:
-    """Return log probabilities (…, V) without those of the tokens that no search chooses."""
-    never = torch.tensor([PAD_ID, UNK_ID, BOS_ID], device=log_probs.device)
-    return log_probs.index_fill(-1, never, float("-inf"))
 
 
 def _logit_blocks(logits: Tensor, steps: Sequence[Step]) -> list[Block]:

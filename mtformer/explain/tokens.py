@@ -5,33 +5,33 @@ from itertools import groupby
 from typing import Literal
 
 from mtformer.explain.trace import Token
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer, byte_of
+from mtformer.model.architecture import SpecialIds
+from mtformer.text.tokenizer.tokenizer import Tokenizer, byte_of
 
 
 def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
     """Return the tokens of source ids."""
-    return _tokens(ids, tokenizer.src_tokens(ids))
+    return _tokens(ids, tokenizer.src_tokens(ids), tokenizer.special_ids)
 
 
 def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
     """Return the tokens of target ids."""
-    return _tokens(ids, tokenizer.tgt_tokens(ids))
+    return _tokens(ids, tokenizer.tgt_tokens(ids), tokenizer.special_ids)
 
 
-def _tokens(ids: Sequence[int], texts: Sequence[str]) -> tuple[Token, ...]:
+def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:
     characters: list[str | None] = []
     for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
         spelled = list(run)
         found = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
         characters += _characters(found) if is_byte else [None] * len(spelled)
+    rows = zip(ids, texts, characters, strict=True)
     return tuple(
-        Token(text, i, _kind(i, text), character) for i, text, character in zip(ids, texts, characters, strict=True)
+        Token(text, i, "special" if i in special_ids else _kind(text), character) for i, text, character in rows
     )
 
 
-def _kind(i: int, text: str) -> Literal["word", "special", "byte"]:
-    if i <= EOS_ID:
-        return "special"
+def _kind(text: str) -> Literal["word", "byte"]:
     return "word" if byte_of(text) is None else "byte"
 
 

@@ -6,22 +6,22 @@ from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Finished, Node, Tree, path_to
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import SearchStep
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 class TreeRecorder:
     """A :data:`mtformer.search.observer.SearchObserver` for the search of one sentence."""
 
     def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
-        """Start with BOS.
+        """Start with the id that starts decoding.
 
         Args:
             tokenizer: spells the tokens.
             alpha: the exponent of the length penalty.
         """
         self._tokenizer, self._alpha = tokenizer, alpha
-        [bos] = target_tokens(tokenizer, [BOS_ID])
-        self._nodes = [Node(0, None, 0, bos, 0.0, 0.0, 1, "stopped")]
+        [start] = target_tokens(tokenizer, [tokenizer.special_ids.start])
+        self._nodes = [Node(0, None, 0, start, 0.0, 0.0, 1, "stopped")]
         self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
 
     def __call__(self, step: SearchStep) -> None:
@@ -76,7 +76,7 @@ class TreeRecorder:
 
     def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
         path = path_to(node, self._nodes)
-        ids = [other.token.id for other in path if other.token.id != EOS_ID]
+        ids = [other.token.id for other in path if other.token.id != self._tokenizer.special_ids.eos]
         assert node.score is not None
         return Finished(
             node=node.id,

@@ -31,7 +31,7 @@ from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import BPE as BPE_MODEL
 from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, read_settings, read_tokens
-from mtformer.text.tokenizer.tokenizer import BOS_ID, CONTROL_CHARACTERS, EOS_ID, PAD_ID, UNK_ID, form_of
+from mtformer.text.tokenizer.tokenizer import CONTROL_CHARACTERS, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
 _LEAST_POSITIONS = 4_096
@@ -123,6 +123,12 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     require_exportable(architecture)
     search = bundle.header.search
     max_new_tokens = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
+    special_ids = {
+        "pad_token_id": architecture.special_ids.pad,
+        "bos_token_id": architecture.special_ids.bos,
+        "eos_token_id": architecture.special_ids.eos,
+        "decoder_start_token_id": architecture.special_ids.start,
+    }
     settings: dict[str, Any] = {
         "vocab_size": architecture.src_vocab_size,
         "max_position_embeddings": max(_LEAST_POSITIONS, architecture.max_length, max_new_tokens),
@@ -136,10 +142,7 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         "activation_function": ACTIVATIONS[architecture.activation].transformers,
         "dropout": architecture.dropout,
         "scale_embedding": True,
-        "pad_token_id": PAD_ID,
-        "bos_token_id": BOS_ID,
-        "eos_token_id": EOS_ID,
-        "decoder_start_token_id": BOS_ID,
+        **special_ids,
         "forced_eos_token_id": None,
     }
     if architecture.norm == "pre":
@@ -154,11 +157,8 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
         max_new_tokens=max_new_tokens,
-        suppress_tokens=[PAD_ID, UNK_ID, BOS_ID],
-        pad_token_id=PAD_ID,
-        bos_token_id=BOS_ID,
-        eos_token_id=EOS_ID,
-        decoder_start_token_id=BOS_ID,
+        suppress_tokens=architecture.special_ids.never,
+        **special_ids,
     )
     return model.eval()
 
@@ -225,7 +225,7 @@ def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFa
     fast.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", left=n_stripped)]
     )
-    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS_ID)])
+    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", tokens.eos)])
     return PreTrainedTokenizerFast(
         tokenizer_object=fast,
         pad_token="<pad>",
@@ -265,11 +265,15 @@ class _Tokens(NamedTuple):
         texts: the tokens.
         scores: log probabilities, or for BPE the negative rank of the merge that makes the token.
         plain: the ids of those that stand for text: neither special nor bytes.
+        unk: the id of what has no token.
+        eos: the id of the end of a text.
     """
 
     texts: list[str]
     scores: list[float]
     plain: list[int]
+    unk: int
+    eos: int
 
     @classmethod
     def of(cls, model: bytes) -> "_Tokens":
@@ -280,6 +284,8 @@ class _Tokens(NamedTuple):
             [processor.id_to_piece(i) for i in ids],
             [processor.get_score(i) for i in ids],
             [i for i in ids if is_text[i]],
+            processor.unk_id(),
+            processor.eos_id(),
         )
 
 
@@ -289,7 +295,7 @@ def _unigram(tokens: _Tokens) -> Unigram:
     scores = [never] * len(tokens.texts)
     for i in tokens.plain:
         scores[i] = tokens.scores[i]
-    return Unigram(list(zip(tokens.texts, scores, strict=True)), unk_id=UNK_ID, byte_fallback=True)
+    return Unigram(list(zip(tokens.texts, scores, strict=True)), unk_id=tokens.unk, byte_fallback=True)
 
 
 def _bpe(tokens: _Tokens) -> BPE:

@@ -137,6 +137,7 @@ class InferenceModel:
         """Prepare ``model``, on the device that it is on."""
         self.model = model
         self.device = model.output.weight.device
+        self.special_ids = model.architecture.special_ids
         self._encoder_layers = [_EncoderLayer(cast(EncoderLayer, layer), precision) for layer in model.encoder_layers]
         self._decoder_layers = [_DecoderLayer(cast(DecoderLayer, layer), precision) for layer in model.decoder_layers]
         self._decoder_norm = _norm(model.decoder_norm)
@@ -164,7 +165,7 @@ class InferenceModel:
         """Decode one more position.
 
         Args:
-            tokens: (N,) the ids chosen last; BOS at first.
+            tokens: (N,) the ids chosen last; at first the one that starts decoding.
             cache: the state, which is updated.
 
         Returns:

@@ -14,7 +14,6 @@ from mtformer.data.filling import fill_batches, longest_first
 from mtformer.model.layers import DecoderLayer
 from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID
 
 _BATCH_TOKENS = 4096
 
@@ -54,20 +53,20 @@ def cross_attention(
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 
-    The first row is that of the step that reads BOS and predicts the first token; the last one reads the last token.
+    The first row is that of the step that predicts the first token; the last one reads the last token.
 
     Args:
         model: in evaluation mode.
         sources: ids, EOS last.
         targets: ids without EOS.
     """
-    device = next(model.parameters()).device
+    device, special_ids = next(model.parameters()).device, model.architecture.special_ids
     lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
     for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
-        src = pad([sources[i] for i in batch]).to(device)  # (B, S)
-        tgt_in = pad([[BOS_ID, *targets[i]] for i in batch]).to(device)  # (B, T + 1)
+        src = pad([sources[i] for i in batch], special_ids.pad).to(device)  # (B, S)
+        tgt_in = pad([[special_ids.start, *targets[i]] for i in batch], special_ids.pad).to(device)  # (B, T + 1)
         with record_attention(model.decoder_layers) as recorded:
-            model(src, src != PAD_ID, tgt_in)
+            model(src, src != special_ids.pad, tgt_in)
         layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
         for row, i in enumerate(batch):
             n_rows, n_columns = len(targets[i]) + 1, len(sources[i])

@@ -14,7 +14,6 @@ from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
 from mtformer.search.topk import likeliest
 from mtformer.support.errors import MtformerError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 
 
 def beam_search(
@@ -46,9 +45,10 @@ def beam_search(
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
     alpha = options.length_penalty
-    finished = _Finished(len(limits), options, decoder.device)
+    finished = _Finished(len(limits), options, decoder)
     longest = torch.tensor([length_penalty(limit + 1, alpha) for limit in limits], device=decoder.device)  # (B,)
-    selection = selection or Likeliest(options.beam_size)
+    eos = decoder.special_ids.eos
+    selection = selection or Likeliest(options.beam_size, eos)
     beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
         log_probs, own = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
@@ -57,7 +57,7 @@ def beam_search(
             candidates = _with_own(candidates, own)
         finished.collect(beams, candidates, penalized=own is not log_probs)
         if observer is not None:
-            observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == EOS_ID))
+            observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == eos))
         # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
         # is at most the beam's log probability over the penalty of that length.
         beams = _continue(decoder, beams, candidates, chosen, finished.threshold * longest)
@@ -70,7 +70,7 @@ class Beams:
 
     Attributes:
         prefixes: of the K beams.
-        token_log_probs: (n, K, t - 1) of the tokens after BOS.
+        token_log_probs: (n, K, t - 1) of the tokens after the start.
         log_probs: (n, K) their sums, less penalties; -inf where a sentence has fewer prefixes than beams.
     """
 
@@ -102,8 +102,8 @@ class Selection(Protocol):
 class Likeliest:
     """The usual selection: the 2K likeliest continuations, of which the first K without EOS are kept."""
 
-    def __init__(self, beam_size: int) -> None:
-        self.beam_size = beam_size
+    def __init__(self, beam_size: int, eos: int) -> None:
+        self.beam_size, self._eos = beam_size, eos
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose the best; of equal ones, any."""
@@ -111,7 +111,7 @@ class Likeliest:
         totals, parents, tokens = likeliest(log_probs, beams.log_probs, 2 * k)
         token_log_probs = log_probs.flatten(1).gather(1, parents * vocab_size + tokens)
         candidates = Candidates(totals, parents, tokens, token_log_probs)
-        return candidates, (tokens == EOS_ID).byte().argsort(dim=1, stable=True)[:, :k]
+        return candidates, (tokens == self._eos).byte().argsort(dim=1, stable=True)[:, :k]
 
 
 class _Finished:
@@ -121,16 +121,17 @@ class _Finished:
         threshold: (B,) the score that a hypothesis must exceed to be one of them; -inf while there are fewer.
     """
 
-    def __init__(self, n_sentences: int, options: SearchOptions, device: torch.device) -> None:
-        self.threshold = torch.full((n_sentences,), float("-inf"), device=device)
+    def __init__(self, n_sentences: int, options: SearchOptions, decoder: Decoder) -> None:
+        self.threshold = torch.full((n_sentences,), float("-inf"), device=decoder.device)
+        self._eos = decoder.special_ids.eos
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
         self._n_best, self._alpha = options.n_candidates, options.length_penalty
 
     def collect(self, beams: Beams, candidates: Candidates, *, penalized: bool) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
-        scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold BOS instead of EOS
-        ended = (candidates.tokens == EOS_ID) & (scores > self.threshold[sentences, None])  # (n, 2K)
+        scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold the start instead of EOS
+        ended = (candidates.tokens == self._eos) & (scores > self.threshold[sentences, None])  # (n, 2K)
         rows, columns = ended.nonzero(as_tuple=True)
         parents = candidates.beams[rows, columns]
         last = candidates.token_log_probs[rows, columns]
@@ -164,7 +165,7 @@ def _start(decoder: Decoder, n_sentences: int, k: int) -> Beams:
     """Give each sentence K beams. All start alike, so that only the first counts."""
     sentences = torch.arange(n_sentences, device=decoder.device)
     decoder.select(sentences, sentences.new_zeros(n_sentences, k))
-    ids = sentences.new_full((n_sentences, k, 1), BOS_ID)
+    ids = sentences.new_full((n_sentences, k, 1), decoder.special_ids.start)
     log_probs = torch.full((n_sentences, k), float("-inf"), device=decoder.device)
     log_probs[:, 0] = 0.0
     token_log_probs = torch.empty(n_sentences, k, 0, device=decoder.device)
@@ -175,7 +176,7 @@ def _continue(decoder: Decoder, beams: Beams, candidates: Candidates, order: Ten
     """Return the next beams of the sentences whose likeliest beam exceeds the log probability ``least`` (B,)."""
     k = beams.log_probs.size(1)
     chosen = Candidates(*(values.gather(1, order) for values in candidates))  # (n, K) each
-    log_probs = chosen.log_probs.masked_fill(chosen.tokens == EOS_ID, float("-inf"))
+    log_probs = chosen.log_probs.masked_fill(chosen.tokens == decoder.special_ids.eos, float("-inf"))
     sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
     kept = (log_probs.max(dim=1).values > least[sentences]).nonzero()[:, 0]  # (n',)
     rows = kept[:, None] * k + chosen.beams[kept]  # (n', K)

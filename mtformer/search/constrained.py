@@ -21,7 +21,6 @@ from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.topk import likeliest
-from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
@@ -58,7 +57,7 @@ def constrained_search(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    selection = ConstrainedSelection(constraints, prefix_lengths, limits, options)
+    selection = ConstrainedSelection(constraints, prefix_lengths, limits, options, decoder.special_ids.eos)
     return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
 
 
@@ -187,8 +186,10 @@ class ConstrainedSelection:
         prefix_lengths: Sequence[int],
         limits: Sequence[int],
         options: SearchOptions,
+        eos: int,
     ) -> None:
         """Start with one beam for each of B sentences; see :func:`constrained_search`."""
+        self._eos = eos
         self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
         of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
         self._sentences = [_Sentence(*values, options) for values in of_sentences]
@@ -207,7 +208,7 @@ class ConstrainedSelection:
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
         found, order = self._continuations(beams, log_probs)  # (n, C)
-        ended = _ended(beams, log_probs)  # (n, K)
+        ended = _ended(beams, log_probs, self._eos)  # (n, K)
         of_sentences = zip(
             self._of(beams.prefixes),
             self._forced,
@@ -229,7 +230,7 @@ class ConstrainedSelection:
         n, k, vocab_size = log_probs.shape
         count = min(self._n_candidates, vocab_size)
         values, _, tokens = likeliest(log_probs.flatten(0, 1)[:, None], log_probs.new_zeros(n * k, 1), count)
-        values = values.masked_fill(tokens == EOS_ID, -_INFINITE)  # (n·K, C)
+        values = values.masked_fill(tokens == self._eos, -_INFINITE)  # (n·K, C)
         parents = torch.arange(k, device=log_probs.device).repeat_interleave(count).expand(n, -1)
         free = values.view(n, -1), parents, tokens.view(n, -1)
         of_tokens, parents, tokens = (torch.cat(both, dim=1) for both in zip(self._opened, free, strict=True))
@@ -241,11 +242,11 @@ class ConstrainedSelection:
         return [self._sentences[i] for i in prefixes.sentences.tolist()]
 
 
-def _ended(beams: Beams, log_probs: Tensor) -> Candidates:
+def _ended(beams: Beams, log_probs: Tensor, eos: int) -> Candidates:
     """Return the candidates (n, K) that end each beam."""
-    eos = log_probs[:, :, EOS_ID]
-    parents = torch.arange(eos.size(1), device=eos.device).expand_as(eos)
-    return Candidates(beams.log_probs + eos, parents, torch.full_like(parents, EOS_ID), eos)
+    of_eos = log_probs[:, :, eos]  # (n, K)
+    parents = torch.arange(of_eos.size(1), device=of_eos.device).expand_as(of_eos)
+    return Candidates(beams.log_probs + of_eos, parents, torch.full_like(parents, eos), of_eos)
 
 
 def _picked(candidates: Candidates, places: Sequence[Sequence[int]]) -> Candidates:

@@ -7,7 +7,8 @@ Phrases are found in the text that the tokens spell, however they spell it, and 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mtformer.text.tokenizer.tokenizer import EOS_ID, byte_of
+from mtformer.model.architecture import SpecialIds
+from mtformer.text.tokenizer.tokenizer import byte_of
 from mtformer.text.words import WordRule
 
 _START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces; no part of a word; a part of a word
@@ -102,10 +103,10 @@ class Phrase:
 class Vocabulary:
     """What each token spells."""
 
-    def __init__(self, tokens: Sequence[str], is_word: WordRule) -> None:
-        """Take the tokens of the target language by id."""
+    def __init__(self, tokens: Sequence[str], special_ids: SpecialIds, is_word: WordRule) -> None:
+        """Take the tokens of the target language by id, of which the special ones spell nothing."""
         self._bytes = [byte_of(token) for token in tokens]
-        self._texts = [token.replace("▁", " ") if i > EOS_ID else "" for i, token in enumerate(tokens)]
+        self._texts = ["" if i in special_ids else token.replace("▁", " ") for i, token in enumerate(tokens)]
         self._is_word = is_word
         self._before: dict[tuple[int, str], int] = {}
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from mtformer.model.architecture import SpecialIds
 from mtformer.model.inference import InferenceModel
 
 
@@ -15,9 +16,11 @@ class Decoder(Protocol):
 
     Attributes:
         device: where its tensors are.
+        special_ids: the ids that start and end a translation, and those that none contains.
     """
 
     device: torch.device
+    special_ids: SpecialIds
 
     def step(self, tokens: Tensor) -> Tensor:
         """Take the tokens (N,) chosen last and return log probabilities (N, V) of the next, to be changed freely."""
@@ -42,6 +45,7 @@ class TransformerDecoder:
         The decoder has ``n_copies`` sentences in a row for each source.
         """
         self.device = src.device
+        self.special_ids = model.special_ids
         self._model = model
         self._cache = model.start(src, src_mask, n_copies)
 
@@ -59,7 +63,7 @@ class EnsembleDecoder:
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
         """Combine decoders of the same sentences, which share a vocabulary."""
-        self.device = decoders[0].device
+        self.device, self.special_ids = decoders[0].device, decoders[0].special_ids
         self._decoders = decoders
 
     def step(self, tokens: Tensor) -> Tensor:

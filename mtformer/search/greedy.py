@@ -12,7 +12,6 @@ from mtformer.search.processors import Prefixes, Processor
 from mtformer.search.rows import decode_rows
 from mtformer.search.topk import likeliest
 from mtformer.support.errors import MtformerError
-from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 _N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 
@@ -40,15 +39,15 @@ def greedy_search(
         if best.isneginf().any():
             raise MtformerError(NO_HYPOTHESIS)
         if observer is not None:
-            observer(_step(prefixes, token_log_probs, log_probs))
+            observer(_step(prefixes, token_log_probs, log_probs, decoder.special_ids.eos))
         return tokens
 
     return decode_rows(decoder, n_sentences, processors, choose)
 
 
-def _step(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor) -> SearchStep:
+def _step(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor, eos: int) -> SearchStep:
     """Describe a step by its likeliest candidates (n, C), given log probabilities (n, t - 1) before and (n, V) next."""
     best, tokens = log_probs.topk(min(_N_OBSERVED, log_probs.size(1)))
     candidates = Candidates(token_log_probs.sum(dim=1, keepdim=True) + best, torch.zeros_like(tokens), tokens, best)
-    finished = (tokens == EOS_ID) & (torch.arange(tokens.size(1), device=tokens.device) == 0)
+    finished = (tokens == eos) & (torch.arange(tokens.size(1), device=tokens.device) == 0)
     return SearchStep(prefixes, candidates, torch.zeros_like(tokens[:, :1]), finished)

@@ -12,7 +12,6 @@ from mtformer.config import SearchOptions
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import PREDICTS_NAN
 from mtformer.support.errors import MtformerError
-from mtformer.text.tokenizer.tokenizer import EOS_ID
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Prefixes:
     """What a search has chosen so far.
 
     Attributes:
-        ids: (n, K, t), BOS first.
+        ids: (n, K, t), the id that starts decoding first.
         sentences: (n,) the index in the batch of each sentence that has not ended.
     """
 
@@ -29,7 +28,7 @@ class Prefixes:
 
     @property
     def length(self) -> int:
-        """The number of tokens chosen, BOS not counted: t - 1."""
+        """The number of tokens chosen: t - 1."""
         return self.ids.size(2) - 1
 
 
@@ -130,7 +129,7 @@ def refuse_nan(log_probs: Tensor) -> None:
         raise MtformerError(PREDICTS_NAN)
 
 
-def rules_of(options: SearchOptions) -> list[Processor]:
+def rules_of(options: SearchOptions, eos: int) -> list[Processor]:
     """Return the processors for ``options``.
 
     They belong after those that force tokens: where a rule would leave a prefix without any continuation, it does not
@@ -142,7 +141,7 @@ def rules_of(options: SearchOptions) -> list[Processor]:
     if options.no_repeat_ngram_size:
         rules.append(NoRepeatedNgrams(options.no_repeat_ngram_size))
     if options.min_length:
-        rules.append(MinLength(options.min_length))
+        rules.append(MinLength(options.min_length, eos))
     return rules
 
 
@@ -159,7 +158,7 @@ class RepetitionPenalty(Penalty):
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Lower the log probabilities of the tokens in each prefix."""
-        ids = prefixes.ids[:, :, 1:]  # (n, K, t - 1): without BOS
+        ids = prefixes.ids[:, :, 1:]  # (n, K, t - 1): without the start
         return log_probs.scatter_(2, ids, log_probs.gather(2, ids) * self._factor)
 
 
@@ -172,7 +171,7 @@ class NoRepeatedNgrams:
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Forbid the last tokens of the n-grams that start with the last n - 1 tokens of a prefix."""
-        ids, n = prefixes.ids[:, :, 1:], self._size  # (n, K, t - 1): without BOS
+        ids, n = prefixes.ids[:, :, 1:], self._size  # (n, K, t - 1): without the start
         if prefixes.length < n:
             return log_probs
         ngrams = ids.unfold(2, n, 1)  # (n, K, t - n, n): a view
@@ -186,15 +185,15 @@ class NoRepeatedNgrams:
 class MinLength:
     """Forbids EOS to translations that are too short."""
 
-    def __init__(self, min_length: int) -> None:
+    def __init__(self, min_length: int, eos: int) -> None:
         """Set the minimum length in tokens, EOS not counted."""
-        self._min_length = min_length
+        self._min_length, self._eos = min_length, eos
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Forbid EOS before the minimum length."""
         if prefixes.length >= self._min_length:
             return log_probs
-        return _forbid(log_probs, torch.arange(log_probs.size(2), device=log_probs.device) == EOS_ID)
+        return _forbid(log_probs, torch.arange(log_probs.size(2), device=log_probs.device) == self._eos)
 
 
 def _forbid(log_probs: Tensor, is_forbidden: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ from torch import Tensor
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID
 
 Choose = Callable[[Prefixes, Tensor, Tensor], Tensor]
 
@@ -31,7 +30,7 @@ def decode_rows(decoder: Decoder, n_rows: int, processors: Sequence[Processor], 
     """
     found: list[Hypothesis] = [Hypothesis([], [])] * n_rows
     rows = torch.arange(n_rows, device=decoder.device)  # (n,): those that have not ended
-    ids = torch.full((n_rows, 1, 1), BOS_ID, device=decoder.device)  # (n, 1, t)
+    ids = torch.full((n_rows, 1, 1), decoder.special_ids.start, device=decoder.device)  # (n, 1, t)
     token_log_probs = torch.empty(n_rows, 0, device=decoder.device)  # (n, t - 1)
     penalties = torch.zeros(n_rows, device=decoder.device)  # (n,)
     while len(rows):
@@ -43,7 +42,7 @@ def decode_rows(decoder: Decoder, n_rows: int, processors: Sequence[Processor], 
             penalties = penalties + (chosen - processed[:, 0].gather(1, tokens))[:, 0]
         ids = torch.cat([ids, tokens[:, :, None]], dim=2)
         token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
-        is_eos = tokens[:, 0] == EOS_ID
+        is_eos = tokens[:, 0] == decoder.special_ids.eos
         if is_eos.any():
             columns = (rows, ids[:, 0, 1:-1], token_log_probs, penalties)
             for row, *hypothesis in zip(*(column[is_eos].tolist() for column in columns), strict=True):

@@ -10,7 +10,7 @@ from mtformer.search.engine import Engine, OnDone, SearchRequest
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.ranking import search
 from mtformer.text.glossary import Term
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
 from mtformer.translate.terms import Terms
 from mtformer.translate.translation import Translation, joined, ranked
@@ -99,7 +99,7 @@ class LeafTranslator:
         body = ids[len(prefix) : -1]
         rest = iter(body)
         sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)
-        return [[*prefix, *islice(rest, size), EOS_ID] for size in sizes]
+        return [[*prefix, *islice(rest, size), self.tokenizer.special_ids.eos] for size in sizes]
 
     def _join(self, parts: Sequence[_Part], found: Sequence[Sequence[Hypothesis]]) -> list[Translation]:
         """Return the translations of a text, best first: the best joins the best hypothesis of each part, and so on."""
@@ -124,7 +124,7 @@ class LeafTranslator:
             text=text,
             score=hypothesis.score(self.length_penalty),
             log_prob=hypothesis.log_prob,
-            tokens=tuple(self.tokenizer.tgt_tokens([*hypothesis.ids, EOS_ID])),
+            tokens=tuple(self.tokenizer.tgt_tokens([*hypothesis.ids, self.tokenizer.special_ids.eos])),
             token_log_probs=tuple(hypothesis.token_log_probs),
             terms=tuple(terms),
             notes=tuple(self.missing_terms(terms, text)),

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.leaves import LeafTranslator
@@ -112,7 +112,7 @@ class Pairing:
         return Pair(
             src,
             tgt,
-            [[*part, EOS_ID] for part in sources],
+            [[*part, tokenizer.special_ids.eos] for part in sources],
             _parts(tgt_ids, tgt_sizes),
             tokenizer.src_spans(src, [i for part in sources for i in part]),
             tokenizer.tgt_spans(tgt, tgt_ids),

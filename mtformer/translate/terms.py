@@ -8,7 +8,7 @@ from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces, share_separators
 from mtformer.text.numbers import SEPARATORS, find_numbers, numbers_to_keep
 from mtformer.text.tokenizer.annotation import Annotator
-from mtformer.text.tokenizer.tokenizer import MARKERS, UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer, normalize
 from mtformer.text.words import Span, find_words, word_rule
 
 MODES = ("hard", "soft", "both")
@@ -47,7 +47,7 @@ class Terms:
         tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
         if tokenizer.markers is not None:  # they spell nothing
             tokens = ["" if token in MARKERS else token for token in tokens]
-        self._vocabulary = Vocabulary(tokens, self._tgt_words)
+        self._vocabulary = Vocabulary(tokens, tokenizer.special_ids, self._tgt_words)
         with_spaces = is_written_with_spaces(tgt_lang)
         self._phrases: dict[str, Phrase] = {}
         for term in glossary.terms:
@@ -153,6 +153,7 @@ def _spell(text: str, tokenizer: Tokenizer) -> Spellings | None:
     *at_start, spaced = (tuple(ids[:-1]) for ids in tokenizer.encode_tgt([*firsts, text]))
     unspaced = tuple(tokenizer.encode_tgt_inside(text))
     texts: dict[Ids, str] = dict(zip(at_start, firsts, strict=True)) | {spaced: text, unspaced: text}
-    if not all(UNK_ID not in ids and tokenizer.decode(ids) == spelled for ids, spelled in texts.items()):
+    unk = tokenizer.special_ids.unk
+    if not all(unk not in ids and tokenizer.decode(ids) == spelled for ids, spelled in texts.items()):
         return None
     return Spellings(tuple(at_start), spaced, unspaced)

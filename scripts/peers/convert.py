@@ -19,7 +19,7 @@ import yaml
 from torch import Tensor
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.bundle.header import Architecture
+from mtformer.model.architecture import Architecture
 from mtformer.model.positions import sinusoidal_table
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import EOS_ID, PAD_ID, UNK_ID

@@ -194,6 +194,7 @@ def encode_corpus(
         Ragged.joined([part.tgt for part in parts]),
         numbers=np.concatenate([part.indices for part in parts]),
         drops=[drops],
+        special_ids=tokenizer.special_ids,
     )
 
 

@@ -47,6 +47,7 @@ class TokenStore:
             sources=arrays["sources"],
             lines=arrays["lines"],
             drops=_DROPS.validate_python(facts["drops"]),
+            special_ids=encoder.tokenizer.special_ids,
         )
 
     def varied(self, variation: Variation, settings: JsonValue) -> Corpus:
@@ -66,9 +67,7 @@ class TokenStore:
         if self._of_epoch != _folder(key):
             self.forget_epoch()
         self._of_epoch = _folder(key)
-        plain = self.corpus
-        sides = _sides(stored.arrays)
-        return Corpus(*sides, numbers=plain.numbers, sources=plain.sources, lines=plain.lines, drops=plain.drops)
+        return self.corpus.with_sides(*_sides(stored.arrays))
 
     def forget_epoch(self) -> None:
         """Remove from the cache the pairs of the last epoch; those who have them can still use them."""

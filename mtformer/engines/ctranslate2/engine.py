@@ -23,7 +23,7 @@ from mtformer.engines.ctranslate2.support import n_threads, require_supported
 from mtformer.search.engine import AlignRequest, EngineError, Request, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.text.tokenizer.tokenizer import BOS_ID, PAD_ID, UNK_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ class CTranslate2Engine(BatchedEngine):
         self._models = [model]
         weakref.finalize(self, self._models.clear)  # at exit too, while its threads can still release callbacks
         self._mapped = _mapped_tokens(folder / VOCABULARY_MAP)
-        self._forbidden = frozenset(tokenizer.tgt_tokens([PAD_ID, UNK_ID, BOS_ID]))
+        self._forbidden = frozenset(tokenizer.tgt_tokens(tokenizer.special_ids.never))
 
     @property
     def _model(self) -> Any:

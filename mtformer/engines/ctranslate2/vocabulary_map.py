@@ -15,18 +15,17 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
-from torch.nn.utils.rnn import pad_sequence
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import TextFiles
 from mtformer.data.clean.ibm_model_1 import EncodedPairs, TranslationTable, ibm_model_1
 from mtformer.data.sources.parallel import ParallelText
+from mtformer.engines.torch import TorchEngine
+from mtformer.search.engine import ScoreRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +63,9 @@ def _log_prob(bundle: Bundle, pairs: Sequence[SentencePair]) -> float:
     longest = bundle.header.architecture.max_length
     sources = bundle.tokenizer.encode_src([pair.src for pair in pairs])
     targets = bundle.tokenizer.encode_tgt([pair.tgt for pair in pairs])
-    src = pad_sequence([torch.tensor(ids[:longest]) for ids in sources], batch_first=True, padding_value=PAD_ID)
-    tgt = pad_sequence([torch.tensor([BOS_ID, *ids][:longest]) for ids in targets], True, PAD_ID)
-    with torch.inference_mode():
-        logits = bundle.model.project(bundle.model(src, src != PAD_ID, tgt[:, :-1]))
-        loss = F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=PAD_ID, reduction="sum")
-    return -loss.item() / sum(len(pair.tgt) for pair in pairs)
+    requests = [ScoreRequest(src[:longest], tgt[: longest - 1]) for src, tgt in zip(sources, targets, strict=True)]
+    log_probs = results_of(TorchEngine(bundle.model), requests)
+    return sum(map(sum, log_probs)) / sum(len(pair.tgt) for pair in pairs)
 
 
 def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> str:
@@ -83,7 +79,7 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
     n_seen = np.bincount(read.src, minlength=tokenizer.src_vocab_size)
     kept = _most_probable(table) | (n_seen[table.src] < _RARE)
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
-    always = _always(read.tgt, tokens)
+    always = _always(read.tgt, tokens, tokenizer.special_ids.eos)
     kept &= ~np.isin(table.tgt, always)
     lines = ["\t" + " ".join(tokens[i] for i in always)]
     found = np.flatnonzero(n_seen)
@@ -133,11 +129,11 @@ def _most_probable(table: TranslationTable) -> NDArray[np.bool_]:
     return (rank < _N_CANDIDATES) & (table.probabilities >= _LEAST_PROBABILITY)
 
 
-def _always(tgt: NDArray[np.int64], tokens: list[str]) -> list[int]:
+def _always(tgt: NDArray[np.int64], tokens: list[str], eos: int) -> list[int]:
     """Return the tokens that are always allowed: EOS, the most frequent ones, bytes, characters and punctuation."""
     frequent = np.bincount(tgt, minlength=len(tokens)).argsort(kind="stable")[::-1][:_N_FREQUENT]
     spelling = (i for i, token in enumerate(tokens) if _spells(token))
-    return sorted({EOS_ID, *frequent.tolist(), *spelling})
+    return sorted({eos, *frequent.tolist(), *spelling})
 
 
 def _spells(token: str) -> bool:

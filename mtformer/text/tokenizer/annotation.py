@@ -6,7 +6,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import EOS_ID, Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 class Annotator:
@@ -42,7 +42,7 @@ class Annotator:
             ids += [*self._part(text, match.start, match.end, sampling), middle]
             ids += [*self._translation(match.term.tgt, sampling), end]
             place = match.end
-        return [*ids, *self._part(text, place, len(text), sampling), EOS_ID]
+        return [*ids, *self._part(text, place, len(text), sampling), self._tokenizer.special_ids.eos]
 
     def n_added(self, term: Term) -> int:
         """Return how many tokens the annotation of a term adds to a text."""

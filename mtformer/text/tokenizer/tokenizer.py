@@ -10,6 +10,7 @@ from typing import get_args
 from sentencepiece import SentencePieceProcessor
 
 from mtformer.config import Normalization, TokenizerType
+from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sampling import Sampler, Sampling
 from mtformer.text.tokenizer.sentencepiece_file import (
@@ -106,6 +107,11 @@ class Tokenizer:
             if not self._src.is_control(i):
                 raise UserError(f"the model's vocabulary has no control token {tag}")
         return ids
+
+    @property
+    def special_ids(self) -> SpecialIds:
+        """The ids that stand for no text."""
+        return SPECIAL_IDS
 
     @property
     def control_symbols(self) -> list[str]:
