@@ -161,6 +161,14 @@ def test_lengths_are_those_of_the_tokenizer_of_the_model_to_fine_tune(trained: P
     assert json.loads(result.stdout)["lengths"]["vocab_size"] == 320
 
 
+def test_fix_keeps_what_a_config_says_of_a_source(project: Project) -> None:
+    sources = "data.train=[{src: train.en, tgt: train.de, weight: 3}, {src: valid.en, tgt: valid.de, tag: bt}]"
+    result = project.mtformer("data", "check", project.config, "--set", sources, "--fix", "clean")
+    assert result.status == 0, result.stderr
+    assert "config: {src: clean/train.en, tgt: clean/train.de, weight: 3.0}" in result.stderr
+    assert "config: {src: clean/valid.en, tgt: clean/valid.de, tag: bt}" in result.stderr
+
+
 @pytest.mark.parametrize("n_after", [39, 41])
 def test_a_source_that_has_changed_since_it_was_checked_is_an_error(n_after: int, project: Project) -> None:
     checkup = check(load_config(project.config))

@@ -106,6 +106,15 @@ def test_a_preset_that_brings_post_norm_says_so(project: Project) -> None:
     assert "post-norm" not in project.mtformer(*base, "--set", "model.norm=pre").stderr
 
 
+def test_training_takes_the_tokenizer_that_a_dry_run_has_trained(project: Project) -> None:
+    command = ("train", project.config, "--set", "training.max_steps=1", "--set", "tokenizer.vocab_size=310")
+    assert "training the tokenizer" in project.mtformer(*command, "--dry-run").stderr
+    assert "training the tokenizer" not in project.mtformer(*command).stderr
+    assert "training the tokenizer" in project.mtformer(*command, "--fresh", "--set", "training.seed=2").stderr
+    other = project.mtformer(*command, "--fresh", "--set", "training.seed=2", "--set", "tokenizer.sampling=0.1")
+    assert "training the tokenizer" not in other.stderr  # what an epoch samples changes nothing in it
+
+
 def test_a_dry_run_finds_what_is_wrong(project: Project) -> None:
     result = project.mtformer("train", project.config, "--dry-run", "--set", "tokenizer.vocab_size=200000")
     assert result.status == 2

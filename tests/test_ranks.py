@@ -47,9 +47,12 @@ def assert_same_curves(project: Project, name: str, other: str) -> None:
         assert mine == pytest.approx(yours, rel=1e-4, abs=1e-6)
 
 
-def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(tmp_path: Path) -> None:
+def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = make_project(tmp_path, **SETTINGS, schedule="constant", grad_accum_steps=2, max_grad_norm=0.1)
     train(project, "one", 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # without the tokenizer of the first
     result = train(project, "two", 2)  # of which only the first rank takes the lock
     assert result.stdout == "runs/two/model.safetensors\n"
     assert result.stderr.count("training the tokenizer") == 1
@@ -128,7 +131,10 @@ def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_resumes(tmp_pa
     assert "resuming from step 5" in result.stderr
 
 
-def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(tmp_path: Path) -> None:
+def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     project = make_project(tmp_path, **SETTINGS | {"checkpoint_every": 5})
     result = train_with_a_killed_rank(project, 0, 8, "--max-restarts", "1")
     assert result.status == 0, result.stderr

@@ -1,7 +1,6 @@
 """``mtformer data``."""
 
 import logging
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -92,7 +91,7 @@ def check(
 
     from mtformer.config import load_config
     from mtformer.data.clean.checkup import check as check_text
-    from mtformer.data.clean.cleaning import write_clean
+    from mtformer.data.clean.cleaning import as_config, write_clean
     from mtformer.data.clean.report import as_json as values_of
     from mtformer.data.clean.report import as_text
     from mtformer.translate.jobs.tokenizing import load_tokenizer
@@ -104,9 +103,8 @@ def check(
     checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
     print_result(json.dumps(values_of(checkup), ensure_ascii=False) if as_json else as_text(checkup))
     if fix is not None:
-        for files in write_clean(checkup, fix):
-            src, tgt = (os.path.relpath(file.resolve(), config.resolve().parent) for file in files)
-            log.info("clean text, a source for the config: {src: %s, tgt: %s}", src, tgt)
+        for source in write_clean(checkup, fix):
+            log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
     if strict and checkup.n_problems:
         raise typer.Exit(1)
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import chain
 
 from mtformer.config import Config, Facts, Provenance, ResolvedConfig, resolve
-from mtformer.data.augment.augment import TokenizerText
+from mtformer.data.augment.augment import Augmenter, TokenizerText
 from mtformer.data.store.store import StoredText
+from mtformer.data.store.tokens import stored_tokenizer
 from mtformer.runs.folder import RunFolder
 from mtformer.support.hardware import pick_device
 from mtformer.support.reproducibility import versions
@@ -99,14 +100,19 @@ def _new_tokenizer(config: ResolvedConfig, inputs: Inputs, *, adjust: bool) -> T
         return tokenizer_of(inputs.base, config, text)
     if inputs.tokenizer:
         return inputs.tokenizer.tokenizer
-    log.info("training the tokenizer")
-    return train_tokenizer(
-        text,
-        config.tokenizer,
-        *zip(*config.data.language_pairs, strict=True),
-        seed=config.training.seed,
-        adjust=adjust,
-        control_symbols=control_symbols(config),
+    src_langs, tgt_langs = zip(*config.data.language_pairs, strict=True)
+    symbols, seed, shares = control_symbols(config), config.training.seed, config.data.augment
+
+    def train() -> Tokenizer:
+        log.info("training the tokenizer")
+        return train_tokenizer(
+            text, config.tokenizer, src_langs, tgt_langs, seed=seed, adjust=adjust, control_symbols=symbols
+        )
+
+    varied = Augmenter(shares, seed=seed, languages=config.data.language_pairs).identity if shares else None
+    settings = config.tokenizer.model_dump(mode="json", exclude={"sampling"})
+    return stored_tokenizer(
+        inputs.text, [settings, list(src_langs), list(tgt_langs), seed, adjust, list(symbols), varied], train
     )
 
 

@@ -1,29 +1,34 @@
 """Write the text of a config without the pairs that a checkup has found."""
 
 import json
+import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO
 
+import yaml
+
 from mtformer.config import TextFiles
+from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import Checkup, SourceCheck
 from mtformer.data.clean.report import as_json, as_text
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.text.lines import open_output
 
+_KEPT = set(SourceSection.model_fields)  # what is said of any source
 REJECTED, REPORT, VALUES = "rejected.tsv", "report.txt", "report.json"
 
 
-def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
+def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
     """Write the good pairs of each training source to two files, compressed as it is, and the others to a table.
 
     The table ``rejected.tsv`` has the source, the line, the rule, the source text and the target of each;
     ``report.txt`` and ``report.json`` have what the checkup reports. The folder appears when it is complete.
 
     Returns:
-        the two files of each source.
+        the two files of each source, as a source with the same weight, tag and directions.
 
     Raises:
         UserError: there is something at ``folder``, or it cannot be made; a source cannot be read a second time, or
@@ -33,7 +38,19 @@ def write_clean(checkup: Checkup, folder: Path) -> list[tuple[Path, Path]]:
     sources = [source for source in checkup.sources if source.use == "train"]
     names = _file_names(sources)
     folder = write_new_folder(folder, partial(_write, checkup, sources, names), "--fix")
-    return [(folder / src, folder / tgt) for src, tgt in names]
+    kept = [source.source.model_dump(include=_KEPT, exclude_defaults=True) for source in sources]
+    return [
+        TextFiles(src=folder / src, tgt=folder / tgt, **values) for (src, tgt), values in zip(names, kept, strict=True)
+    ]
+
+
+def as_config(source: TextFiles, folder: Path) -> str:
+    """Write a source as it is written in a config in ``folder``."""
+    values = {
+        side: os.path.relpath(path.resolve(), folder) for side, path in (("src", source.src), ("tgt", source.tgt))
+    }
+    values |= source.model_dump(mode="json", include=_KEPT, exclude_defaults=True)
+    return yaml.safe_dump(values, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000).strip()
 
 
 def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, str]], folder: Path) -> None:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,8 @@ class Filters:
         self._learned: LearnedRules | None = None
         self.held_out = held_out or HeldOut()
         self._corpus_rules = self._make_corpus_rules(self.held_out, languages)
-        self._key = f"{VERSION} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
+        libraries = " ".join(f"{name} {version(name)}" for name in ("ftfy", "py3langid"))
+        self._key = f"{VERSION} {libraries} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_learned": self.learned, "_sample": ()}
@@ -99,7 +101,7 @@ class Filters:
 
     @property
     def key(self) -> str:
-        """What the result depends on besides the text: the rules, their version, the pairs that are held out."""
+        """What the result depends on besides the text: the rules, their versions, the pairs that are held out."""
         return self._key
 
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:

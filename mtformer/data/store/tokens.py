@@ -1,8 +1,9 @@
-"""The tokens of a text, kept in the user's cache as the text itself is."""
+"""The tokenizer of a text and its tokens, kept in the user's cache as the text itself is."""
 
 import shutil
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,10 +18,37 @@ from mtformer.data.store.store import MAX_BYTES, StoredText, digest_of
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _FORMAT = 1
 _ORIGINS = {"numbers": "<u4", "sources": "<u2", "lines": "<u4"}
 _DROPS = TypeAdapter(list[Drops])
+_MAX_BYTES = 2**30  # of all tokenizers in the cache
+
+
+def stored_tokenizer(text: StoredText, settings: JsonValue, train: Callable[[], Tokenizer]) -> Tokenizer:
+    """Return the tokenizer of a text from the cache, or else train it: a dry run has often done so.
+
+    Args:
+        text: what the tokenizer is trained on.
+        settings: all that it depends on besides the text.
+        train: trains it.
+
+    Raises:
+        UserError: what ``train`` raises.
+        MtformerError: the cache cannot be written.
+    """
+
+    def write(folder: Path) -> None:
+        tokenizer = train()
+        models = {"src": tokenizer.src_model} | ({"tgt": tokenizer.tgt_model} if tokenizer.tgt_model else {})
+        with ArrayWriter(folder, dict.fromkeys(models, "<u1")) as out:
+            for side, model in models.items():
+                out.append(side, model)
+
+    key = digest_of([_FORMAT, version("mtformer"), version("sentencepiece"), text.key, settings])
+    stored = from_cache(cache_folder("tokenizers") / key, read_arrays, write, max_bytes=_MAX_BYTES)
+    return Tokenizer(*(model.tobytes() for model in stored.arrays.values()))
 
 
 class TokenStore:
