@@ -6,6 +6,7 @@ import re
 import runpy
 import tracemalloc
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.clean.association import Association
-from mtformer.data.clean import filters
 from mtformer.data.clean.filters import Filters, filters_of, reason
 from mtformer.data.clean.hash_table import HashTable
 from mtformer.data.clean.ibm_model_1 import EncodedPairs
@@ -305,8 +305,7 @@ def test_filters_go_through_pickle_and_the_pairs_may_be_looked_at_elsewhere() ->
 @pytest.mark.parametrize("library", ["ftfy", "py3langid"])
 def test_the_key_changes_with_the_libraries_that_rules_use(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Filters(["encoding", "language"], EN_DE).key
-    installed = filters.version
-    monkeypatch.setattr(filters, "version", lambda name: "0.1" if name == library else installed(name))
+    monkeypatch.setattr("mtformer.data.clean.filters.version", lambda name: "0.1" if name == library else version(name))
     assert Filters(["encoding", "language"], EN_DE).key != before
 
 
