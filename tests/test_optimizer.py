@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -7,37 +8,62 @@ from torch import nn
 from mtformer.config import TrainingConfig
 from mtformer.training.optimizer import learning_rate, make_optimizers
 
+rate_at = partial(learning_rate, warmup_share=0.1)
+
 
 @pytest.mark.parametrize(
     ("schedule", "step", "progress", "expected"),
     [
         ("linear", 1, 0.0, 0.25),
-        ("linear", 2, 0.1, 0.45),  # 2 · 2/4 · 0.9
-        ("linear", 4, 0.3, 0.7),
-        ("linear", 9, 0.8, 0.2),
-        ("linear", 11, 1.0, 0.0),
-        ("linear", 12, 1.1, 0.0),
+        ("linear", 2, 0.02, 0.49),  # 2/4 · 0.98
+        ("linear", 4, 0.06, 0.94),
+        ("linear", 41, 0.8, 0.2),
+        ("linear", 51, 1.0, 0.0),
+        ("linear", 56, 1.1, 0.0),
         ("cosine", 1, 0.0, 0.25),
-        ("cosine", 5, 1 / 3, 0.75),  # (1 + cos 60°) / 2
-        ("cosine", 6, 0.5, 0.5),
-        ("cosine", 11, 1.0, 0.0),
-        ("cosine", 14, 1.3, 0.0),
-        ("wsd", 2, 0.1, 0.5),
-        ("wsd", 9, 0.8, 1.0),
-        ("wsd", 10, 0.9, 0.5),  # half of the last fifth is over
-        ("wsd", 11, 1.0, 0.0),
-        ("constant", 2, 0.1, 0.5),
-        ("constant", 11, 1.0, 1.0),
+        ("cosine", 21, 1 / 3, 0.75),  # (1 + cos 60°) / 2
+        ("cosine", 26, 0.5, 0.5),
+        ("cosine", 51, 1.0, 0.0),
+        ("cosine", 66, 1.3, 0.0),
+        ("wsd", 2, 0.02, 0.5),
+        ("wsd", 41, 0.8, 1.0),
+        ("wsd", 46, 0.9, 0.5),  # half of the last fifth is over
+        ("wsd", 51, 1.0, 0.0),
+        ("constant", 2, 0.02, 0.5),
+        ("constant", 51, 1.0, 1.0),
         ("inverse_sqrt", 1, 0.0, 0.25),
-        ("inverse_sqrt", 4, 0.3, 1.0),
-        ("inverse_sqrt", 16, 0.9, 0.5),
+        ("inverse_sqrt", 4, 0.06, 1.0),
+        ("inverse_sqrt", 16, 0.3, 0.5),
         ("inverse_sqrt", 64, 1.0, 0.25),
     ],
 )
 def test_schedules_with_four_steps_of_warmup(schedule: str, step: int, progress: float, expected: float) -> None:
-    rate = learning_rate(step, progress, schedule=schedule, peak=1.0, warmup_steps=4)
+    rate = rate_at(step, progress, schedule=schedule, peak=1.0, warmup_steps=4)
     assert rate == pytest.approx(expected, abs=1e-12)
-    assert learning_rate(step, progress, schedule=schedule, peak=3e-4, warmup_steps=4) == pytest.approx(3e-4 * rate)
+    assert rate_at(step, progress, schedule=schedule, peak=3e-4, warmup_steps=4) == pytest.approx(3e-4 * rate)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "progress", "expected"),
+    [
+        ("constant", 1, 0.0, 0.0025),
+        ("constant", 3, 0.05, 0.5),  # half of the tenth
+        ("constant", 30, 0.05, 0.5),
+        ("constant", 300, 0.05, 0.75),  # fast enough for the steps to come first
+        ("constant", 5, 0.1, 1.0),
+        ("linear", 5, 0.1, 0.9),
+        ("cosine", 5, 0.5, 0.5),
+        ("wsd", 40, 0.9, 0.5),
+        ("inverse_sqrt", 5, 0.1, 1.0),
+        ("inverse_sqrt", 400, 0.5, 1.0),  # holds its peak until equation 3 does
+        ("inverse_sqrt", 1_600, 1.0, 0.5),
+    ],
+)
+def test_a_warmup_of_400_steps_ends_with_the_first_tenth_of_the_run_if_not_before(
+    schedule: str, step: int, progress: float, expected: float
+) -> None:
+    rate = rate_at(step, progress, schedule=schedule, peak=1.0, warmup_steps=400)
+    assert rate == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +73,7 @@ def test_schedules_with_four_steps_of_warmup(schedule: str, step: int, progress:
 def test_without_warmup_the_first_update_has_the_peak(
     schedule: str, step: int, progress: float, expected: float
 ) -> None:
-    assert learning_rate(step, progress, schedule=schedule, peak=1.0, warmup_steps=0) == pytest.approx(expected)
+    assert rate_at(step, progress, schedule=schedule, peak=1.0, warmup_steps=0) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("step", [1, 17, 3_999, 4_000, 4_001, 100_000])
@@ -55,7 +81,7 @@ def test_inverse_sqrt_is_equation_3_of_the_paper(step: int) -> None:
     d_model, warmup_steps = 512, 4_000
     paper = d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
     peak = (d_model * warmup_steps) ** -0.5
-    ours = learning_rate(step, 0.5, schedule="inverse_sqrt", peak=peak, warmup_steps=warmup_steps)
+    ours = rate_at(step, step / 1e6, schedule="inverse_sqrt", peak=peak, warmup_steps=warmup_steps)
     assert ours == pytest.approx(paper, rel=1e-12)
 
 

@@ -214,10 +214,42 @@ def test_a_spike_of_the_loss_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_the_learning_rate_follows_the_schedule_to_the_first_limit(tmp_path: Path) -> None:
-    trainer = make_trainer(tmp_path, max_steps=10, max_epochs=50, learning_rate=0.02, warmup_steps=4, log_every=1)
+    trainer = make_trainer(tmp_path, max_steps=40, max_epochs=50, learning_rate=0.02, warmup_steps=4, log_every=1)
     trainer.fit()
-    expected = [0.02 * min(1, step / 4) * (1 - (step - 1) / 10) for step in range(1, 11)]
+    expected = [0.02 * min(1, step / 4) * (1 - (step - 1) / 40) for step in range(1, 41)]
     assert [line["lr"] for line in trainer.metrics() if "lr" in line] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("limit", ["max_steps", "max_epochs"])
+def test_the_warmup_ends_with_a_tenth_of_the_run_and_resuming_does_not_change_it(limit: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"learning_rate": 0.02, "warmup_steps": 1_000, "checkpoint_every": 1}
+    settings |= {"max_steps": 30} if limit == "max_steps" else {"max_steps": None, "max_epochs": 4}
+    trainer = make_trainer(tmp_path / "uninterrupted", **settings)
+    n_steps = trainer.total_steps()
+    assert n_steps is not None and n_steps >= 20
+    trainer.fit()
+    warmup = [max(step / 1_000, 10 * (step - 1) / n_steps) for step in range(1, n_steps + 1)]
+    expected = [0.02 * min(1, factor) * (1 - i / n_steps) for i, factor in enumerate(warmup)]
+    assert trainer.rates == pytest.approx(expected)
+
+    interrupted = make_trainer(tmp_path / "resumed", **settings)
+    interrupted.before_update = lambda batches: signal.raise_signal(signal.SIGINT) if interrupted.rates else None
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit()
+    resumed = make_trainer(tmp_path / "resumed", **settings)
+    assert resumed.resume()
+    resumed.fit()
+    assert interrupted.rates + resumed.rates == trainer.rates
+    assert all(map(torch.equal, resumed.weights(), trainer.weights()))
+
+
+def test_the_warmup_of_a_run_limited_by_minutes_follows_the_clock(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=None, max_minutes=10, learning_rate=0.02, warmup_steps=400)
+    rates = []
+    for step, minutes in ((0, 0.0), (10, 0.5), (20, 1.0), (200, 5.0)):
+        trainer.state.step, trainer.state.seconds = step, 60 * minutes
+        rates.append(trainer._learning_rate())
+    assert rates == pytest.approx([0.02 / 400, 0.02 * 0.5 * 0.95, 0.02 * 0.9, 0.02 * 0.5])
 
 
 @pytest.mark.parametrize("n_before", [1, 4])

@@ -158,7 +158,8 @@ class TrainingConfig(Section):
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
     the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""
     warmup_steps: int | None = Field(default=None, ge=0)
-    """Steps in which the learning rate rises to its peak. Default: by the size of the data, and at least 1,000 with
+    """The longest warm-up: the learning rate rises to its peak in this many steps, or in the first tenth of the run if
+    that is shorter; with post-norm, in the first third. Default: by the size of the data, and at least 1,000 with
     post-norm."""
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     """Weight decay of AdamW and Muon, on matrices only."""

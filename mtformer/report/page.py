@@ -316,7 +316,7 @@ def _settings(run: Contents) -> Html:
         ("optimizer", f"{training.optimizer}, weight decay {training.weight_decay:g}"),
         (
             "learning rate",
-            f"{training.learning_rate:g} at most, {training.schedule}, {training.warmup_steps:,} warm-up steps",
+            f"{training.learning_rate:g} at most, {training.schedule}, up to {training.warmup_steps:,} warm-up steps",
         ),
         (
             "batch",

@@ -35,12 +35,19 @@ def forecast(trainer: Trainer) -> str:
         "an epoch": f"{trainer.steps_per_epoch:,} steps, {n_src:,} source and {n_tgt:,} target tokens",
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
+        "warm-up": shortened_warmup(trainer, n_steps) or f"{settings.warmup_steps:,} steps",
         "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {trainer.device.type}",
         "time": f"{clock(n_steps * per_step + validating)}, {clock(validating)} of it for {n_validations:,} "
         f"validation{'s' * (n_validations != 1)}",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
+
+
+def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
+    """Return the length of the warm-up if a run of ``n_steps`` shortens it, otherwise an empty string."""
+    given, longest = trainer.settings.warmup_steps, round(trainer.warmup_share * n_steps)
+    return f"{longest:,} steps instead of {given:,}, {trainer.warmup_share:.0%} of the run" if longest < given else ""
 
 
 def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Optimizers and learning rate schedules (section 5.3 of the paper)."""
 
 import math
+from typing import Literal
 
 import torch
 from torch import nn
@@ -10,6 +11,10 @@ from mtformer.model.attention import stacked_matrices
 from mtformer.training.muon import Muon
 
 _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
+
+# The longest warm-up, as a share of the run, by `model.norm`. In short runs pre-norm learned the more the sooner the
+# warm-up was over, and post-norm most with a third of the run (docs/performance.md).
+WARMUP_SHARES: dict[Literal["pre", "post"], float] = {"pre": 0.1, "post": 1 / 3}
 _DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
@@ -43,7 +48,9 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
     return [adamw, muon]
 
 
-def learning_rate(step: int, progress: float, *, schedule: str, peak: float, warmup_steps: int) -> float:
+def learning_rate(
+    step: int, progress: float, *, schedule: str, peak: float, warmup_steps: int, warmup_share: float
+) -> float:
     """Return the learning rate of an update.
 
     Args:
@@ -54,8 +61,9 @@ def learning_rate(step: int, progress: float, *, schedule: str, peak: float, war
             3 of the paper (d_model^-½ · min(step^-½, step · warmup_steps^-3⁄2)) written with its peak.
         peak: the highest learning rate.
         warmup_steps: the number of updates over which the learning rate rises to the peak.
+        warmup_share: the progress at which it reaches the peak if it has not done so before.
     """
-    warmup = min(1.0, step / warmup_steps) if warmup_steps else 1.0
+    warmup = min(1.0, max(step / warmup_steps, progress / warmup_share)) if warmup_steps else 1.0
     if schedule == "inverse_sqrt":
         return peak * warmup * math.sqrt(max(1, warmup_steps) / max(step, warmup_steps, 1))
     left = max(0.0, 1.0 - progress)

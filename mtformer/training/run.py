@@ -25,7 +25,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.clearing import clear, forget_earlier_launch, is_cleared
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize
-from mtformer.training.forecast import forecast
+from mtformer.training.forecast import forecast, shortened_warmup
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
@@ -78,6 +78,7 @@ def train(
             log.info("resuming from step %d", trainer.state.step)
         ranks.by_first(lambda: _write_beginning(folder, trainer.config, trainer.tokenizer, trainer.data.held_out))
         ranks.by_first(lambda: record_start(trainer))
+        _log_warmup(trainer)
         if ranks.is_first:
             stack.callback(notify, False)
         with ExitStack() as writers:
@@ -137,7 +138,7 @@ def _prepare(
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
     validator = Validator(resolved, tokenizer, inputs.valid_pairs)
-    trainer = Trainer(
+    return Trainer(
         resolved,
         model,
         tokenizer,
@@ -148,8 +149,6 @@ def _prepare(
         show_samples=show_samples,
         on_scores=on_scores,
     )
-    _warn_of_long_warmup(trainer)
-    return trainer
 
 
 def _build(
@@ -210,17 +209,14 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
         )
 
 
-def _warn_of_long_warmup(trainer: Trainer) -> None:
-    """Say so if training ends before the learning rate has reached its peak."""
-    n_steps, n_warmup = trainer.total_steps(), trainer.settings.warmup_steps
-    if n_steps is not None and n_steps < n_warmup:
-        log.warning(
-            "training ends at step %s, and the learning rate rises until step %s: train for longer (training.%s), "
-            "or set a smaller training.warmup_steps",
-            f"{n_steps:,}",
-            f"{n_warmup:,}",
-            "max_steps" if n_steps == trainer.settings.max_steps else "max_epochs",
-        )
+def _log_warmup(trainer: Trainer) -> None:
+    """Log the length of the warm-up if the end of the run shortens it, or may do so."""
+    settings, n_steps = trainer.settings, trainer.total_steps()
+    if n_steps is not None and (shortened := shortened_warmup(trainer, n_steps)):
+        log.info("a warm-up of %s", shortened)
+    elif settings.max_minutes and settings.warmup_steps:
+        minutes = f"{trainer.warmup_share * settings.max_minutes:.2g}"
+        log.info("a warm-up of %s steps, but at most %s minutes", f"{settings.warmup_steps:,}", minutes)
 
 
 def _log_data(data: TrainingData) -> None:

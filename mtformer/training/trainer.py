@@ -28,7 +28,7 @@ from mtformer.training.checkpoint import remove_others, restore, save_checkpoint
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.model import build_model, describe_model
-from mtformer.training.optimizer import learning_rate
+from mtformer.training.optimizer import WARMUP_SHARES, learning_rate
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.state import Score, TrainState
@@ -73,6 +73,7 @@ class Trainer:
         """
         self.config = config
         self.settings = config.training
+        self.warmup_share = WARMUP_SHARES[config.model.norm]
         self.model = model
         self.tokenizer = tokenizer
         self.data = data
@@ -317,6 +318,7 @@ class Trainer:
             schedule=settings.schedule,
             peak=settings.learning_rate,
             warmup_steps=settings.warmup_steps,
+            warmup_share=self.warmup_share,
         )
 
     def _progress(self) -> float:
