@@ -274,7 +274,7 @@ def _vocabulary() -> frozenset[str]:
         docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             texts = [value for _, value in ast.iter_fields(node) if isinstance(value, str) and node not in docstrings]
-            words |= {word for text in texts for word in (text, *re.findall(r"[\w.]*\w", text))}
+            words |= {word for text in texts for word in (text, *re.findall(r"\w+", text))}
     return frozenset(words)
 
 
