@@ -3,9 +3,6 @@
 usage: python scripts/config_reference.py > docs/config.md
 """
 
-import ast
-import inspect
-import itertools
 import math
 import typing
 from typing import Any
@@ -14,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from mtformer.config import Config
 from mtformer.config.resolve import SIZES
-from mtformer.config.section import Section, parts_of, subsections
+from mtformer.config.section import Section, documentation, parts_of, subsections
 from mtformer.config.sources import SOURCE_KINDS, SourceSection
 
 INTRODUCTION = """# Config reference
@@ -63,27 +60,11 @@ def print_section(title: str, section: type[Section]) -> None:
     print(f"## {title}\n\n{one_line(section.__doc__)}\n")
     print("| key | value | default | meaning |")
     print("|---|---|---|---|")
-    meanings = meanings_of(section)
+    texts = documentation(section)
     for name, field in section.model_fields.items():
-        if name not in meanings:  # of the class that it extends
-            continue
-        print(f"| `{name}` | {value_of(field)} | {default_of(field)} | {one_line(meanings[name])} |")
+        if name in section.__annotations__:  # not those of the class that it extends
+            print(f"| `{name}` | {value_of(field)} | {default_of(field)} | {texts[name].replace('``', '`')} |")
     print()
-
-
-def meanings_of(section: type[Section]) -> dict[str, str]:
-    """Return the docstring that follows each field; pydantic would read them at each start of the program."""
-    [definition] = ast.parse(inspect.getsource(section)).body
-    assert isinstance(definition, ast.ClassDef)
-    return {
-        field.target.id: inspect.cleandoc(docstring.value.value)
-        for field, docstring in itertools.pairwise(definition.body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(docstring, ast.Expr)
-        and isinstance(docstring.value, ast.Constant)
-        and isinstance(docstring.value.value, str)
-    }
 
 
 def value_of(field: FieldInfo) -> str:

@@ -18,6 +18,8 @@ import sacrebleu
 from conftest import Project, make_project, sentence_pairs
 from safetensors.torch import load_file
 
+from mtformer.config import SearchOptions
+from mtformer.config.section import documentation
 from mtformer.data.batches import Batch
 from mtformer.runs.folder import RunFolder
 from mtformer.training.update import Update, Updater
@@ -48,6 +50,8 @@ mtformer.cli.main()
         ("mtformer tr", ["train", "translate"]),
         ("mtformer translate --n-", ["--n-best"]),
         ("mtformer translate --format ", ["text", "tsv", "json"]),
+        ("mtformer translate --device ", ["auto", "cpu", "cuda"]),
+        ("mtformer eval --precision ", ["fp32", "bf16", "int8"]),
         ("mtformer data sa", ["sample"]),
     ],
 )
@@ -104,8 +108,41 @@ def test_an_option_that_was_removed_names_what_to_use_instead(trained: Project) 
     for command in (["translate", SENTENCE], ["eval"]):
         result = trained.mtformer(*command, "--coverage-penalty", "0.2")
         assert result.status == 2
-        assert "coverage_penalty was removed: use mbr" in result.stderr
+        assert "--coverage-penalty was removed: use --mbr, which" in result.stderr
     assert "--coverage-penalty" not in trained.mtformer("translate", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("translate a --device gpu", "Invalid value for '--device': 'gpu' is not one of 'auto', 'cpu', 'cuda'."),
+        ("translate a --precision fp8", "Invalid value for '--precision': 'fp8' is not one of 'fp32', 'bf16', 'int8'."),
+        (
+            "translate a --temperature 0.5",
+            "search options: temperature = 0.5 needs sample, which draws tokens at random",
+        ),
+        ("translate a --sample --top-p 0", "search options: top_p = 0.0, allowed: more than 0.0"),
+        ("translate a --pair en-de", "there is no option --pair here: use --from and --to"),
+        ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
+    ],
+)
+def test_wrong_options_are_refused_before_a_model_is_looked_for(project: Project, arguments: str, message: str) -> None:
+    result = project.mtformer(*arguments.split())
+    assert (result.status, result.stdout) == (2, "")
+    assert result.stderr.endswith(f"Error: {message}\n")
+
+
+def test_options_of_the_search_are_described_as_in_the_schema(project: Project) -> None:
+    shown = " ".join(project.mtformer("translate", "--help", env={"COLUMNS": "200"}).stdout.split())
+    texts = documentation(SearchOptions)
+    for name, metavar, limits in [
+        ("beam_size", "N", "[1<=x<=64]"),
+        ("length_penalty", "X", "[0<=x<=10]"),
+        ("no_repeat_ngram_size", "N", "[0<=x<=1000]"),
+    ]:
+        assert f"--{name.replace('_', '-')} {metavar} {texts[name]} {limits}" in shown
+    assert "--precision <fp32|bf16|int8>" in shown or "--precision [fp32|bf16|int8]" in shown
+    assert "at most --beam-size" in shown and "if search.max_length_factor allows for more" in shown
 
 
 def test_every_line_in_is_a_line_out_in_order(trained: Project) -> None:

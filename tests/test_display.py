@@ -162,6 +162,14 @@ def test_on_a_terminal_there_is_one_live_line_above_which_rows_appear(tmp_path: 
     assert len([line for line in whole if re.match(r" {7}[246] ", line)]) == 3
 
 
+def test_escape_sequences_in_texts_are_shown_escaped_on_a_terminal_only(project: Project) -> None:
+    (project.folder / "wild.tsv").write_text("a\x1b[31mb\t\x1b]0;title\x07c\n", encoding="utf-8")
+    command = ["data", "sample", "tsv:wild.tsv", "--pair", "en-de"]
+    assert on_a_terminal(project, *command).endswith("a\\x1b[31mb\t\\x1b]0;title\\x07c\r\n")
+    assert project.mtformer(*command).stdout == "a\x1b[31mb\t\x1b]0;title\x07c\n"
+    assert r"no\x1b[2Jfile" in project.mtformer("train", "no\x1b[2Jfile").stderr
+
+
 def on_a_terminal(project: Project, *command: str, columns: int = 140) -> str:
     """Run the command line on a terminal and return all that appears there."""
     ours, theirs = pty.openpty()

@@ -33,6 +33,18 @@ def explanation(trained: Project) -> Explanation:
     )
 
 
+def test_control_characters_of_texts_are_shown_escaped(trained: Project) -> None:
+    path = trained.folder / "runs/config/model.safetensors"
+    explainer = Translator.load(path).explainer()
+    model = describe(load_bundle(path), str(path))
+    wild = explain(
+        explainer, "the \x1b[31mred\x07 house", model=model, why_not=["\x1b[2J"], compare_with="the \x9bhouse"
+    )
+    shown = render(wild, View())
+    assert all(character.isprintable() or character == "\n" for character in shown)
+    assert r"the \x1b[31mred\x07 house" in shown and r"the \x9bhouse" in shown
+
+
 @pytest.fixture(scope="module")
 def trace(explanation: Explanation) -> Trace:
     return explanation.traces[0]

@@ -219,10 +219,10 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
         (["--src", "train.en"], "name a config, or two text files with --src and --tgt"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
         (["--src", "notes.txt", "--tgt", "train.de"], "notes.txt does not end with the code of its language"),
-        (["--src", "train.en", "--tgt", "train.en"], "both in en: give --tgt-lang"),
+        (["--src", "train.en", "--tgt", "train.en"], "both in en: give --to"),
         (["--src", "missing.en", "--tgt", "train.de"], "there is no file"),
         (["--src", "train.en", "--tgt", "train.de", "--set", "x=1"], "there is no such key"),
-        (["--src", "train.en", "--tgt", "train.de", "--tgt-lang", "German"], "tgt_lang"),
+        (["--src", "train.en", "--tgt", "train.de", "--to", "German"], "tgt_lang"),
     ],
 )
 def test_bad_files_are_refused_before_anything_is_written(
@@ -242,7 +242,7 @@ def test_bad_files_are_refused_before_anything_is_written(
         ("news.en.gz", "news.zh_TW.gz", (), "news.en-zh_TW", ["en", "zh_TW"]),
         ("Books.de-en.de", "Books.de-en.en", (), "Books.de-en", ["de", "en"]),
         ("left.eng.txt", "right.deu.txt", (), "left.en-de", ["en", "de"]),
-        ("a.txt", "b.txt", ("--src-lang", "no", "--tgt-lang", "gsw"), "a.no-gsw", ["no", "gsw"]),
+        ("a.txt", "b.txt", ("--from", "no", "--to", "gsw"), "a.no-gsw", ["no", "gsw"]),
     ],
 )
 def test_languages_and_names_follow_from_the_files(

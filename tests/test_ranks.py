@@ -251,6 +251,26 @@ def test_ranks_on_different_types_of_device_are_an_error_of_every_rank(own: str,
         local_device(torch.device(own), OtherDiffers(0, 2))
 
 
+MISSING_CONFIG = """
+import os, sys
+from mtformer.cli import main
+failing = sys.argv[1].split(",")
+sys.argv = ["mtformer", "train", "missing.yaml"] if os.environ["RANK"] in failing else ["mtformer", "--version"]
+main()
+"""
+
+
+@pytest.mark.parametrize("failing", ["1", "0,1"])
+def test_an_error_of_any_rank_is_reported_once(tmp_path: Path, failing: str) -> None:
+    (tmp_path / "script.py").write_text(MISSING_CONFIG)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [*torchrun, tmp_path / "script.py", failing], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
+    assert done.stderr.count("Error: cannot read the config missing.yaml: No such file or directory") == 1
+
+
 def test_torchrun_is_not_told_to_start_torchrun() -> None:
     assert without_nproc(["train", "a.yaml", "--nproc", "2", "--fresh"]) == ["train", "a.yaml", "--fresh"]
     assert without_nproc(["train", "--nproc=2", "a.yaml"]) == ["train", "a.yaml"]

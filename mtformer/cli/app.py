@@ -11,14 +11,13 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli import data
+from mtformer.cli.command import Group
 from mtformer.cli.compare import compare
+from mtformer.cli.data import DataGroup
 from mtformer.cli.evaluate import evaluate
 from mtformer.cli.explain import explain
 from mtformer.cli.export import export
-from mtformer.cli.help import ConfigCommand, GroupedCommand, GroupedTextCommand, TextCommand
-from mtformer.cli.report import report
-from mtformer.cli.runs import runs
+from mtformer.cli.runs import report, runs
 from mtformer.cli.score import score
 from mtformer.cli.tokenize import detokenize, tokenize
 from mtformer.cli.train import average, train
@@ -29,7 +28,29 @@ from mtformer.support.logs import log_to_stderr
 
 log = logging.getLogger(__name__)
 
+
+class Commands(Group):
+    """All commands."""
+
+    functions = {  # noqa: RUF012 (a constant)
+        "train": train,
+        "average": average,
+        "translate": translate,
+        "score": score,
+        "explain": explain,
+        "eval": evaluate,
+        "compare": compare,
+        "runs": runs,
+        "export": export,
+        "report": report,
+        "tokenize": tokenize,
+        "detokenize": detokenize,
+        "data": DataGroup,
+    }
+
+
 app = typer.Typer(
+    cls=Commands,
     name="mtformer",
     help="Train a Transformer to translate, translate with it, and measure how good it is.",
     no_args_is_help=True,
@@ -54,21 +75,6 @@ def options(
     """Declare ``--debug`` and ``--version`` for the help; :func:`main` looks for the former itself."""
 
 
-app.command(cls=ConfigCommand)(train)
-app.command()(average)
-app.command(cls=GroupedTextCommand)(translate)
-app.command()(score)
-app.command(cls=TextCommand)(explain)
-app.command(name="eval", cls=GroupedCommand)(evaluate)
-app.command()(compare)
-app.command()(runs)
-app.command()(export)
-app.command()(report)
-app.command(cls=TextCommand)(tokenize)
-app.command(cls=TextCommand)(detokenize)
-app.add_typer(data.app, name="data")
-
-
 def main() -> None:
     """Run the command line and exit: 0 success, 1 failed while working, 2 bad input, 130 Ctrl-C, 143 SIGTERM.
 
@@ -86,12 +92,20 @@ def main() -> None:
     except OutputClosed:
         sys.exit(0)
     except Exception as error:
-        is_reported = isinstance(error, UserError) and os.environ.get("LOCAL_RANK", "0") != "0"  # by another process
         if debug:
             traceback.print_exc()
-        elif not is_reported:
+        elif not _is_reported(error):
             log.error("Error: %s", _sentence(error))
         sys.exit(2 if isinstance(error, UserError) else 1)
+
+
+def _is_reported(error: Exception) -> bool:
+    """Return whether another process that torchrun has started reports the same error."""
+    if not isinstance(error, UserError) or os.environ.get("WORLD_SIZE", "1") == "1":
+        return False
+    from mtformer.support.processes.ranks import is_first_to_report
+
+    return not is_first_to_report(str(error))
 
 
 def _sentence(error: Exception) -> str:

@@ -1,68 +1,54 @@
 """``mtformer compare``."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
-from mtformer.cli.options import (
-    BeamOption,
-    DataOption,
-    Device,
-    DeviceOption,
-    LengthPenaltyOption,
-    RawOption,
-    TableFormat,
-    TestSetOption,
-    parse_pair,
-)
+from mtformer.cli.command import Options, argument, option
+from mtformer.cli.options import IN_OUT, TEST_SET, BeamOptions, ComputeOptions, TestSetOptions, parse_pair
 from mtformer.cli.output import has_colours
+
+
+@dataclass(frozen=True)
+class StatisticsOptions(Options):
+    """How to test for significance."""
+
+    panel = "Statistics"
+    resamples: Annotated[int, option("Resampled test sets of the paired bootstrap.", min=1)] = 1_000
+    trials: Annotated[int, option("Trials of approximate randomization.", min=1)] = 10_000
+    seed: Annotated[int, option("The seed of both tests.", min=1, envvar="SACREBLEU_SEED")] = 12_345
 
 
 def compare(
     systems: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="SYSTEM",
-            help="Bundles, runs' folders, or files with a translation on each line; the first is the baseline.",
+        argument(
+            "Bundles, runs' folders, or files with a translation on each line, which need --ref but no --src; the "
+            "first is the baseline.",
+            "SYSTEM",
         ),
     ],
-    src: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Source text; without it, the test set of the first run.")
-    ] = None,
-    ref: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Its reference; may be repeated. Files of translations need no --src."),
-    ] = None,
-    data: DataOption = None,
-    testset: TestSetOption = None,
+    *,
+    test_set: TestSetOptions,
     pair: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "The languages, as in en-de: of files of translations, or the direction of a model that has several.",
             metavar="SRC-TGT",
-            help="The languages, as in en-de: of files of translations, or the direction of a model that has several.",
+            panel=TEST_SET,
         ),
     ] = None,
-    beam_size: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    resamples: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Resampled test sets of the paired bootstrap.")
-    ] = 1_000,
-    trials: Annotated[int, typer.Option(metavar="N", min=1, help="Trials of approximate randomization.")] = 10_000,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=1, envvar="SACREBLEU_SEED", help="The seed of both tests.")
-    ] = 12_345,
-    sentences: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How many of the most different sentences to show.")
-    ] = 5,
-    format: Annotated[TableFormat, typer.Option(help="text, json, or the tables as csv, markdown or latex.")] = (
-        TableFormat.text
-    ),
+    search: BeamOptions,
+    compute: ComputeOptions,
+    statistics: StatisticsOptions,
+    sentences: Annotated[int, option("How many of the most different sentences to show.", min=0, panel=IN_OUT)] = 5,
+    format: Annotated[
+        Literal["text", "json", "csv", "markdown", "latex"],
+        option("text, json, or the tables as csv, markdown or latex.", panel=IN_OUT),
+    ] = "text",
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the result instead of standard output.")
+        Path | None, option("Where to write the result instead of standard output.", panel=IN_OUT)
     ] = None,
-    device: DeviceOption = Device.auto,
-    raw: RawOption = False,
 ) -> None:
     """Test whether systems differ.
 
@@ -73,21 +59,18 @@ def compare(
     from mtformer.text.lines import open_output
 
     languages = None if pair is None else parse_pair(pair)
-    with open_output(output) as file:  # opened first: a wrong path must not cost the work
+    coloured = output is None and has_colours()
+    with open_output(output, styled=coloured) as file:  # opened first: a wrong path must not cost the work
         result = compare_paths(
             systems,
             pair=languages,
-            search={"beam_size": beam_size, "length_penalty": length_penalty},
-            n_resamples=resamples,
-            n_trials=trials,
-            seed=seed,
+            search=search,
+            n_resamples=statistics.resamples,
+            n_trials=statistics.trials,
+            seed=statistics.seed,
             n_sentences=sentences,
             output=output,
-            device=device,
-            raw=raw,
-            src=src,
-            ref=ref or [],
-            data=data or [],
-            testset=testset or [],
+            **vars(compute),
+            **test_set.texts,
         )
-        print(format_comparison(result, format, coloured=output is None and has_colours()), file=file)
+        print(format_comparison(result, format, coloured=coloured), file=file)

@@ -6,35 +6,33 @@ from typing import Annotated
 
 import typer
 
+from mtformer.cli.command import Group, argument, option
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
-from mtformer.cli.help import ConfigCommand, GroupedCommand, SourceCommand
-from mtformer.cli.options import parse_pair
+from mtformer.cli.options import ConfigArgument, JsonOption, SetOption, parse_pair
 from mtformer.cli.output import print_result
 from mtformer.support.files import require_new_folder
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
 
-app = typer.Typer(help="Get, check, make and filter parallel text.", no_args_is_help=True, rich_markup_mode=None)
-
 SourceArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
+    argument(
+        "Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
         "hf:NAME,split:train, sacrebleu:wmt14 or builtin:phrasebook,split:test. Splits of the phrasebook: train, "
         "valid, test, compositional, ambiguous, pronouns.",
+        "SOURCE",
     ),
 ]
-PairOption = Annotated[str, typer.Option(metavar="SRC-TGT", help="The languages, as in en-de.")]
+PairOption = Annotated[str, option("The languages, as in en-de.", metavar="SRC-TGT")]
 
 
-@app.command(cls=SourceCommand)
 def sample(
     source: SourceArgument,
+    *,
     pair: PairOption,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of pairs.")] = 10,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the random choice.")] = 1,
+    n: Annotated[int, option("Number of pairs.", "-n", min=1)] = 10,
+    seed: Annotated[int, option("Seed of the random choice.", min=0)] = 1,
 ) -> None:
     """Print random sentence pairs of a source.
 
@@ -52,11 +50,11 @@ def sample(
             print(src.replace("\t", " "), tgt.replace("\t", " "), sep="\t", file=output)
 
 
-@app.command(cls=SourceCommand)
 def fetch(
     source: SourceArgument,
+    *,
     pair: PairOption,
-    output: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    output: Annotated[Path, option("The folder to write to.", metavar="DIR")],
 ) -> None:
     """Download or convert a source to plain parallel files.
 
@@ -70,24 +68,22 @@ def fetch(
         print_result(f"src:{files.src},tgt:{files.tgt}")
 
 
-@app.command(cls=ConfigCommand)
 def check(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The config file.")],
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in data.max_length=128.")
-    ] = None,
+    config: ConfigArgument,
+    *,
+    overrides: SetOption = None,
     fix: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write clean training text, rejected.tsv and the report to a new folder."),
+        option("Write clean training text, rejected.tsv and the report to a new folder.", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if there is any problem.")] = False,
+    json: JsonOption = False,
+    strict: Annotated[bool, option("Exit with status 1 if there is any problem.")] = False,
 ) -> None:
     """Report what is wrong with the text of a config.
 
     That is, where its sides slip out of alignment, and which pairs the rules of data.filters would drop.
     """
-    import json
+    from json import dumps
 
     from mtformer.config import load_config
     from mtformer.data.clean.checkup import check as check_text
@@ -101,7 +97,7 @@ def check(
     loaded = load_config(config, overrides or [])
     base = loaded.training.init_from
     checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
-    print_result(json.dumps(values_of(checkup), ensure_ascii=False) if as_json else as_text(checkup))
+    print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
     if fix is not None:
         for source in write_clean(checkup, fix):
             log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
@@ -109,7 +105,15 @@ def check(
         raise typer.Exit(1)
 
 
-app.command(cls=GroupedCommand)(backtranslate)
-app.command(cls=GroupedCommand)(distill)
-app.command()(score)
-app.command()(select)
+class DataGroup(Group):
+    """Get, check, make and filter parallel text."""
+
+    functions = {  # noqa: RUF012 (a constant)
+        "sample": sample,
+        "fetch": fetch,
+        "check": check,
+        "backtranslate": backtranslate,
+        "distill": distill,
+        "score": score,
+        "select": select,
+    }

@@ -6,77 +6,47 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtformer.cli.jobs import compared_options, load_translator
+from mtformer.cli.command import argument, option
 from mtformer.cli.options import (
     IN_OUT,
-    Device,
     DeviceOption,
-    EngineChoice,
-    EngineOption,
-    FromOption,
+    DirectionOptions,
+    EngineOptions,
+    JobOptions,
     ModelsOption,
-    NBestOption,
-    RawOption,
-    ResumeOption,
-    ShardOption,
+    NBestOptions,
     TagOption,
-    ToOption,
+    compared_options,
+    load_translator,
     parse_pair,
 )
 from mtformer.cli.output import print_result
-from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
     from mtformer.data.sources.parallel import ParallelText
 
-TextArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TEXT", help="A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de."
-    ),
+PairsArgument = Annotated[
+    str, argument("A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de.", "TEXT")
 ]
-TextPairOption = Annotated[
+PairOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="SRC-TGT",
-        help="The languages, as in en-de; a config of one direction has them.",
-        rich_help_panel=IN_OUT,
-    ),
+    option("The languages, as in en-de; a config of one direction has them.", metavar="SRC-TGT", panel=IN_OUT),
 ]
-PairsOption = Annotated[
-    Path,
-    typer.Option(
-        metavar="FILE", help="Where the pairs go, as JSON lines: a jsonl source of a config.", rich_help_panel=IN_OUT
-    ),
-]
+PairsOption = Annotated[Path, option("Where the pairs go, as JSON lines: a jsonl source of a config.", panel=IN_OUT)]
 
 
-@takes_search_options
 def backtranslate(
     context: typer.Context,
-    input: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="Text in the language that the model reads, one sentence a line.",
-            rich_help_panel=IN_OUT,
-        ),
-    ],
+    *,
+    input: Annotated[Path, option("Text in the language that the model reads, one sentence a line.", panel=IN_OUT)],
     output: PairsOption,
     model: ModelsOption = None,
-    from_: FromOption = None,
-    to: ToOption = None,
-    tag: TagOption = None,
-    n_best: NBestOption = None,
-    device: DeviceOption = Device.auto,
-    engine: EngineOption = EngineChoice.auto,
-    raw: RawOption = False,
-    *,
-    search: SearchSettings,
-    resume: ResumeOption = False,
-    shard: ShardOption = None,
+    direction: DirectionOptions,
+    search: NBestOptions,
+    compute: EngineOptions,
+    job: JobOptions,
 ) -> None:
     """Make training pairs from text in the target language alone.
 
@@ -90,34 +60,23 @@ def backtranslate(
     from mtformer.translate.jobs.reading import Source
 
     models = find_models(model)
-    job = GenerationJob(
-        text=Source(path=input, on_error=OnError.skip),
-        models=models,
-        output=output,
-        shard=shard,
-        resume=resume,
-        options=compared_options(context),
-    )
-    asked = {"src_lang": from_, "tgt_lang": to, "tag": tag, "n_best": n_best, **search}
-    run(job, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
+    text = Source(path=input, on_error=OnError.skip)
+    options = compared_options(context)
+    generation = GenerationJob(text=text, models=models, output=output, options=options, **vars(job))
+    run(generation, partial(load_translator, models, **vars(compute), **vars(direction), **search))
 
 
-@takes_search_options
 def distill(
     context: typer.Context,
-    text: TextArgument,
+    text: PairsArgument,
+    *,
     output: PairsOption,
-    pair: TextPairOption = None,
+    pair: PairOption = None,
     model: ModelsOption = None,
     tag: TagOption = None,
-    n_best: NBestOption = None,
-    device: DeviceOption = Device.auto,
-    engine: EngineOption = EngineChoice.auto,
-    raw: RawOption = False,
-    *,
-    search: SearchSettings,
-    resume: ResumeOption = False,
-    shard: ShardOption = None,
+    search: NBestOptions,
+    compute: EngineOptions,
+    job: JobOptions,
 ) -> None:
     """Replace the targets of training text by translations.
 
@@ -131,26 +90,23 @@ def distill(
     models = find_models(model)
     pairs, languages = _text(text, pair)
     options = compared_options(context)
-    job = GenerationJob(text=pairs, models=models, output=output, shard=shard, resume=resume, options=options)
-    asked = {**languages._asdict(), "tag": tag, "n_best": n_best, **search}
-    run(job, partial(load_translator, models, device, engine=engine, raw=raw, **asked))
+    generation = GenerationJob(text=pairs, models=models, output=output, options=options, **vars(job))
+    run(generation, partial(load_translator, models, **vars(compute), **languages._asdict(), tag=tag, **search))
 
 
 def score(
     context: typer.Context,
-    text: TextArgument,
+    text: PairsArgument,
+    *,
     output: PairsOption,
-    pair: TextPairOption = None,
+    pair: PairOption = None,
     model: ModelsOption = None,
     reverse: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH", help="A model of the opposite direction; scores are better with it.", rich_help_panel=IN_OUT
-        ),
+        option("A model of the opposite direction; scores are better with it.", metavar="PATH", panel=IN_OUT),
     ] = None,
-    device: DeviceOption = Device.auto,
-    resume: ResumeOption = False,
-    shard: ShardOption = None,
+    device: DeviceOption = "auto",
+    job: JobOptions,
 ) -> None:
     """Score sentence pairs with models, for data select.
 
@@ -166,20 +122,20 @@ def score(
     opposite = [find_model(reverse)] if reverse is not None else []
     pairs, (src_lang, tgt_lang) = _text(text, pair)
     options = compared_options(context) | {"reverse": opposite or None}
-    job = CrossEntropyJob(text=pairs, models=models, output=output, shard=shard, resume=resume, options=options)
+    scoring = CrossEntropyJob(text=pairs, models=models, output=output, options=options, **vars(job))
     require_distinct(output, opposite)
-    forward = partial(load_translator, models, device, raw=True, src_lang=src_lang, tgt_lang=tgt_lang)
-    backward = partial(load_translator, opposite, device, raw=True, src_lang=tgt_lang, tgt_lang=src_lang)
-    run(job, forward, *([backward] if opposite else []))
+    load = partial(load_translator, device=device, raw=True)
+    forward = partial(load, models, src_lang=src_lang, tgt_lang=tgt_lang)
+    backward = partial(load, opposite, src_lang=tgt_lang, tgt_lang=src_lang)
+    run(scoring, forward, *([backward] if opposite else []))
 
 
 def select(
-    scored: Annotated[Path, typer.Argument(metavar="FILE", help="What `mtformer data score` has written.")],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")] = Path("-"),
-    min_score: Annotated[float | None, typer.Option(metavar="X", help="Keep the pairs that score X or more.")] = None,
-    share: Annotated[
-        float | None, typer.Option(metavar="S", min=0, max=1, help="Keep this share of the pairs, the best.")
-    ] = None,
+    scored: Annotated[Path, argument("What `mtformer data score` has written.", "FILE")],
+    *,
+    output: Annotated[Path, option("Where to write; - is standard output.")] = Path("-"),
+    min_score: Annotated[float | None, option("Keep the pairs that score X or more.")] = None,
+    share: Annotated[float | None, option("Keep this share of the pairs, the best.", metavar="S", min=0, max=1)] = None,
 ) -> None:
     """Keep the best of scored pairs.
 
@@ -212,7 +168,7 @@ def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
         if languages is None and len(known) > 1:
             raise UserError(f"{text} has several directions: choose one of {', '.join(map(str, known))} (--pair)")
         languages = languages or known[0]
-        sources = [one for one in data.train if (one.languages or known[0]) == languages]
+        sources = [source for source in data.train if (source.languages or known[0]) == languages]
         if not sources:
             raise UserError(f"--pair {pair}: {text} has training text for {', '.join(map(str, known))}")
         return ParallelText(sources, *languages), languages

@@ -1,28 +1,22 @@
 """``mtformer eval``."""
 
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from mtformer.cli.command import Options, option
 from mtformer.cli.options import (
     IN_OUT,
     SCORES,
-    TEST_SET,
-    DataOption,
-    Device,
-    DeviceOption,
-    FromOption,
+    DirectionOptions,
+    JsonOption,
     ModelsOption,
-    OptionalEngineOption,
-    RawOption,
-    TagOption,
-    TestSetOption,
-    ToOption,
+    ScoringEngineOptions,
+    SearchOptions,
+    TestSetOptions,
 )
 from mtformer.cli.output import print_result, require_file
-from mtformer.cli.search_options import SearchSettings, takes_search_options
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,71 +24,45 @@ if TYPE_CHECKING:
     from mtformer.evaluate.protocols import ProtocolResult
     from mtformer.evaluate.results import Evaluation
     from mtformer.evaluate.stress import StressResult
-    from mtformer.evaluate.testsets import TextOptions
 
 
-@takes_search_options
-def evaluate(
-    model: ModelsOption = None,
-    from_: FromOption = None,
-    to: ToOption = None,
-    tag: TagOption = None,
-    src: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Source text; without any of these, the test set of the model's run.",
-            rich_help_panel=TEST_SET,
-        ),
-    ] = None,
-    ref: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Its reference translation; may be repeated.", rich_help_panel=TEST_SET),
-    ] = None,
-    data: DataOption = None,
-    testset: TestSetOption = None,
+@dataclass(frozen=True)
+class ScoreOptions(Options):
+    """What to score beside the text as it is."""
+
+    panel = SCORES
     protocol: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.",
-            rich_help_panel=SCORES,
-        ),
-    ] = None,
-    stress: Annotated[
-        bool,
-        typer.Option(
-            "--stress",
-            help="Score perturbed text: all caps, typos, an emoji appended and others.",
-            rich_help_panel=SCORES,
-        ),
-    ] = False,
+        option("Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.", metavar="NAME"),
+    ] = None
+    stress: Annotated[bool, option("Score perturbed text: all caps, typos, an emoji appended and others.")] = False
     comet: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.",
-            rich_help_panel=SCORES,
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=IN_OUT)] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write the translations, one a line.", rich_help_panel=IN_OUT),
-    ] = None,
+        option("Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.", metavar="MODEL"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ResultOptions(Options):
+    """What to write."""
+
+    panel = IN_OUT
+    json: JsonOption = False
+    output: Annotated[Path | None, option("Where to write the translations, one a line.")] = None
     save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to write each sentence, its translation and scores as JSON, one a line.",
-            rich_help_panel=IN_OUT,
-        ),
-    ] = None,
-    device: DeviceOption = Device.auto,
-    engine: OptionalEngineOption = None,
-    raw: RawOption = False,
+        Path | None, option("Where to write each sentence, its translation and scores as JSON, one a line.")
+    ] = None
+
+
+def evaluate(
     *,
-    search: SearchSettings,
+    model: ModelsOption = None,
+    direction: DirectionOptions,
+    test_set: TestSetOptions,
+    scores: ScoreOptions,
+    results: ResultOptions,
+    compute: ScoringEngineOptions,
+    search: SearchOptions,
 ) -> None:
     """Score a model on test sets.
 
@@ -107,40 +75,39 @@ def evaluate(
     from mtformer.evaluate.stress import stress_model
     from mtformer.runs.models import find_models
 
-    require_file("--output", output, "the scores")
-    require_file("--save", save, "the scores")
-    others = {"--testset": testset, "--comet": comet, "--save": save, "--stress": stress or None}
-    if protocol is not None:
-        _refuse("--protocol", others | {f"--{name.replace('_', '-')}": value for name, value in search.items()})
-    elif stress:
-        _refuse("--stress", {"--comet": comet, "--output": output})
-    chosen = None if protocol is None else find_protocol(protocol)
-    bundles = find_models(model)
-    texts: TextOptions = {"src": src, "ref": ref or [], "data": data or [], "testset": testset or []}
-    toward = Toward(from_, to, tag)
+    _require_compatible(scores, results, test_set, search)
+    protocol = None if scores.protocol is None else find_protocol(scores.protocol)
+    bundles, toward = find_models(model), Toward(**vars(direction))
+    common: dict[str, Any] = {"device": compute.device, "engine": compute.engine, **test_set.texts}
     result: Evaluation | Evaluations | ProtocolResult | StressResult
-    if chosen is not None:
-        result = run_protocol(bundles, chosen, toward, output=output, device=device, engine=engine, **texts)
-    elif stress:
-        result = stress_model(bundles, toward, search=search, save=save, device=device, engine=engine, raw=raw, **texts)
+    if protocol is not None:
+        result = run_protocol(bundles, protocol, toward, output=results.output, **common)
     else:
-        result = evaluate_model(
-            bundles,
-            toward,
-            search=search,
-            comet=comet,
-            output=output,
-            save=save,
-            device=device,
-            engine=engine,
-            raw=raw,
-            **texts,
+        common |= {"search": search, "save": results.save, "raw": compute.raw}
+        if scores.stress:
+            result = stress_model(bundles, toward, **common)
+        else:
+            result = evaluate_model(bundles, toward, comet=scores.comet, output=results.output, **common)
+    print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if results.json else result.to_text())
+
+
+def _require_compatible(
+    scores: ScoreOptions, results: ResultOptions, test_set: TestSetOptions, search: dict[str, Any]
+) -> None:
+    """Refuse options that do not go together."""
+    require_file("--output", results.output, "the scores")
+    require_file("--save", results.save, "the scores")
+    refused: dict[str, object] = {}
+    if scores.protocol is not None:
+        chosen, refused = (
+            "--protocol",
+            {"--testset": test_set.testset, "--save": results.save, "--stress": scores.stress},
         )
-    print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if json else result.to_text())
-
-
-def _refuse(option: str, others: dict[str, object]) -> None:
-    """Refuse the options that do not go with ``option``."""
-    for name, value in others.items():
-        if value is not None:
-            raise UserError(f"{option} and {name} do not go together")
+        refused |= {f"--{name.replace('_', '-')}": True for name in search}
+    elif scores.stress:
+        chosen, refused = "--stress", {"--output": results.output}
+    else:
+        return
+    for name, value in {"--comet": scores.comet, **refused}.items():
+        if value is not None and value is not False:
+            raise UserError(f"{chosen} and {name} do not go together")

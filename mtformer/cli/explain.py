@@ -1,75 +1,56 @@
 """``mtformer explain``."""
 
-from enum import StrEnum
+from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
-from mtformer.cli.options import (
-    BeamOption,
-    Device,
-    DeviceOption,
-    FromOption,
-    LengthPenaltyOption,
-    ModelOption,
-    TagOption,
-    ToOption,
-)
+from mtformer.cli.command import Options, argument, option
+from mtformer.cli.options import IN_OUT, BeamOptions, DeviceOption, DirectionOptions, ModelOption
 from mtformer.cli.output import columns, has_colours, print_result, require_file
 
 
-class ExplainFormat(StrEnum):
-    """How ``explain`` prints."""
+@dataclass(frozen=True)
+class QuestionOptions(Options):
+    """What to explain beside the translation itself."""
 
-    text = "text"
-    json = "json"
+    panel = "Questions"
+    prefix: Annotated[str | None, option("What the translation must begin with, as in 'Das Tier'.")] = None
+    why_not: Annotated[
+        list[str] | None, option("Say why the translation lacks a word. Repeatable.", metavar="WORD")
+    ] = None
+    compare: Annotated[str | None, option("Another sentence: show what changes in attention and output.")] = None
+    checkpoints: Annotated[bool, option("Show how the kept checkpoints of the run translated the sentence.")] = False
 
 
-class AttentionKind(StrEnum):
-    """The kinds of attention in a Transformer."""
+@dataclass(frozen=True)
+class AttentionOptions(Options):
+    """The attention to show."""
 
-    encoder = "encoder"
-    decoder = "decoder"
-    cross = "cross"
+    panel = "Attention"
+    attention: Annotated[bool, option("Show the attention of every layer and head.")] = False
+    kind: Annotated[
+        Literal["encoder", "decoder", "cross"] | None,
+        option("The attention to show, where cross is from decoder to encoder; else all three."),
+    ] = None
+    layer: Annotated[int | None, option("The layer to show; else the last.")] = None
+    head: Annotated[int | None, option("The head to show; else the mean of all.")] = None
 
 
 def explain(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="One sentence.")],
+    text: Annotated[str, argument("One sentence.", "TEXT")],
+    *,
     model: ModelOption = None,
-    from_: FromOption = None,
-    to: ToOption = None,
-    tag: TagOption = None,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the translation must begin with, as in 'Das Tier'.")
-    ] = None,
-    why_not: Annotated[
-        list[str] | None, typer.Option(metavar="WORD", help="Say why the translation lacks a word. Repeatable.")
-    ] = None,
-    compare: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Another sentence: show what changes in attention and output.")
-    ] = None,
-    checkpoints: Annotated[
-        bool, typer.Option("--checkpoints", help="Show how the kept checkpoints of the run translated the sentence.")
-    ] = False,
-    attention: Annotated[bool, typer.Option("--attention", help="Show the attention of every layer and head.")] = False,
-    kind: Annotated[
-        AttentionKind | None,
-        typer.Option(help="The attention to show, where cross is from decoder to encoder; else all three."),
-    ] = None,
-    layer: Annotated[int | None, typer.Option(metavar="N", help="The layer to show; else the last.")] = None,
-    head: Annotated[int | None, typer.Option(metavar="N", help="The head to show; else the mean of all.")] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything as one HTML page, as in page.html.")
-    ] = None,
+    direction: DirectionOptions,
+    output: Annotated[Path | None, option("Write everything as one HTML page, as in page.html.", panel=IN_OUT)] = None,
     format: Annotated[
-        ExplainFormat | None,
-        typer.Option(help="Print a readable account (the default without --output) or the recorded trace."),
+        Literal["text", "json"] | None,
+        option("Print a readable account (the default without --output) or the recorded trace.", panel=IN_OUT),
     ] = None,
-    beam_size: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    device: DeviceOption = Device.auto,
+    questions: QuestionOptions,
+    shown: AttentionOptions,
+    search: BeamOptions,
+    device: DeviceOption = "auto",
 ) -> None:
     """Show how a sentence is translated.
 
@@ -84,22 +65,20 @@ def explain(
 
     if format is not None:
         require_file("--output", output, "what --format prints")
-    focus = Focus(kind, layer, head)
-    found = explain_model(
+    focus = Focus(shown.kind, shown.layer, shown.head)
+    explanation = explain_model(
         find_model(model),
         text,
-        lambda bundle: Translator.from_bundle(bundle, device, beam_size=beam_size, length_penalty=length_penalty),
-        src_lang=from_,
-        tgt_lang=to,
-        tag=tag,
-        prefix=prefix,
-        why_not=why_not or [],
-        compare_with=compare,
-        checkpoints=checkpoints,
+        lambda bundle: Translator.from_bundle(bundle, device, **search),
+        **vars(direction),
+        prefix=questions.prefix,
+        why_not=questions.why_not or [],
+        compare_with=questions.compare,
+        checkpoints=questions.checkpoints,
         focus=focus,
         output=output,
     )
-    if format is ExplainFormat.json:
-        print_result(dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif format is ExplainFormat.text or output is None:
-        print_result(render(found, View(columns(), has_colours(), focus, attention)))
+    if format == "json":
+        print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
+    elif format == "text" or output is None:
+        print_result(render(explanation, View(columns(), has_colours(), focus, shown.attention)), styled=True)

@@ -2,45 +2,36 @@
 
 import importlib.util
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import typer
-
+from mtformer.cli.command import option
+from mtformer.cli.options import BundleArgument
 from mtformer.cli.output import print_result
 from mtformer.support.errors import UserError
 
 Writer = Callable[[Path], None]
+Target = Literal["ctranslate2", "huggingface"]
 
-
-class Target(StrEnum):
-    """The programs that models are exported to."""
-
-    ctranslate2 = "ctranslate2"
-    huggingface = "huggingface"
-
-
-_PACKAGES = {Target.ctranslate2: "ctranslate2", Target.huggingface: "transformers"}
+_PACKAGES = {"ctranslate2": "ctranslate2", "huggingface": "transformers"}
 
 
 def export(
-    bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="A bundle, a run's folder, or a folder of runs (its newest run).")
-    ],
-    to: Annotated[Target, typer.Option(help="The program that the model is for.")],
-    output: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the model.")],
+    bundle: BundleArgument,
+    *,
+    to: Annotated[Target, option("The program that the model is for.")],
+    output: Annotated[Path, option("A new folder for the model.", metavar="DIR")],
     quantization: Annotated[
         str | None,
-        typer.Option(metavar="TYPE", help="ctranslate2: how weights are stored, such as int8. Default: float32."),
+        option("ctranslate2: how weights are stored, such as int8. Default: float32.", metavar="TYPE"),
     ] = None,
     vocabulary_map: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(
+        option(
+            "ctranslate2: learn from parallel text, such as the training data, which target tokens may translate a "
+            "source token; large vocabularies become faster.",
             metavar="SRC TGT",
-            help="ctranslate2: learn from parallel text, such as the training data, which target tokens may translate "
-            "a source token; large vocabularies become faster.",
         ),
     ] = None,
 ) -> None:
@@ -54,7 +45,7 @@ def export(
     path = find_model(bundle)
     require_new_folder(output, "--output")
     _require_package(to)
-    if to is Target.ctranslate2:
+    if to == "ctranslate2":
         write = _ctranslate2_writer(path, quantization, vocabulary_map)
     else:
         write = _huggingface_writer(path, quantization, vocabulary_map)

@@ -1,22 +1,26 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what the commands do with them."""
 
 import logging
 import os
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from mtformer.cli.command import Options, SearchFields, argument, option
 from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Shard
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
+    from mtformer.evaluate.testsets import TextOptions
+    from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 
-# The groups in the help of commands with many options.
+# The panels of the help.
 IN_OUT = "Input and output"
 TEST_SET = "Test set"
 SCORES = "Scores"
@@ -25,131 +29,132 @@ CONTROL = "Control"
 SAFETY = "Safety"
 JOBS = "Jobs"
 
+_BEAM = ("beam_size", "length_penalty")
+_SEARCH = (*_BEAM, "precision", "sample", "temperature", "top_k", "top_p", "seed", "mbr")
+_CONTROL = ("min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size")
+BeamOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _BEAM})]
+SearchOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _SEARCH, CONTROL: _CONTROL})]
+NBestOptions = Annotated[dict[str, Any], SearchFields({SEARCH: ("n_best", *_SEARCH), CONTROL: _CONTROL})]
 
-class TableFormat(StrEnum):
-    """How ``compare`` prints."""
-
-    text = "text"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
-
-
-class Device(StrEnum):
-    """Where to compute; ``auto`` takes a GPU when there is one."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class EngineChoice(StrEnum):
-    """What computes; ``auto`` takes CTranslate2 where it can."""
-
-    auto = "auto"
-    torch = "torch"
-    ctranslate2 = "ctranslate2"
-
-
+_MODEL = "a run's folder, or a folder of runs (its newest run)"
+_DEFAULT_MODEL = "Default: $MTFORMER_MODEL, or else runs/."
+BundleArgument = Annotated[Path, argument(f"A bundle, {_MODEL}.", "BUNDLE")]
 ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="PATH",
-        help="A bundle, a run's folder, or a folder of runs (its newest run). Default: $MTFORMER_MODEL, or else runs/.",
-        rich_help_panel=IN_OUT,
-    ),
-]
-BeamOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Hypotheses kept at each step; 1 is greedy search.", rich_help_panel=SEARCH),
-]
-LengthPenaltyOption = Annotated[
-    float | None,
-    typer.Option(metavar="ALPHA", min=0, help="Larger means longer translations.", rich_help_panel=SEARCH),
+    Path | None, option(f"A bundle, {_MODEL}. {_DEFAULT_MODEL}", "--model", metavar="PATH", panel=IN_OUT)
 ]
 ModelsOption = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
+        f"A bundle, an exported model, {_MODEL}. {_DEFAULT_MODEL} Repeated: an ensemble.",
         "--model",
         metavar="PATH",
-        help="A bundle, an exported model, a run's folder, or a folder of runs (its newest run). Default: "
-        "$MTFORMER_MODEL, or else runs/. Repeated: an ensemble.",
-        rich_help_panel=IN_OUT,
+        panel=IN_OUT,
     ),
 ]
-FromOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="LANG", help="Source language, for a model of several directions.", rich_help_panel=IN_OUT
+TokenizerOption = Annotated[
+    Path | None,
+    option(
+        f"A bundle, an exported model, {_MODEL}. {_DEFAULT_MODEL} Or a SentencePiece model, FILE.model.",
+        "--model",
+        metavar="PATH",
     ),
 ]
-ToOption = Annotated[
-    str | None,
-    typer.Option(
-        "--to", metavar="LANG", help="Target language, for a model of several directions.", rich_help_panel=IN_OUT
-    ),
+TextArgument = Annotated[str | None, argument("The text; without it, --input or standard input is read.", "TEXT")]
+ConfigArgument = Annotated[Path, argument("The config file.", "CONFIG")]
+SetOption = Annotated[
+    list[str] | None, option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
 ]
+InputOption = Annotated[Path | None, option("A text file, one sentence a line; - is standard input.", panel=IN_OUT)]
+OutputOption = Annotated[Path, option("Where to write; - is standard output.", panel=IN_OUT)]
+JsonOption = Annotated[bool, option("Print JSON.", "--json", panel=IN_OUT)]
 TagOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Translate like the training text with this tag (data.train).", rich_help_panel=IN_OUT
-    ),
-]
-NBestOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="How many translations, or samples, of each line to output.", rich_help_panel=SEARCH
-    ),
-]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue the output of a job that was interrupted.", rich_help_panel=JOBS)
-]
-ShardOption = Annotated[
-    Shard | None,
-    typer.Option(parser=Shard.parse, metavar="I/N", help="Work on share I of N of the lines.", rich_help_panel=JOBS),
+    option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT),
 ]
 DeviceOption = Annotated[
-    Device, typer.Option(help="Where to compute; auto takes a GPU when there is one.", rich_help_panel=SEARCH)
+    Literal["auto", "cpu", "cuda"],
+    option("Where to compute; auto takes a GPU when there is one.", panel=SEARCH),
 ]
-RawOption = Annotated[
-    bool,
-    typer.Option(
-        "--raw", help="Only the model: no splitting into sentences, no casing, no checks.", rich_help_panel=SAFETY
-    ),
-]
-EngineOption = Annotated[
-    EngineChoice,
-    typer.Option(
-        help="The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU.",
-        rich_help_panel=SEARCH,
-    ),
-]
-OptionalEngineOption = Annotated[
-    EngineChoice | None,
-    typer.Option(
-        "--engine",
-        help="The engine. A bundle runs on torch by default, so that results do not depend on what is installed.",
-        rich_help_panel=SEARCH,
-    ),
-]
-DataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="SOURCE",
-        help="A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.",
-        rich_help_panel=TEST_SET,
-    ),
-]
-TestSetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="A test set that sacreBLEU downloads, such as wmt14; may be repeated.",
-        rich_help_panel=TEST_SET,
-    ),
-]
+ResumeOption = Annotated[bool, option("Continue the output of a job that was interrupted.", panel=JOBS)]
+_Engine = Literal["auto", "torch", "ctranslate2"]
+
+
+@dataclass(frozen=True)
+class DirectionOptions(Options):
+    """The direction of a model that has several."""
+
+    panel = IN_OUT
+    src_lang: Annotated[
+        str | None, option("Source language, for a model of several directions.", "--from", metavar="LANG")
+    ] = None
+    tgt_lang: Annotated[
+        str | None, option("Target language, for a model of several directions.", "--to", metavar="LANG")
+    ] = None
+    tag: TagOption = None
+
+
+@dataclass(frozen=True)
+class ComputeOptions(Options):
+    """Where to compute, and what beside the model."""
+
+    panel = SEARCH
+    device: DeviceOption = "auto"
+    raw: Annotated[
+        bool, option("Only the model: texts are neither split nor changed, translations not checked.", panel=SAFETY)
+    ] = False
+
+
+@dataclass(frozen=True)
+class EngineOptions(ComputeOptions):
+    """What computes translations."""
+
+    engine: Annotated[
+        _Engine,
+        option("The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU."),
+    ] = "auto"
+
+
+@dataclass(frozen=True)
+class ScoringEngineOptions(ComputeOptions):
+    """What computes scores."""
+
+    engine: Annotated[
+        _Engine | None,
+        option("The engine. A bundle runs on torch by default, so that results do not depend on what is installed."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class JobOptions(Options):
+    """How a file is divided, and resumed."""
+
+    panel = JOBS
+    resume: ResumeOption = False
+    shard: Annotated[Shard | None, option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
+class TestSetOptions(Options):
+    """A test set; without any of these, that of a run."""
+
+    panel = TEST_SET
+    src: Annotated[Path | None, option("Source text; without any of these, the test set of the (first) run.")] = None
+    ref: Annotated[list[Path] | None, option("A reference translation; may be repeated.")] = None
+    data: Annotated[
+        list[str] | None,
+        option("A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.", metavar="SOURCE"),
+    ] = None
+    testset: Annotated[
+        list[str] | None,
+        option("A test set that sacreBLEU downloads, such as wmt14; may be repeated.", metavar="NAME"),
+    ] = None
+
+    @property
+    def texts(self) -> "TextOptions":
+        """What to read."""
+        return {"src": self.src, "ref": self.ref or [], "data": self.data or [], "testset": self.testset or []}
 
 
 def parse_pair(pair: str) -> "LanguagePair":
@@ -186,3 +191,17 @@ def check_text(text: str | None, input: Path | None) -> None:
         log.warning("- is a text here: leave it out to read standard input")
     if os.path.isfile(text):  # noqa: PTH113 (a text may be too long for a Path)
         log.warning("%s is a file's name: to read the file, use --input %s", text, text)
+
+
+def compared_options(context: typer.Context) -> dict[str, object]:
+    """Return the options, besides the model, that must be the same when an unfinished output is resumed."""
+    names = {parameter.name: parameter.opts[-1].lstrip("-") for parameter in context.command.params}
+    not_compared = ("text", "input", "src", "tgt", "model", "output", "resume", "nproc")  # or by what they contain
+    return {names[name]: value for name, value in context.params.items() if name not in not_compared}
+
+
+def load_translator(models: Sequence[Path], **options: Any) -> "Translator":
+    """Load a model or an ensemble; this takes seconds, so jobs do it once they have refused what cannot work."""
+    from mtformer.translate.translator import Translator
+
+    return Translator.load(models, **options)

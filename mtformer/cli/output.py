@@ -9,14 +9,18 @@ from mtformer.support.errors import UserError
 from mtformer.text.lines import is_standard_output, open_output
 
 
-def print_result(result: object) -> None:
+def print_result(result: object, *, styled: bool = False) -> None:
     """Print to standard output, at once, so that a full disk or a reader that has gone shows here.
+
+    Args:
+        result: what to print.
+        styled: its control characters are meant for the terminal.
 
     Raises:
         MtformerError: it cannot be written.
         OutputClosed: the reader has gone.
     """
-    with open_output(None) as output:
+    with open_output(None, styled=styled) as output:
         print(result, file=output)
 
 

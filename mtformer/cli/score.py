@@ -6,58 +6,49 @@ from typing import Annotated
 
 import typer
 
-from mtformer.cli.jobs import compared_options, load_translator
+from mtformer.cli.command import option
 from mtformer.cli.options import (
-    Device,
-    DeviceOption,
-    FromOption,
+    IN_OUT,
+    SCORES,
+    DirectionOptions,
     ModelsOption,
-    OptionalEngineOption,
+    OutputOption,
     ResumeOption,
-    TagOption,
-    ToOption,
+    ScoringEngineOptions,
+    compared_options,
+    load_translator,
 )
 from mtformer.translate.jobs.options import Format
 
 
 def score(
     context: typer.Context,
+    *,
     model: ModelsOption = None,
-    src: Annotated[Path | None, typer.Option(metavar="FILE", help="Sources, one a line.")] = None,
-    tgt: Annotated[Path | None, typer.Option(metavar="FILE", help="Their translations, one a line.")] = None,
+    direction: DirectionOptions,
+    src: Annotated[Path | None, option("Sources, one a line.", panel=IN_OUT)] = None,
+    tgt: Annotated[Path | None, option("Their translations, one a line.", panel=IN_OUT)] = None,
     input: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            help="Without --tgt: a source, a tab and its translation on each line; - is standard input.",
-        ),
+        option("Without --tgt: a source, a tab and its translation on each line; - is standard input.", panel=IN_OUT),
     ] = Path("-"),
-    output: Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")] = Path("-"),
+    output: OutputOption = Path("-"),
     format: Annotated[
-        Format, typer.Option(help="A score a line; or score, source and translation; or JSON.")
+        Format, option("A score a line; or score, source and translation; or JSON.", panel=IN_OUT)
     ] = Format.text,
-    from_: FromOption = None,
-    to: ToOption = None,
-    tag: TagOption = None,
-    normalize: Annotated[
-        bool, typer.Option("--normalize", help="The mean log probability per token instead of the sum.")
-    ] = False,
+    normalize: Annotated[bool, option("The mean log probability per token instead of the sum.", panel=SCORES)] = False,
     min_score: Annotated[
-        float | None, typer.Option(metavar="X", help="Print the pairs that score X or more, and no others.")
+        float | None, option("Print the pairs that score X or more, and no others.", panel=SCORES)
     ] = None,
     rerank: Annotated[
         bool,
-        typer.Option(
-            "--rerank",
-            help="Read what translate --n-best N --format tsv prints; print the best translation of each line, or with "
+        option(
+            "Read what translate --n-best N --format tsv prints; print the best translation of each line, or with "
             "--format tsv or json all of them, best first.",
+            panel=SCORES,
         ),
     ] = False,
-    device: DeviceOption = Device.auto,
-    engine: OptionalEngineOption = None,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Only the model: texts are scored as they are, not split and not changed.")
-    ] = False,
+    compute: ScoringEngineOptions,
     resume: ResumeOption = False,
 ) -> None:
     """Score given translations.
@@ -69,7 +60,7 @@ def score(
     from mtformer.translate.jobs.scoring import ScoringJob
 
     models = find_models(model)
-    load = partial(load_translator, models, device, engine=engine, raw=raw, src_lang=from_, tgt_lang=to, tag=tag)
+    load = partial(load_translator, models, **vars(compute), **vars(direction))
     job = ScoringJob(
         models=models,
         src=src,

@@ -1,46 +1,24 @@
 """``mtformer tokenize`` and ``mtformer detokenize``."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from mtformer.cli.options import check_text
+from mtformer.cli.command import option
+from mtformer.cli.options import InputOption, OutputOption, TextArgument, TokenizerOption, check_text
 
 if TYPE_CHECKING:
     from mtformer.translate.jobs.tokenizing import Side
 
-
-class SideName(StrEnum):
-    """Which vocabulary to use, where there are two."""
-
-    src = "src"
-    tgt = "tgt"
-
-
-TextArgument = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="The text; without it, --input or standard input is read.")
-]
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        metavar="PATH",
-        help="A bundle, an exported model, a run's folder, or a folder of runs (its newest run). Default: "
-        "$MTFORMER_MODEL, or else runs/. Or a SentencePiece model, FILE.model.",
-    ),
-]
-SideOption = Annotated[SideName, typer.Option("--side", help="The vocabulary, where each language has one of its own.")]
-InputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="The file to read; - is standard input.")]
-OutputOption = Annotated[Path, typer.Option(metavar="FILE", help="Where to write; - is standard output.")]
+SideName = Literal["src", "tgt"]
+SideOption = Annotated[SideName, option("The vocabulary, where each language has one of its own.")]
 
 
 def tokenize(
     text: TextArgument = None,
-    model: ModelOption = None,
-    side: SideOption = SideName.src,
-    ids: Annotated[bool, typer.Option("--ids", help="Print the ids of the tokens.")] = False,
+    *,
+    model: TokenizerOption = None,
+    side: SideOption = "src",
+    ids: Annotated[bool, option("Print the ids of the tokens.")] = False,
     input: InputOption = None,
     output: OutputOption = Path("-"),
 ) -> None:
@@ -57,9 +35,10 @@ def tokenize(
 
 def detokenize(
     text: TextArgument = None,
-    model: ModelOption = None,
-    side: SideOption = SideName.src,
-    ids: Annotated[bool, typer.Option("--ids", help="Read the ids of tokens.")] = False,
+    *,
+    model: TokenizerOption = None,
+    side: SideOption = "src",
+    ids: Annotated[bool, option("Read the ids of tokens.")] = False,
     input: InputOption = None,
     output: OutputOption = Path("-"),
 ) -> None:

@@ -1,11 +1,12 @@
 """``mtformer train`` and ``mtformer average``."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from mtformer.cli.command import Options, argument, option
+from mtformer.cli.options import SetOption
 from mtformer.cli.output import print_result, require_file
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
@@ -14,32 +15,32 @@ if TYPE_CHECKING:
     from mtformer.config import Config
 
 
-def train(
-    config: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG", help="The config file; not with --src and --tgt.")
-    ] = None,
-    src: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Source text, such as train.en.gz, to train on without a config of yours."),
-    ] = None,
-    tgt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its translation, line by line, such as train.de.gz.")
-    ] = None,
+@dataclass(frozen=True)
+class TextOptions(Options):
+    """Two text files to train on without a config."""
+
+    panel = "Two text files instead of a config"
+    src: Annotated[Path | None, option("Source text, such as train.en.gz.")] = None
+    tgt: Annotated[Path | None, option("Its translation, line by line, such as train.de.gz.")] = None
     src_lang: Annotated[
-        str | None, typer.Option(metavar="CODE", help="The language of --src. Default: the end of its name.")
-    ] = None,
-    tgt_lang: Annotated[str | None, typer.Option(metavar="CODE", help="The language of --tgt.")] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a key, as in training.max_steps=1000.")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start from scratch instead of resuming.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the expected steps, speed, time and memory; do not train.")
-    ] = False,
-    samples: Annotated[bool, typer.Option("--samples", help="Show sample translations at each validation.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show only warnings and errors.")] = False,
-    json_logs: Annotated[bool, typer.Option("--json-logs", help="Log JSON objects, one a line.")] = False,
-    nproc: Annotated[int, typer.Option(metavar="N", min=1, help="Processes to train with: one for each GPU.")] = 1,
+        str | None, option("The language of --src. Default: the end of its name.", "--from", metavar="LANG")
+    ] = None
+    tgt_lang: Annotated[
+        str | None, option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
+    ] = None
+
+
+def train(
+    config: Annotated[Path | None, argument("The config file; not with --src and --tgt.", "CONFIG")] = None,
+    *,
+    texts: TextOptions,
+    overrides: SetOption = None,
+    fresh: Annotated[bool, option("Start from scratch instead of resuming.")] = False,
+    dry_run: Annotated[bool, option("Print the expected steps, speed, time and memory; do not train.")] = False,
+    samples: Annotated[bool, option("Show sample translations at each validation.")] = False,
+    quiet: Annotated[bool, option("Show only warnings and errors.")] = False,
+    json_logs: Annotated[bool, option("Log JSON objects, one a line.")] = False,
+    nproc: Annotated[int, option("Processes to train with: one for each GPU.", min=1)] = 1,
 ) -> None:
     """Train a model. Rerun to resume."""
     if quiet:
@@ -48,7 +49,7 @@ def train(
         log_as_json()
     if dry_run and nproc > 1:
         raise UserError("--dry-run measures one process: remove --nproc")
-    loaded = _load(config, src, tgt, (src_lang, tgt_lang), overrides or [], write=not dry_run)
+    loaded = _load(config, texts, overrides or [], write=not dry_run)
     if nproc > 1:
         from mtformer.support.processes.launch import launch
 
@@ -68,35 +69,26 @@ def train(
     end_at_once()
 
 
-def _load(
-    config: Path | None,
-    src: Path | None,
-    tgt: Path | None,
-    languages: tuple[str | None, str | None],
-    overrides: list[str],
-    *,
-    write: bool,
-) -> "Config":
+def _load(config: Path | None, texts: TextOptions, overrides: list[str], *, write: bool) -> "Config":
     """Read the config, or write one for two files."""
     from mtformer.config import load_config
     from mtformer.data.new_config import config_of_files
 
     if config is not None:
-        if (src, tgt, *languages) != (None,) * 4:
+        if texts != TextOptions():
             raise UserError("give a config, or two files with --src and --tgt, not both")
         return load_config(config, overrides)
-    if src is None or tgt is None:
+    if texts.src is None or texts.tgt is None:
         raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
-    return config_of_files(src, tgt, languages, overrides, write=write)
+    return config_of_files(texts.src, texts.tgt, (texts.src_lang, texts.tgt_lang), overrides, write=write)
 
 
 def average(
-    models: Annotated[list[Path], typer.Argument(metavar="MODEL", help="A run's folder, or several bundles.")],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
-    last: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Take the run's N newest checkpoints; default: all.")
-    ] = None,
-    best: Annotated[int | None, typer.Option(metavar="N", min=1, help="Take the run's N best checkpoints.")] = None,
+    models: Annotated[list[Path], argument("A run's folder, or several bundles.", "MODEL")],
+    *,
+    output: Annotated[Path, option("The bundle to write.")],
+    last: Annotated[int | None, option("Take the run's N newest checkpoints; default: all.", min=1)] = None,
+    best: Annotated[int | None, option("Take the run's N best checkpoints.", min=1)] = None,
 ) -> None:
     """Average checkpoints or bundles into one bundle."""
     from mtformer.runs.averaging import average_bundles, average_checkpoints

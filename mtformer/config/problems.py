@@ -114,7 +114,7 @@ def shown(value: object) -> str:
     return f"{text[:half]}…{text[-half:]} ({len(str(value)):,} characters)"
 
 
-def explained(details: ErrorDetails, section: type[Section] | None, root: type[Section]) -> str:
+def explained(details: ErrorDetails, section: type[Section] | None = None, root: type[Section] | None = None) -> str:
     """Turn one of pydantic's errors into a sentence: what was given, and what is allowed or may be meant.
 
     Args:
@@ -163,9 +163,9 @@ def allowed(details: ErrorDetails) -> str:
             return details["msg"]
 
 
-def suggestion(key: str, section: type[Section] | None, root: type[Section]) -> str:
+def suggestion(key: str, section: type[Section] | None, root: type[Section] | None) -> str:
     """Suggest the valid key that is meant by ``key``: one of ``section``, or else of another section of ``root``."""
-    if section is None:
+    if section is None or root is None:
         return ""
     sections = subsections(root)
     homes = {field: name for name, part in sections.items() for field in part.model_fields}

@@ -65,10 +65,12 @@ class SearchOptions(SearchConfig):
     """How to search in one call: the settings of the config, and what only a call may ask for."""
 
     precision: SearchPrecision = "fp32"
-    """The type of numbers that are multiplied. `bf16`: half the size; it needs a GPU or processor with instructions for
-    it. `int8`: a quarter, quantized on the fly; on a CPU only. Scores of given translations are computed in `fp32`."""
+    """The number format of matrix products: `bf16` is faster on a GPU or processor with instructions for it, `int8` on
+    a CPU.
+
+    Scores of given translations are computed in `fp32`."""
     n_best: int = Field(default=1, ge=1, le=_MAX_SAMPLES)
-    """Translations returned for each line, at most `beam_size`; with `sample`, the number of samples."""
+    """Translations of each line to output, at most `beam_size`; with `sample`, any number of samples."""
     mbr: int = Field(default=0, ge=0, le=_MAX_BEAM_SIZE)
     """Minimum Bayes risk: choose among this many of the best candidates the one most similar to all."""
     min_length: int = Field(default=0, ge=0, le=10_000)
@@ -80,9 +82,9 @@ class SearchOptions(SearchConfig):
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=1_000)
     """No sequence of this many tokens occurs twice in a translation; 0: any may."""
     sample: bool = False
-    """Draw each token at random by the model's probabilities instead of searching for the best translation."""
+    """Draw each token at random by its probability, instead of searching for the best translation."""
     temperature: float = Field(default=1.0, gt=0, le=100)
-    """Sampling: logits are divided by this; below 1, likely tokens become more likely."""
+    """Sampling: logits are divided by this; below 1, likely tokens become likelier."""
     top_k: int = Field(default=0, ge=0)
     """Sampling: draw from this many likeliest tokens only; 0: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)

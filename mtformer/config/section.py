@@ -1,7 +1,11 @@
 """What all sections of a config share: the base class, and the types of keys."""
 
+import ast
 import glob
+import inspect
+import itertools
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -121,3 +125,27 @@ def parts_of(annotation: Any) -> tuple[Any, ...]:
     """Take a union apart."""
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def documentation(section: type[Section]) -> dict[str, str]:
+    """Return the first paragraph of the docstring below each field, also of those that ``section`` inherits.
+
+    It is read from the source: pydantic would do so each time the program starts.
+    """
+    texts: dict[str, str] = {}
+    names = {(part.__module__, part.__name__) for part in section.__mro__ if issubclass(part, Section)}
+    for module in {module for module, _ in names}:
+        for definition in ast.parse(inspect.getsource(sys.modules[module])).body:
+            if (module, getattr(definition, "name", "")) in names:
+                assert isinstance(definition, ast.ClassDef)
+                texts |= _texts_below_fields(definition)
+    return texts
+
+
+def _texts_below_fields(definition: ast.ClassDef) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for statement, below in itertools.pairwise(definition.body):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                texts[name] = " ".join(text.split("\n\n")[0].split())
+    return texts

@@ -42,7 +42,7 @@ def config_of_files(
         for given, path, option in zip(languages, (src, tgt), ("--src", "--tgt"), strict=True)
     )
     if src_lang == tgt_lang:
-        raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --tgt-lang")
+        raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --to")
     pair = LanguagePair(src_lang, tgt_lang)
     data = {**pair._asdict(), "train": [{"src": str(src), "tgt": str(tgt)}]}
     draft = parse_config(dump_new_config({"data": data}, ()), Path(f"{_name(src, pair)}.yaml"), overrides)

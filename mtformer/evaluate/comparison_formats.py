@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mtformer.evaluate.comparison import Estimate, MetricComparison, Outcome, SentenceDifference
 from mtformer.evaluate.systems import SystemsComparison
-from mtformer.support.terminal import as_csv, as_latex, as_markdown, as_text
+from mtformer.support.terminal import as_csv, as_latex, as_markdown, as_text, escaped
 from mtformer.text.languages import is_written_with_spaces
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -122,16 +122,17 @@ def _sentence(result: SystemsComparison, system: str, difference: SentenceDiffer
     scores = "chrF2 {:.1f} and {:.1f}".format(*difference.scores)
     yield f"sentence {index + 1:,}: {scores} ({difference.change:+.1f})"
     if test_set.sources[index]:
-        yield f"  {'source':{width}}  {test_set.sources[index]}"
+        yield f"  {'source':{width}}  {escaped(test_set.sources[index])}"
     for stream in test_set.references:
-        yield f"  {'reference':{width}}  {stream[index]}"
+        yield f"  {'reference':{width}}  {escaped(stream[index])}"
     sides = mark_differences(*difference.hypotheses, result.tgt_lang)
     for name, segments, marks in zip((baseline, system), sides, _COLOURED if coloured else _PLAIN, strict=True):
         yield f"  {name:{width}}  {_marked(segments, *marks)}"
 
 
 def _marked(segments: list[Segment], before: str, after: str) -> str:
-    return "".join(f"{before}{segment.text}{after}" if segment.differs else segment.text for segment in segments)
+    texts = ((escaped(segment.text), segment.differs) for segment in segments)
+    return "".join(f"{before}{text}{after}" if differs else text for text, differs in texts)
 
 
 def _p_value(value: float | None) -> str:

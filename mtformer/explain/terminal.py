@@ -11,7 +11,7 @@ from mtformer.explain.layout import LEGEND, HeatMap, label, pad, shorten, shorte
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
 from mtformer.search.hypothesis import length_penalty
-from mtformer.support.terminal import text_width, wrap
+from mtformer.support.terminal import escaped, text_width, wrap
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
@@ -87,8 +87,8 @@ def _account(explanation: Explanation, view: View) -> Iterator[str]:
 
 
 def _sentence(trace: Trace, view: View) -> Iterator[str]:
-    yield from map(view.bold, wrap(" ".join(trace.source.text.split()), view.columns))
-    yield from map(view.bold, wrap(trace.target.text, view.columns, "→ ", "  "))
+    yield from map(view.bold, wrap(escaped(" ".join(trace.source.text.split())), view.columns))
+    yield from map(view.bold, wrap(escaped(trace.target.text), view.columns, "→ ", "  "))
 
 
 def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
         start, left = end, ""
     characters = dict.fromkeys(token.character for token in tokens if token.character)
     if characters:
-        yield " " * 8 + f"Spelled in bytes, having no token of their own: {' '.join(characters)}"
+        yield " " * 8 + f"Spelled in bytes, having no token of their own: {escaped(' '.join(characters))}"
 
 
 def _attention(trace: Trace, view: View) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _decoding(trace: Trace, view: View) -> Iterator[str]:
         yield "     " + _candidates(step, view)
         if step.instead is not None:
             said = f"hesitates ({step.entropy_bits:.1f} bits); with “{label(step.other.token)}” it would have said: "
-            yield from wrap(said + step.instead.text, view.columns, " " * 5, " " * 7)
+            yield from wrap(said + escaped(step.instead.text), view.columns, " " * 5, " " * 7)
 
 
 def _candidates(step: Step, view: View) -> str:
@@ -198,10 +198,12 @@ def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
         yield view.heading("Why not?")
     for trace in traces:
         if trace.why_not and len(traces) > 1:
-            yield from wrap(trace.target.text, view.columns, "→ ", "  ")
+            yield from wrap(escaped(trace.target.text), view.columns, "→ ", "  ")
         for answer in trace.why_not:
             tokens = f" ({' '.join(map(spelled, answer.tokens))})" if len(answer.tokens) > 1 else ""
-            yield from wrap(answer.message, view.columns, f"{view.bold(answer.word)}{tokens}: ", "    ")
+            yield from wrap(
+                escaped(answer.message), view.columns, f"{view.bold(escaped(answer.word))}{tokens}: ", "    "
+            )
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
@@ -260,7 +262,7 @@ def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> I
         text = "Each checkpoint's translation, its log probability, and its mean difference in attention:"
         yield from wrap(text, view.columns)
     for snapshot in checkpoints:
-        yield from wrap(snapshot.trace.target.text, view.columns, f"step {snapshot.step:>7,}  ", " " * 14)
+        yield from wrap(escaped(snapshot.trace.target.text), view.columns, f"step {snapshot.step:>7,}  ", " " * 14)
         changes = compare(snapshot.trace, final).attention
         kinds = [[change.difference for change in changes if change.kind == kind] for kind in KINDS]
         distances = ", ".join(f"{kind} {sum(of) / len(of):.4f}" for kind, of in zip(KINDS, kinds, strict=True))

@@ -7,6 +7,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from mtformer.support.terminal import escaped
+
 
 class JsonFormatter(logging.Formatter):
     """Formats a record as an object with ``time``, ``level``, ``message`` and, if it has them, ``metrics``."""
@@ -30,9 +32,19 @@ def finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+class TextFormatter(logging.Formatter):
+    """Formats a record as its message, in which names and texts of users have their control characters escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message."""
+        return escaped(super().format(record), keep="\t\n")
+
+
 def log_to_stderr() -> None:
     """Log messages as plain sentences; show only the warnings of other packages."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(TextFormatter("%(message)s"))
     logging.getLogger("mtformer").setLevel(logging.INFO)
 
 

@@ -14,6 +14,7 @@ from typing import IO, BinaryIO
 
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
 from mtformer.support.files import open_atomically
+from mtformer.support.terminal import escaped
 from mtformer.text.compression import DamagedError, UnsupportedError, decompressed
 
 _STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1")
@@ -125,11 +126,12 @@ def without_surrogates(text: str) -> str:
 
 
 @contextmanager
-def open_output(path: Path | None) -> Iterator[IO[str]]:
+def open_output(path: Path | None, *, styled: bool = False) -> Iterator[IO[str]]:
     """Open ``path`` for writing UTF-8 lines, compressed if it ends in ``.gz``; None and ``-`` are standard output.
 
     A regular file is written under a temporary name and takes its own name once it is complete: when the block raises,
-    what was there before is still there. Pipes and devices are written directly.
+    what was there before is still there. Pipes and devices are written directly. On a terminal, control characters are
+    escaped, unless the text is ``styled`` by them.
 
     Raises:
         UserError: it cannot be opened.
@@ -147,7 +149,8 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
             is_open = True
             if name.endswith(".gz"):
                 raw = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-            file = stack.enter_context(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"))
+            kind = _Terminal if is_stdout and raw.isatty() and not styled else io.TextIOWrapper
+            file = stack.enter_context(kind(raw, encoding="utf-8", newline="\n"))
             try:
                 yield file
             except BaseException as error:
@@ -160,8 +163,16 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
             raise OutputClosed("standard output is closed") from None
         if isinstance(error, IsADirectoryError):
             raise UserError(f"cannot write {name}: it is a folder, not a file") from None
-        kind = MtformerError if is_open else UserError
-        raise kind(f"cannot write {name}: {error.strerror}") from error
+        reported = MtformerError if is_open else UserError
+        raise reported(f"cannot write {name}: {error.strerror}") from error
+
+
+class _Terminal(io.TextIOWrapper):
+    """A terminal, which would obey the control characters in a text."""
+
+    def write(self, text: str) -> int:
+        """Write ``text`` with its control characters escaped, except for tabs and line feeds."""
+        return super().write(escaped(text, keep="\t\n"))
 
 
 def _open_stdout() -> BinaryIO:

@@ -4,6 +4,7 @@ Each rank computes the gradients of its rows of a batch; they are summed over al
 those of the whole batch, so a config means the same for any number of ranks; only dropout draws other masks.
 """
 
+import hashlib
 import logging
 import os
 import socket
@@ -146,6 +147,17 @@ def joined_ranks(
         ) from error
     finally:
         dist.destroy_process_group()
+
+
+def is_first_to_report(message: str) -> bool:
+    """Return whether no other process of this machine has asked the same about an error; several may have the same."""
+    try:
+        store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=10)))
+        place = [os.environ.get(name, "0") for name in ("GROUP_RANK", "TORCHELASTIC_RESTART_COUNT")]
+        digest = hashlib.sha256(message.encode(errors="surrogateescape")).hexdigest()
+        return store.add("/".join(["reported", *place, digest]), 1) == 1
+    except (RuntimeError, ValueError):  # no contact: better reported twice than never
+        return True
 
 
 def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:

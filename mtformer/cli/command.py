@@ -1,0 +1,255 @@
+"""How functions become commands: their options, their help, and their errors in our words.
+
+A parameter is annotated with :func:`option` or :func:`argument`. Or it stands for several options: its type is a class
+of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+Function = Callable[..., None]
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_METAVARS = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
+# What may be meant by several arguments where a command takes one, by its metavar.
+_HINTS = {
+    "TEXT": ": put quotes around a text of several words",
+    "CONFIG": ": give one config, and set its keys with --set KEY=VALUE",
+    "SOURCE": ": write two files as src:FILE,tgt:FILE",
+}
+# Options that some commands have where others have another one.
+_INSTEAD = {
+    "--pair": "--from and --to",
+    "--from": "--pair, as in --pair en-de",
+    "--to": "--pair, as in --pair en-de",
+    "--src-lang": "--from",
+    "--tgt-lang": "--to",
+}
+
+
+def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
+    """Describe an option; its name and metavar follow from the parameter if they are not given."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def argument(help: str, metavar: str) -> Any:
+    """Describe an argument."""
+    return typer.Argument(help=help, metavar=metavar)
+
+
+class Options:
+    """The base of dataclasses whose fields are options that belong together, in one ``panel`` of the help."""
+
+    panel: ClassVar[str | None] = None
+
+    @classmethod
+    def parameters(cls) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each field."""
+        for parameter in inspect.signature(cls).parameters.values():
+            yield _completed(parameter, cls.panel)
+
+    @classmethod
+    def collect(cls, values: Mapping[str, Any]) -> "Options":
+        """Return an instance with the values of the command line."""
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class SearchFields:
+    """Options that are fields of :class:`mtformer.config.SearchOptions`; a command gets those given, as a dictionary.
+
+    Attributes:
+        panels: the names of the fields in each panel of the help.
+    """
+
+    panels: Mapping[str, Sequence[str]]
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each field, with its type, its bounds and its documentation."""
+        from mtformer.config import SearchConfig, SearchOptions
+        from mtformer.config.section import documentation
+
+        texts = documentation(SearchOptions)
+        spelled = {name: f"search.{name}" for name in SearchConfig.model_fields}
+        spelled |= {name: _spelled(name) for names in self.panels.values() for name in names}
+        for panel, names in self.panels.items():
+            for name in names:
+                field = SearchOptions.model_fields[name]
+                text = re.sub(r"`(\w+)`", lambda word: spelled.get(word[1], word[1]), texts[name])
+                least, most = (_bound(field.metadata, kind) for kind in ("ge", "le"))
+                described = option(text, panel=panel, min=least, max=most)
+                kind: Any = field.annotation
+                default, kind = (False, bool) if kind is bool else (None, kind | None)
+                yield _completed(
+                    inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, described])
+                )
+
+    def collect(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options that are given.
+
+        Raises:
+            UserError: they do not go together.
+        """
+        from mtformer.config import SearchConfig
+
+        given = {name: value for name, value in values.items() if value is not None and value is not False}
+        SearchConfig().updated(**given)  # before a model is loaded
+        return given
+
+
+def _bound(limits: Sequence[Any], kind: str) -> float | None:
+    """Return the bound of a kind among pydantic's limits of a field."""
+    return next((getattr(limit, kind) for limit in limits if hasattr(limit, kind)), None)
+
+
+def _spelled(name: str) -> str:
+    """Return the option of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspect.Parameter:
+    """Fill in what the description of an option leaves open."""
+    if get_origin(parameter.annotation) is not Annotated:  # typer's context
+        return parameter.replace(kind=_KEYWORD)
+    kind, described = get_args(parameter.annotation)
+    described = copy(described)
+    if isinstance(described, typer.models.OptionInfo):
+        described.rich_help_panel = described.rich_help_panel or panel
+        if kind is bool:
+            described.param_decls = described.param_decls or (_spelled(parameter.name),)  # and no --no-NAME
+        else:
+            described.metavar = described.metavar or _METAVARS.get(_element(kind))
+    return parameter.replace(kind=_KEYWORD, annotation=Annotated[kind, described])
+
+
+def _element(kind: Any) -> Any:
+    """Return the type of a single value, which may be left out or repeated."""
+    parts = [part for part in get_args(kind) if part is not NoneType]
+    return _element(parts[0]) if get_origin(kind) in (list, Union, UnionType) else kind
+
+
+def _group(annotation: Any) -> type[Options] | SearchFields | None:
+    """Return the group that a parameter stands for, if it does."""
+    if isinstance(annotation, type) and issubclass(annotation, Options):
+        return annotation
+    return next((part for part in getattr(annotation, "__metadata__", ()) if isinstance(part, SearchFields)), None)
+
+
+def _expanded(function: Function) -> Function:
+    """Return ``function`` with the options of groups in the place of the parameters that stand for them."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type[Options] | SearchFields, list[str]]] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        group = _group(parameter.annotation)
+        options = list(group.parameters()) if group else [_completed(parameter)]
+        if group:
+            groups[name] = group, [option.name for option in options]
+        parameters += options
+
+    @wraps(function)
+    def wrapped(**values: Any) -> None:
+        for name, (group, options) in groups.items():
+            values[name] = group.collect({option: values.pop(option) for option in options})
+        function(**values)
+
+    vars(wrapped)["__signature__"] = inspect.Signature(parameters)
+    return wrapped
+
+
+class Command(TyperCommand):
+    """A command whose help lists options by panel, and whose errors name what may be meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        ctx.allow_extra_args = True
+        try:
+            extra = super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _in_our_words(error)
+            raise
+        except Exception as error:
+            if name := getattr(error, "option_name", None):  # of typer's NoSuchOption, which has no public name
+                self._refuse(ctx, name)
+            raise
+        if extra and not ctx.resilient_parsing:
+            metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
+            ctx.fail(f"unexpected arguments ({' '.join(extra)}){''.join(_HINTS.get(name, '') for name in metavars)}")
+        return extra
+
+    def _refuse(self, ctx: Any, name: str) -> None:
+        """Say what to use instead of an option that was removed, or that other commands have."""
+        from mtformer.config.search import REMOVED_OPTIONS, SearchOptions
+
+        if advice := REMOVED_OPTIONS.get(name.removeprefix("--").replace("-", "_")):
+            fields = SearchOptions.model_fields
+            advice = re.sub(r"\w+", lambda word: _spelled(word[0]) if word[0] in fields else word[0], advice)
+            ctx.fail(f"{name} was removed: {advice}")
+        known = {spelling for parameter in self.params for spelling in parameter.opts}
+        if name in _INSTEAD and _INSTEAD[name].split()[0].rstrip(",") in known:
+            ctx.fail(f"there is no option {name} here: use {_INSTEAD[name]}")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, and the options of each panel in the order in which the panels first occur."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        has_panels = any(getattr(parameter, "rich_help_panel", None) for parameter in self.params)
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                panel = getattr(parameter, "rich_help_panel", None) or ("Other" if has_panels else "Options")
+                is_argument = parameter.param_type_name == "argument"
+                panels.setdefault("Arguments" if is_argument else panel, []).append(record)
+        for panel, records in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(records)
+
+
+def _in_our_words(error: typer.BadParameter) -> str:
+    """Return the message about a value as for a config; newer versions of typer check values with pydantic."""
+    from pydantic import ValidationError
+
+    if not isinstance(error.__cause__, ValidationError):
+        return error.message
+    from mtformer.config.problems import explained
+
+    return explained(error.__cause__.errors()[0])
+
+
+class Group(TyperGroup):
+    """A group of commands that are built when they are used: the schema, which has their options, takes long to import.
+
+    Attributes:
+        functions: those that become commands, by name; a value may also be another group.
+    """
+
+    functions: ClassVar[Mapping[str, "Function | type[Group]"]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.functions)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build a command; None if there is none of this name."""
+        function = self.functions.get(cmd_name)
+        if function is None:
+            return None
+        if isinstance(function, type):
+            help = inspect.getdoc(function)
+            return function(name=cmd_name, help=help, no_args_is_help=True, rich_markup_mode=None)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(cmd_name, cls=Command)(_expanded(function))
+        return typer.main.get_command(app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names of the commands and the first sentences of their help."""
+        with formatter.section("Commands"):
+            helps = {name: inspect.getdoc(function) or "" for name, function in self.functions.items()}
+            formatter.write_dl([(name, text.split("\n")[0]) for name, text in helps.items()])
