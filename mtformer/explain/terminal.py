@@ -364,4 +364,4 @@ def _ranking(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str
     for finished in trace.tree.finished:
         numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
         start = f"{finished.rank:>3}. {numbers}  {'→' if finished.returned else ' '} "
-        yield from wrap(finished.text, columns, start, " " * text_width(start))
+        yield from wrap(escaped(finished.text), columns, start, " " * text_width(start))
