@@ -27,9 +27,8 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
-from mtformer.data.clean.corruptions import CORRUPTIONS, WAYS
 from mtformer.data.clean.filters import Filters, rule_of
-from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.learned import CORRUPTIONS, WAYS, LearnedRules
 from mtformer.data.clean.seen import HeldOut
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.terminal import as_markdown

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.data.batches import pad
-from mtformer.data.filling import fill_batches
+from mtformer.data.corpus import fill_batches
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.tap import record_attention
 from mtformer.phrasebook.lexicon import Noun

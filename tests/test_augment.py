@@ -16,13 +16,12 @@ from conftest import Project, make_project, sentence_pairs
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
-from mtformer.data.augment.augment import Augmenter, TokenizerText
-from mtformer.data.augment.terms import TermSampler
+from mtformer.data.augment.augment import Augmenter, TermSampler, TokenizerText
 from mtformer.data.clean.filters import filters_of
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.encoding import encode_corpus
 from mtformer.data.store.store import stored_text
+from mtformer.data.store.tokens import encode_corpus
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary

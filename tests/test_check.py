@@ -13,9 +13,8 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import Config, load_config, parse_source
-from mtformer.data.clean.checkup import _with_offsets, check
-from mtformer.data.clean.cleaning import write_clean
-from mtformer.data.clean.slips import Slip, find_slips
+from mtformer.data.clean.checkup import Slip, _with_offsets, check, find_slips
+from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -229,7 +228,7 @@ def best_passages(log_odds: list[float], border: float) -> float:
 
 def test_passages_are_the_best_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     border = 2.0
-    monkeypatch.setattr("mtformer.data.clean.slips._BORDER", border)
+    monkeypatch.setattr("mtformer.data.clean.checkup._BORDER", border)
     random = np.random.default_rng(1)
     n_found = 0
     for _ in range(30):

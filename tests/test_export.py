@@ -19,7 +19,8 @@ from transformers import AutoModelForSeq2SeqLM
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import SearchOptions, TokenizerConfig
-from mtformer.data.clean.ibm_model_1 import EncodedPairs, ibm_model_1
+from mtformer.data.clean.association import ibm_model_1
+from mtformer.data.clean.words import EncodedPairs
 from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine

@@ -18,12 +18,9 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.clean.association import Association
 from mtformer.data.clean.filters import Filters, filters_of, reason
-from mtformer.data.clean.hash_table import HashTable
-from mtformer.data.clean.ibm_model_1 import EncodedPairs
-from mtformer.data.clean.identifier import identifier
-from mtformer.data.clean.language import language_warning
+from mtformer.data.clean.language import identifier, language_warning
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
-from mtformer.data.clean.words import Words
+from mtformer.data.clean.words import EncodedPairs, HashTable, Words
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store.store import stored_text
 from mtformer.support.errors import UserError

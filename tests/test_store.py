@@ -23,11 +23,9 @@ from mtformer.data.augment.augment import Augmenter
 from mtformer.data.clean.filters import Filters
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import encoding, store
-from mtformer.data.store.contents import Contents
-from mtformer.data.store.encoding import Encoder, Variation, encode_corpus
-from mtformer.data.store.store import StoredText, pack, stored_text, unpack
-from mtformer.data.store.tokens import TokenStore
+from mtformer.data.store import store, tokens
+from mtformer.data.store.store import Contents, StoredText, pack, stored_text, unpack
+from mtformer.data.store.tokens import Encoder, TokenStore, Variation, encode_corpus
 from mtformer.support.cache import from_cache, make_room
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import write_folder_atomically
@@ -59,7 +57,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a few pairs, so that a small text has many of them; this process does all the work."""
     monkeypatch.setattr(workers, "_n_cpus", lambda: 1)
-    for module in (store, encoding):
+    for module in (store, tokens):
         monkeypatch.setattr(module, "CHUNK", 20)
 
 
@@ -352,7 +350,7 @@ def test_the_tokens_of_an_epoch_are_removed_after_it_and_those_of_the_last_one_a
 def test_a_run_that_ends_leaves_no_tokens_of_an_epoch(tmp_path: Path, own_cache: Path) -> None:
     project = make_project(tmp_path / "project", max_steps=2)
     run.train(load_config(project.config, [f"run.dir={tmp_path / 'runs'}", "tokenizer.sampling=0.2"]))
-    assert [folder.parent.name for folder in folders(own_cache)] == ["text", "tokens"]
+    assert [folder.parent.name for folder in folders(own_cache)] == ["text", "tokenizers", "tokens"]
 
 
 # Faults
@@ -392,7 +390,7 @@ def test_a_store_of_another_version_is_left_alone(
 ) -> None:
     text = text_of(tsv(tmp_path / "a.tsv", PAIRS))
     stored_text(text)
-    monkeypatch.setattr("mtformer.data.store.contents.__version__", "99")
+    monkeypatch.setattr("mtformer.data.store.store.__version__", "99")
     assert [*stored_text(text)] == PAIRS
     assert n_reads.total() == 2 and len(folders(own_cache)) == 2
 

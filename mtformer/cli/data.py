@@ -39,7 +39,7 @@ def sample(
     Each line has the source, a tab and the target.
     """
     from mtformer.config import parse_source
-    from mtformer.data.preview import sample_pairs
+    from mtformer.data.sampling import sample_pairs
 
     src_lang, tgt_lang = parse_pair(pair)
     pairs = sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed)
@@ -87,9 +87,8 @@ def check(
 
     from mtformer.config import load_config
     from mtformer.data.clean.checkup import check as check_text
-    from mtformer.data.clean.cleaning import as_config, write_clean
+    from mtformer.data.clean.report import as_config, as_text, write_clean
     from mtformer.data.clean.report import as_json as values_of
-    from mtformer.data.clean.report import as_text
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 
     if fix is not None:

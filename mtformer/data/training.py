@@ -6,16 +6,14 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.config import Config
-from mtformer.data.augment.augment import Augmenter
-from mtformer.data.augment.terms import TermSampler
+from mtformer.data.augment.augment import Augmenter, TermSampler
 from mtformer.data.clean.language import N_TEXTS, language_warning
 from mtformer.data.corpus import Corpus
 from mtformer.data.drops import Drops
 from mtformer.data.mixing import Prefixed, epoch_order, mixing_weights
 from mtformer.data.sources.parallel import source_name
-from mtformer.data.store.encoding import Encoder, Variation
 from mtformer.data.store.store import StoredText
-from mtformer.data.store.tokens import TokenStore
+from mtformer.data.store.tokens import Encoder, TokenStore, Variation
 from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
 from mtformer.text.tags import tags_of_source

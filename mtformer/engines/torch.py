@@ -11,7 +11,7 @@ from torch import Tensor
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad
-from mtformer.data.filling import fill_batches, longest_first
+from mtformer.data.corpus import fill_batches, longest_first
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer

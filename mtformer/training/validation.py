@@ -14,10 +14,9 @@ import torch
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
-from mtformer.data.corpus import Corpus
-from mtformer.data.filling import fill_batches
+from mtformer.data.corpus import Corpus, fill_batches
 from mtformer.data.mixing import Prefixed
-from mtformer.data.store.encoding import encode_corpus
+from mtformer.data.store.tokens import encode_corpus
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer

@@ -1,23 +1,39 @@
-"""The kinds of variations: what each does to a pair."""
+"""The kinds of variations: what each does to a pair, and random texts to insert that a translation copies."""
 
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from mtformer.data.augment import inserts
 from mtformer.text.languages import base_language, is_written_with_spaces, language_of_script
 from mtformer.text.numbers import Number, find_numbers
 from mtformer.text.pairs import SentencePair
 
+# In all patterns, 0 is a digit, @ a word, and # a domain.
+_NUMBERS = ("00", "000", "0000", "00000", "00:00", "(00)", "00-00", "00/00")
+_PLACEHOLDERS = ("{@}", "{{@}}", "${@}", "%(@)s", "__@__", "[@]", ":@", "{0}", "%0", "$0", "[0]", "%s", "%d")
+_NAMES = ("name", "user", "count", "n", "date", "title", "file", "first_name", "total", "link", "email", "id")
+_TAGS = ("b", "i", "u", "em", "strong", "span", "code", "p", "a", "0")
+_URLS = ("https://@.#/@", "https://www.@.#/@/0000", "http://@.#/@?@=00", "www.@.#", "https://@.@.#/@/@.html")
+_E_MAIL = ("@", "@.#")  # what is before and after the at sign
+_E_MAIL_SHARE = 0.2
+_DOMAINS = ("com", "org", "net", "de", "cn", "eu", "io", "edu")
+_SYMBOL = re.compile(r"(?P<leading>(?<![\d.,:])0(?=[.,:]?0))|[0@#]")  # no zero leads several digits
+_EMOJI = (  # ranges without gaps: faces, animals, hands and things, vehicles, food, celebrations, sports
+    *((0x1F600, 0x1F644), (0x1F400, 0x1F43E), (0x1F440, 0x1F4A9), (0x1F680, 0x1F69D), (0x1F337, 0x1F37C)),
+    *((0x1F380, 0x1F393), (0x1F3A0, 0x1F3C4)),
+)
+_HANDS = (0x1F446, 0x1F450)
+_SKINS = (0x1F3FB, 0x1F3FF)
+_AS_EMOJI = "\ufe0f"  # shows a sign of older fonts as an emoji
+_OLDER = "❤☀☎✈✔☺✌☕⚡"
 Kind = Callable[[SentencePair, Random], SentencePair | None]
 Upper = Callable[[str], str]
-
 NAMES = (  # in the order that they are applied: what is inserted keeps its letters
     *("joined", "typos", "title", "upper", "unpunctuated", "numbers", "placeholders", "tags", "urls", "emoji"),
 )
-
 _MARKS = ".!?…。！？"
 _CLOSING = "\"'”’»“)"
 _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++$")  # begins and ends where a run does, so that the time is linear
@@ -46,6 +62,65 @@ _NEIGHBOURS = {
     for y, keys in enumerate(_KEYBOARD)
     for x, key in enumerate(keys)
 }
+
+
+def _random_number(rng: Random) -> str:
+    """Return a number, a time or the like."""
+    return _filled(rng.choice(_NUMBERS), rng)
+
+
+def _with_other_digits(text: str, rng: Random) -> str:
+    """Return a number of the same form."""
+    return _filled(re.sub(r"\d", "0", text), rng)
+
+
+def _random_placeholder(rng: Random) -> str:
+    """Return a placeholder of one of the kinds that programs use."""
+    return _filled(rng.choice(_PLACEHOLDERS), rng)
+
+
+def _random_tags(rng: Random) -> tuple[str, str]:
+    """Return an opening and a closing tag."""
+    name = _filled(rng.choice(_TAGS), rng)
+    return f"<{name}>", f"</{name}>"
+
+
+def _random_url(rng: Random) -> str:
+    """Return a URL or an e-mail address."""
+    if rng.random() < _E_MAIL_SHARE:
+        return "@".join(_filled(part, rng) for part in _E_MAIL)
+    return _filled(rng.choice(_URLS), rng)
+
+
+def _random_emoji(rng: Random) -> str:
+    """Return an emoji; some consist of two characters."""
+    if rng.random() < 0.1:
+        return rng.choice(_OLDER) + _AS_EMOJI
+    character = _between(*rng.choice(_EMOJI), rng)
+    is_hand = _HANDS[0] <= ord(character) <= _HANDS[1]
+    return character + _between(*_SKINS, rng) if is_hand and rng.random() < 0.5 else character
+
+
+def _between(first: int, last: int, rng: Random) -> str:
+    return chr(rng.randrange(first, last + 1))
+
+
+def _filled(pattern: str, rng: Random) -> str:
+    def fill(found: re.Match[str]) -> str:
+        if found[0] == "#":
+            return rng.choice(_DOMAINS)
+        if found[0] == "@":
+            return _word(rng)
+        return str(rng.randrange(1 if found["leading"] else 0, 10))
+
+    return _SYMBOL.sub(fill, pattern)
+
+
+def _word(rng: Random) -> str:
+    """Return a common name, or letters that only copying gets right."""
+    if rng.random() < 0.5:
+        return rng.choice(_NAMES)
+    return "".join(rng.choice(string.ascii_lowercase) for _ in range(rng.randrange(3, 9)))
 
 
 def kinds_for(dotted: Sequence[bool | None]) -> dict[str, Kind]:
@@ -170,8 +245,8 @@ def _with_other_numbers(pair: SentencePair, rng: Random) -> SentencePair | None:
     shared -= {n.text for text, found in zip(pair, numbers, strict=True) for n in found if _FIXED.match(text, n.end)}
     free = sorted(number for number in shared if len(number) >= _SHORTEST_NUMBER)
     if not free:
-        return _inserted(pair, inserts.number(rng), rng)
-    others = {number: inserts.with_other_digits(number, rng) for number in free}
+        return _inserted(pair, _random_number(rng), rng)
+    others = {number: _with_other_digits(number, rng) for number in free}
     return SentencePair(*(_with_numbers(text, found, others) for text, found in zip(pair, numbers, strict=True)))
 
 
@@ -183,12 +258,12 @@ def _with_numbers(text: str, numbers: Sequence[Number], others: Mapping[str, str
 
 
 def _with_placeholder(pair: SentencePair, rng: Random) -> SentencePair | None:
-    return _inserted(pair, inserts.placeholder(rng), rng)
+    return _inserted(pair, _random_placeholder(rng), rng)
 
 
 def _with_tags(pair: SentencePair, rng: Random) -> SentencePair | None:
     """Put tags around a word that both sides share, or around both sides."""
-    opening, closing = inserts.tags(rng)
+    opening, closing = _random_tags(rng)
     counts = [Counter(_WHOLE_WORD.findall(text)) for text in pair]
     shared = [word for word in _WORD.findall(pair.src) if all(count[word] == 1 for count in counts)]
     if not shared:
@@ -198,11 +273,11 @@ def _with_tags(pair: SentencePair, rng: Random) -> SentencePair | None:
 
 
 def _with_url(pair: SentencePair, rng: Random) -> SentencePair | None:
-    return _inserted(pair, inserts.url(rng), rng)
+    return _inserted(pair, _random_url(rng), rng)
 
 
 def _with_emoji(pair: SentencePair, rng: Random) -> SentencePair | None:
-    return _inserted(pair, inserts.emoji(rng), rng)
+    return _inserted(pair, _random_emoji(rng), rng)
 
 
 def _inserted(pair: SentencePair, text: str, rng: Random) -> SentencePair:

@@ -1,17 +1,99 @@
-"""How well the words of two sides explain each other, as numbers for each pair."""
+"""How well the words of two sides explain each other, as numbers for each pair.
+
+Translations of words are estimated by IBM model 1 (Brown et al. 1993) with the smoothing of Moore 2004. A *cell* is a
+target position with a source position of the same sentence pair.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.data.clean.classifier import Features
-from mtformer.data.clean.hash_table import HashTable
-from mtformer.data.clean.ibm_model_1 import Cells, EncodedPairs, ibm_model_1_both_ways
-from mtformer.data.clean.words import VOCAB_SIZE
+from mtformer.data.clean.words import VOCAB_SIZE, EncodedPairs, Features, HashTable
 
+_ITERATIONS = 5
 _LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
 _MOST_CELLS = 2**20  # that are looked up at once: about 40 megabytes
 _UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations
 _EXPLAINED = 0.1  # summed probability from which on a word has a translation on the other side
+_PRIOR = 1.0  # added to the count of each source word, so that rare ones do not claim all words of their sentences
+
+
+class TranslationTable(NamedTuple):
+    """The pairs of a source and a target word that stand in some sentence pair together, in order.
+
+    Attributes:
+        src: the source word of each.
+        tgt: the target word of each.
+        probabilities: of the target word given the source word.
+    """
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+
+class Cells(NamedTuple):
+    """The cells of sentence pairs.
+
+    Attributes:
+        src: the source position of each, as an index of all source words.
+        tgt: the target position of each, likewise.
+    """
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, pairs: EncodedPairs) -> "Cells":
+        """Return the cells of ``pairs``."""
+        sentences = np.repeat(np.arange(len(pairs.tgt_lengths)), pairs.tgt_lengths)  # of each target position
+        widths = pairs.src_lengths[sentences]
+        starts = np.cumsum(widths) - widths
+        first_of_sentence = (np.cumsum(pairs.src_lengths) - pairs.src_lengths)[sentences]
+        src = np.arange(int(widths.sum())) - np.repeat(starts - first_of_sentence, widths)
+        return cls(src, np.repeat(np.arange(len(pairs.tgt)), widths))
+
+
+def ibm_model_1(pairs: EncodedPairs, tgt_vocab_size: int) -> TranslationTable:
+    """Estimate which source words the words of the targets come from, by expectation maximization."""
+    cells = Cells.of(pairs)
+    src, tgt, entries = _entries(pairs, cells, tgt_vocab_size)
+    return TranslationTable(src, tgt, _estimated(entries, cells.tgt, src))
+
+
+def ibm_model_1_both_ways(pairs: EncodedPairs, tgt_vocab_size: int) -> tuple[TranslationTable, NDArray[np.float64]]:
+    """Estimate the models of both directions; also return the probabilities of the source given the target words."""
+    cells = Cells.of(pairs)
+    src, tgt, entries = _entries(pairs, cells, tgt_vocab_size)
+    return TranslationTable(src, tgt, _estimated(entries, cells.tgt, src)), _estimated(entries, cells.src, tgt)
+
+
+def _entries(
+    pairs: EncodedPairs, cells: Cells, tgt_vocab_size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the different pairs of words, in order: their source words, target words, and which one each cell has."""
+    keys, entries = np.unique((pairs.src * tgt_vocab_size)[cells.src] + pairs.tgt[cells.tgt], return_inverse=True)
+    return *np.divmod(keys, tgt_vocab_size), entries
+
+
+def _estimated(
+    entries: NDArray[np.int64], positions: NDArray[np.int64], given: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the probability of each pair of words.
+
+    Args:
+        entries: the pair of words of each cell.
+        positions: the position of each cell whose word comes from one of those in its cells.
+        given: the other word of each pair of words, which the probability is conditional on.
+    """
+    probabilities = np.ones(len(given))
+    for _ in range(_ITERATIONS):
+        shares = probabilities[entries]
+        shares /= np.bincount(positions, shares)[positions]
+        counts = np.bincount(entries, shares, minlength=len(given))
+        probabilities = counts / (np.bincount(given, counts)[given] + _PRIOR)
+    return probabilities
 
 
 class Association:

@@ -1,7 +1,7 @@
-"""Read the text of a config once, and note what is wrong with it."""
+"""Read the text of a config once, and note its problems: bad pairs, passages out of alignment, lengths in tokens."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -10,26 +10,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.config import Config, DataConfig, FilterName, LanguagePair, Source
+from mtformer.config import Config, DataConfig, Facts, FilterName, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.clean.lengths import Lengths, measure_lengths
-from mtformer.data.clean.slips import Slip, find_slips, offset_of
 from mtformer.data.drops import Drops
 from mtformer.data.held_out import held_out_share
-from mtformer.data.reservoir import Reservoir
+from mtformer.data.sampling import Reservoir
 from mtformer.data.sources.parallel import ParallelText, source_name
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
+from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.pairs import Example, SentencePair
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.adopt import read_tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer, byte_of
+from mtformer.text.tokenizer.train import train_tokenizer
 
+_BORDER = 15.0  # what the log odds of a passage must outweigh, at its beginning and at its end
+_MOST = 5.0
+_LARGEST_OFFSET = 10  # lines
+_TRIED = 200  # pairs that an offset is tried on
+
+Score = Callable[[Sequence[SentencePair]], NDArray[np.float64]]
+PERCENTILES = (50, 90, 99, 99.9, 100)
 _CHUNK = 10_000
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
 _AROUND = 250  # pairs at the beginning of a passage
-
 MISALIGNED, HELD_OUT = "misaligned", "held_out"
 _RULES_OF_EVALUATION: tuple[FilterName, ...] = (
     "empty",
@@ -45,6 +52,138 @@ _RULES_OF_EVALUATION: tuple[FilterName, ...] = (
     "language",
     "duplicates",
 )
+
+
+class Slip(NamedTuple):
+    """A passage whose targets do not translate its sources.
+
+    Attributes:
+        first: the number of its first pair, from 0.
+        end: the number of the pair after its last one.
+        offset: how many pairs later (or earlier, if negative) the translation of a source stands; None if not near.
+    """
+
+    first: int
+    end: int
+    offset: int | None = None
+
+
+def find_slips(log_odds: NDArray[np.float64]) -> list[Slip]:
+    """Find the passages that make the log odds within them, less a cost for each border, the largest (Viterbi 1967).
+
+    Args:
+        log_odds: of each pair of a text for being misaligned.
+    """
+    starts_bad = np.zeros(len(log_odds), dtype=np.bool_)  # the best path that is bad here was good before
+    starts_good = np.zeros(len(log_odds), dtype=np.bool_)
+    good, bad = 0.0, -_BORDER
+    for place, value in enumerate(np.clip(log_odds, -_MOST, _MOST).tolist()):  # no pair may decide for its neighbours
+        starts_bad[place], starts_good[place] = good - _BORDER > bad, bad - _BORDER > good
+        good, bad = max(good, bad - _BORDER), max(bad, good - _BORDER) + value
+    slips: list[Slip] = []
+    is_bad, end = bad > good, len(log_odds)
+    for place in reversed(range(len(log_odds))):
+        if is_bad and starts_bad[place]:
+            slips.append(Slip(place, end))
+            is_bad = False
+        elif not is_bad and starts_good[place]:
+            is_bad, end = True, place
+    if is_bad:
+        slips.append(Slip(0, end))
+    return slips[::-1]
+
+
+def offset_of(pairs: Sequence[SentencePair], score: Score) -> int | None:
+    """Return how many pairs later the translation of each source stands; None if it is not near.
+
+    Args:
+        pairs: the first pairs of a passage that is out of alignment.
+        score: returns the log odds of pairs for being misaligned.
+    """
+    means = {}
+    pairs = pairs[:_TRIED]
+    for offset in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1):
+        if 0 < abs(offset) < len(pairs) // 2:
+            sources, targets = (pairs[:-offset], pairs[offset:]) if offset > 0 else (pairs[-offset:], pairs[:offset])
+            moved = [SentencePair(one.src, other.tgt) for one, other in zip(sources, targets, strict=True)]
+            means[offset] = float(score(moved).mean())
+    best = min(means, key=lambda offset: means[offset], default=None)
+    return best if best is not None and means[best] < 0 else None
+
+
+class SideLengths(NamedTuple):
+    """The lengths of one side.
+
+    Attributes:
+        percentiles: the tokens of a text, EOS included, at each of :data:`PERCENTILES`.
+        mean: the mean number of tokens.
+        spelled: the share of characters' bytes among the tokens: characters that have no token of their own.
+    """
+
+    percentiles: list[int]
+    mean: float
+    spelled: float
+
+
+class Lengths(NamedTuple):
+    """Lengths of a sample of the training text.
+
+    Attributes:
+        n_pairs: the number of pairs measured.
+        vocab_size: the tokens of the source tokenizer.
+        src: the sources.
+        tgt: the targets.
+        max_length: the setting ``data.max_length``.
+        cut: the share of pairs that it drops.
+    """
+
+    n_pairs: int
+    vocab_size: int
+    src: SideLengths
+    tgt: SideLengths
+    max_length: int
+    cut: float
+
+
+def measure_lengths(
+    config: Config, pairs: Sequence[SentencePair], n_pairs: int, tokenizer: Tokenizer | None = None
+) -> Lengths | None:
+    """Train the tokenizer of a config on some of its text, or take the given one, and measure that text.
+
+    Args:
+        config: the config.
+        pairs: a random sample of the training text.
+        n_pairs: how many pairs all of it has, by which the size of the vocabulary is chosen.
+        tokenizer: that of the model to fine-tune; None if there is none.
+    """
+    pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
+    if not pairs:
+        return None
+    languages = list(zip(*config.data.language_pairs, strict=True))
+    if tokenizer is None and config.tokenizer.paths:
+        tokenizer = read_tokenizer(config.tokenizer, ()).tokenizer
+    elif tokenizer is None:
+        settings = resolve(config, Facts(n_pairs=n_pairs, joint=suit_joint_vocabulary(*languages))).tokenizer
+        tokenizer = train_tokenizer(pairs, settings, *languages, adjust=True)
+    src_rows = tokenizer.encode_src([pair.src for pair in pairs])
+    tgt_rows = tokenizer.encode_tgt([pair.tgt for pair in pairs])
+    longest = np.maximum(*(np.array([len(row) for row in rows]) for rows in (src_rows, tgt_rows)))
+    limit = config.data.max_length
+    return Lengths(
+        len(pairs),
+        tokenizer.src_vocab_size,
+        _of_side(src_rows, tokenizer.src_tokens(range(tokenizer.src_vocab_size))),
+        _of_side(tgt_rows, tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))),
+        limit,
+        float((longest > limit).mean()),
+    )
+
+
+def _of_side(rows: Sequence[Sequence[int]], tokens: Sequence[str]) -> SideLengths:
+    lengths = np.array([len(row) for row in rows])
+    is_byte = np.array([byte_of(token) is not None for token in tokens])
+    spelled = is_byte[np.concatenate([np.array(row, dtype=np.int64) for row in rows])].mean()
+    return SideLengths(np.percentile(lengths, PERCENTILES).astype(int).tolist(), float(lengths.mean()), float(spelled))
 
 
 @dataclass

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from mtformer.config import DataConfig, FilterName, LanguagePair, Source
-from mtformer.data.clean.corruptions import CORRUPTIONS
-from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
-from mtformer.data.reservoir import Reservoir
+from mtformer.data.sampling import Reservoir
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched

@@ -3,9 +3,9 @@
 Copies are corrupted in three ways: targets exchanged between pairs, a side cut off, and the words of a side shuffled.
 For each way, a logistic regression learns to tell the pairs of the text from the corrupted ones: by how well the
 words of the two sides explain each other (:mod:`~mtformer.data.clean.association`), or by how well those of a side
-follow each other (:mod:`~mtformer.data.clean.order`). The scores of the text are then a mixture of those of good
-pairs and those of pairs that are corrupted already, if there are any, which expectation maximization tells apart. A
-pair is dropped if it is probably one of the latter: a clean text loses almost nothing, and a noisy one most of its
+follow each other (:class:`~mtformer.data.clean.words.WordOrder`). The scores of the text are then a mixture of those of
+good pairs and those of pairs that are corrupted already, if there are any, which expectation maximization tells apart.
+A pair is dropped if it is probably one of the latter: a clean text loses almost nothing, and a noisy one most of its
 noise.
 
 A pair must not explain itself: each half of the text is judged by what the other half has taught.
@@ -20,21 +20,175 @@ from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
 from mtformer.data.clean.association import Association
-from mtformer.data.clean.classifier import Classifier, Features
-from mtformer.data.clean.corruptions import CORRUPTIONS, WAYS, Examples, corrupted
-from mtformer.data.clean.ibm_model_1 import EncodedPairs
-from mtformer.data.clean.order import WordOrder
 from mtformer.data.clean.seen import hashes
-from mtformer.data.clean.words import Encoder
+from mtformer.data.clean.words import EncodedPairs, Encoder, Features, WordOrder, Words
 from mtformer.text.pairs import SentencePair
 
+CORRUPTIONS = ("misaligned", "truncated", "misordered")
+WAYS = ("misaligned", "truncated src", "truncated tgt", "misordered src", "misordered tgt")
+_SHORTEST = 4  # words of a pair that is cut
+_MOST_SHUFFLED = 5_000  # of each half, since texts are slower than numbers
+_LEAST_POSTERIOR = 0.85  # probability of being corrupted
+_NEAR = 0.5  # standard deviations that corrupted pairs of a text may score less than corrupted copies
+_LARGEST_SHARE = 0.9  # of corrupted pairs; above it, there is too little translation to learn from
+_FIRST_SHARE = 0.1  # of corrupted pairs, where the estimate starts
+_LEAST_DEVIATION = 0.3
+_ROUNDING = 1e-6  # of a score, which depends on how many pairs are scored at once
+_ITERATIONS = 100
+_MOST_STEPS, _SMALLEST_STEP = 20, 1e-6  # of the regressions
 log = logging.getLogger(__name__)
-
 _FEWEST_PAIRS = 2_000  # that teach anything
 _FEWEST_EXAMPLES = 100  # of each half
 _MOST_CELLS = 2**22  # of each half: 64 to 300 megabytes while learning
 _MOST_EXAMPLES = 20_000  # of each half, for the regressions
 _SEED = 1
+
+
+class Examples(NamedTuple):
+    """Sentence pairs, as texts and encoded."""
+
+    pairs: Sequence[SentencePair]
+    encoded: EncodedPairs
+
+
+def corrupted(examples: Examples, way: str, encoder: Encoder, random: np.random.Generator) -> EncodedPairs:
+    """Return copies of pairs that are corrupted in one of :data:`WAYS`; those that are too short are left out."""
+    pairs = examples.encoded
+    if way == "misaligned":
+        circle = random.permutation(len(pairs.src_lengths))
+        others = np.empty_like(circle)
+        others[circle] = np.roll(circle, 1)
+        return pairs.selected(np.arange(len(circle)), others)
+    how, side = way.split()
+    if how == "misordered":
+        texts = [getattr(pair, side) for pair in examples.pairs[:_MOST_SHUFFLED]]
+        kept, words, lengths = _shuffled(texts, encoder.src if side == "src" else encoder.tgt, random)
+        copies = pairs.selected(kept)
+    else:
+        copies = pairs.selected(np.flatnonzero(np.minimum(pairs.src_lengths, pairs.tgt_lengths) >= _SHORTEST))
+        sentences = (copies.src, copies.src_lengths) if side == "src" else (copies.tgt, copies.tgt_lengths)
+        words, lengths = _cut(*sentences, random)
+    if side == "src":
+        return copies._replace(src=words, src_lengths=lengths)
+    return copies._replace(tgt=words, tgt_lengths=lengths)
+
+
+def _shuffled(
+    texts: Sequence[str], words: Words, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Put the words of texts into random order, with the punctuation at them.
+
+    Returns:
+        the numbers of the texts that this changes; their words; how many each has.
+    """
+    separator = " " if words.is_spaced else ""
+    kept, results = [], []
+    for number, text in enumerate(texts):
+        parts = text.split() if words.is_spaced else list(text)
+        shuffled = [parts[place] for place in random.permutation(len(parts)).tolist()]
+        if shuffled != parts:
+            kept.append(number)
+            results.append(separator.join(shuffled))
+    return np.array(kept, dtype=np.int64), *words.encode(results)
+
+
+def _cut(
+    words: NDArray[np.int64], lengths: NDArray[np.int64], random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keep 30 to 70 % of the words of each sentence, from its beginning."""
+    n_kept = np.maximum(1, np.floor(random.uniform(0.3, 0.7, len(lengths)) * lengths))
+    starts = np.cumsum(lengths) - lengths
+    kept = np.arange(len(words)) - np.repeat(starts, lengths) < np.repeat(n_kept, lengths)
+    return words[kept], n_kept.astype(np.int64)
+
+
+class Classifier(NamedTuple):
+    """Tells corrupted pairs by their features.
+
+    Attributes:
+        mean: of the features.
+        scale: of the features.
+        weights: of the scaled features, and of a constant.
+        threshold: the score from which on a pair is dropped.
+        share: the estimated share of such pairs in the text.
+    """
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    threshold: float
+    share: float
+
+    @classmethod
+    def fit(cls, good: Features, bad: Features) -> "Classifier":
+        """Fit a logistic regression to pairs of the text and corrupted copies, and choose the threshold."""
+        features = np.concatenate([good, bad])
+        is_bad = np.repeat([0.0, 1.0], [len(good), len(bad)])
+        importance = np.repeat([0.5 / len(good), 0.5 / len(bad)], [len(good), len(bad)]) * len(features)
+        mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-9
+        weights = _logistic_regression((features - mean) / scale, is_bad, importance)
+        draft = cls(mean, scale, weights, np.inf, 0.0)
+        share, threshold = _threshold(draft.scores(good), draft.scores(bad))
+        return draft._replace(threshold=threshold, share=share)
+
+    def scores(self, features: Features) -> NDArray[np.float64]:
+        """Return the log odds of each pair for being corrupted, if half of all pairs were."""
+        return (features - self.mean) / self.scale @ self.weights[:-1] + self.weights[-1]
+
+
+def _logistic_regression(
+    features: Features, labels: NDArray[np.float64], importance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Minimize the cross entropy with a little L2 regularization by Newton's method."""
+    features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
+    weights = np.zeros(features.shape[1])
+    for _ in range(_MOST_STEPS):
+        probabilities = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+        gradient = features.T @ (importance * (probabilities - labels)) + weights
+        curvature = importance * probabilities * (1 - probabilities)
+        hessian = (features * curvature[:, None]).T @ features + np.eye(len(weights))
+        step = np.linalg.solve(hessian, gradient)
+        weights -= step
+        if abs(step).max() < _SMALLEST_STEP:
+            break
+    return weights
+
+
+def _threshold(text: NDArray[np.float64], corrupted: NDArray[np.float64]) -> tuple[float, float]:
+    """Estimate which share of a text is corrupted, and from which score on a pair of it probably is.
+
+    The scores of good and of corrupted pairs are taken to be normally distributed. If the second component is far below
+    the corrupted copies, it is a part of the good pairs: free translations, for example.
+
+    Args:
+        text: the scores of pairs of the text.
+        corrupted: those of corrupted copies.
+    """
+    means = np.array([np.median(text), corrupted.mean()])
+    deviations = np.maximum([text.std(), corrupted.std()], _LEAST_DEVIATION)
+    share = _FIRST_SHARE
+    for _ in range(_ITERATIONS):
+        posterior = _posterior(text, means, deviations, share)
+        parts = np.stack([1 - posterior, posterior])
+        totals = parts.sum(axis=1)
+        share = float(np.clip(totals[1] / len(text), 1e-6, 1 - 1e-6))
+        means = parts @ text / totals
+        deviations = np.maximum(np.sqrt((parts * (text - means[:, None]) ** 2).sum(axis=1) / totals), _LEAST_DEVIATION)
+    if means[1] < corrupted.mean() - _NEAR * corrupted.std() or share > _LARGEST_SHARE:
+        return 0.0, np.inf
+    probable = text[(_posterior(text, means, deviations, share) >= _LEAST_POSTERIOR) & (text > means.mean())]
+    return share, float(probable.min(initial=np.inf)) - _ROUNDING
+
+
+def _posterior(
+    scores: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return the probability of each score of belonging to the second of two normal distributions."""
+    priors = np.log([1 - share, share])
+    good, bad = (
+        priors[:, None] - np.log(deviations)[:, None] - ((scores - means[:, None]) / deviations[:, None]) ** 2 / 2
+    )
+    return 1 / (1 + np.exp(np.clip(good - bad, -50, 50)))
 
 
 class Half(NamedTuple):

@@ -1,29 +1,224 @@
-"""The tokenizer of a text and its tokens, kept in the user's cache as the text itself is."""
+"""The tokenizer of a text and its tokens, kept in the user's cache as the text itself is.
 
+A text is encoded once for all epochs, and again where an epoch varies its pairs.
+"""
+
+import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
+from mtformer.data.augment.augment import Augmenter, EncodedPair, TermSampler
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.drops import Drops
 from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
-from mtformer.data.store.encoding import Encoder, Rows, Variation, replaced
-from mtformer.data.store.store import MAX_BYTES, StoredText, digest_of
+from mtformer.data.store.store import CHUNK, MAX_BYTES, Chunk, StoredText, digest_of, pack, unpack
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _FORMAT = 1
 _ORIGINS = {"numbers": "<u4", "sources": "<u2", "lines": "<u4"}
 _DROPS = TypeAdapter(list[Drops])
 _MAX_BYTES = 2**30  # of all tokenizers in the cache
+
+
+class Rows(NamedTuple):
+    """Pairs of a chunk as ids.
+
+    Attributes:
+        indices: (N,) their indices in the chunk.
+        src: the N source sides.
+        tgt: the N target sides.
+    """
+
+    indices: np.ndarray
+    src: Ragged
+    tgt: Ragged
+
+
+class EncodedChunk(NamedTuple):
+    """A chunk that has been encoded.
+
+    Attributes:
+        rows: the pairs that can be learned from.
+        dropped: why others cannot, by their indices in the chunk.
+    """
+
+    rows: Rows
+    dropped: dict[int, str]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encodes chunks of packed pairs with the likeliest tokens.
+
+    Attributes:
+        tokenizer: turns text into ids.
+        max_length: the most tokens of a side, EOS included.
+        max_ratio: the most that one side may be longer than the other.
+    """
+
+    tokenizer: Tokenizer
+    max_length: int
+    max_ratio: float
+
+    def __call__(self, chunk: Chunk) -> EncodedChunk:
+        """Encode the pairs of a chunk, and drop those that cannot be learned from."""
+        found = self.encode(unpack(chunk.packed))
+        reasons = [self.reason_to_drop(row) for row in found]
+        kept = {index: row for index, (row, reason) in enumerate(zip(found, reasons, strict=True)) if not reason}
+        return EncodedChunk(self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason})
+
+    def encode(self, pairs: Sequence[SentencePair], sampling: Sampling | None = None) -> list[EncodedPair]:
+        """Return both sides of each pair as ids."""
+        src = self.tokenizer.encode_src([pair.src for pair in pairs], sampling)
+        tgt = self.tokenizer.encode_tgt([pair.tgt for pair in pairs], sampling)
+        return list(map(EncodedPair, src, tgt))
+
+    def reason_to_drop(self, row: EncodedPair) -> str | None:
+        """Return why a pair cannot be learned from; None if it can."""
+        return reason_to_drop(len(row[0]), len(row[1]), max_length=self.max_length, max_ratio=self.max_ratio)
+
+    def rows(self, rows: Mapping[int, EncodedPair]) -> Rows:
+        """Collect pairs by their indices in the chunk."""
+        indices = sorted(rows)
+        src, tgt = ([rows[index][side] for index in indices] for side in (0, 1))
+        src_dtype, tgt_dtype = self.dtypes
+        return Rows(np.array(indices, dtype=np.int64), Ragged.of(src, src_dtype), Ragged.of(tgt, tgt_dtype))
+
+    @property
+    def dtypes(self) -> tuple[str, str]:
+        """The types of source and target ids."""
+        src_size, tgt_size = self.tokenizer.src_vocab_size, self.tokenizer.tgt_vocab_size
+        return "<u2" if src_size <= 2**16 else "<u4", "<u2" if tgt_size <= 2**16 else "<u4"
+
+    @property
+    def identity(self) -> JsonValue:
+        """What the ids depend on besides the text."""
+        models = (self.tokenizer.src_model, self.tokenizer.tgt_model or b"")
+        return [*(hashlib.sha256(model).hexdigest() for model in models), self.max_length, self.max_ratio]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What an epoch changes in the pairs; a pair stays as it is where the change would make it too long.
+
+    Attributes:
+        encoder: encodes the pairs that change.
+        epoch: the number of the epoch.
+        sampling: how to sample tokens; None takes the likeliest ones.
+        augmenter: varies the text of pairs; None does not.
+        terms: annotates terms; None does not.
+    """
+
+    encoder: Encoder
+    epoch: int
+    sampling: Sampling | None = None
+    augmenter: Augmenter | None = None
+    terms: TermSampler | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.sampling, self.augmenter, self.terms))
+
+    def __call__(self, chunk: Chunk) -> Rows:
+        """Return the pairs of a chunk that change."""
+        pairs = unpack(chunk.packed)
+        drawn = self.sampling and Sampling(self.sampling.alpha, self.sampling.seed + chunk.first)
+        changed = self._encode(dict(enumerate(pairs)), drawn) if drawn else {}
+        if self.augmenter:
+            varied = self.augmenter.vary(pairs, chunk.first, self.epoch)
+            rows = self._encode(varied, drawn)
+            changed |= rows
+            for index in rows:
+                pairs[index] = varied[index]
+        if self.terms:
+            rows = self.terms.annotated(pairs, chunk.first, self.epoch, drawn)
+            changed |= {index: row for index, row in rows.items() if max(map(len, row)) <= self.encoder.max_length}
+        return self.encoder.rows(changed)
+
+    def _encode(self, pairs: Mapping[int, SentencePair], sampling: Sampling | None) -> dict[int, EncodedPair]:
+        """Encode pairs, by their indices in the chunk, except those that cannot be learned from."""
+        rows = dict(zip(pairs, self.encoder.encode(list(pairs.values()), sampling), strict=True))
+        return {index: row for index, row in rows.items() if not self.encoder.reason_to_drop(row)}
+
+
+def reason_to_drop(src_length: int, tgt_length: int, *, max_length: int, max_ratio: float) -> str | None:
+    """Return why a pair of these lengths in tokens, EOS included, cannot be used for training; None if it can."""
+    shorter, longer = sorted((src_length, tgt_length))
+    if shorter <= 1:
+        return "a side is empty"
+    if longer > max_length:
+        return f"longer than {max_length} tokens (data.max_length)"
+    if longer > max_ratio * shorter:
+        return f"one side more than {max_ratio:g} times as long as the other (data.max_ratio)"
+    return None
+
+
+def encode_corpus(
+    pairs: Iterable[SentencePair],
+    tokenizer: Tokenizer,
+    *,
+    max_length: int,
+    max_ratio: float,
+    sampling: Sampling | None = None,
+    terms: TermSampler | None = None,
+    augmenter: Augmenter | None = None,
+    epoch: int = 0,
+) -> Corpus:
+    """Encode ``pairs`` in memory; drop those that cannot be learned from.
+
+    Args:
+        pairs: the text.
+        tokenizer: turns it into ids.
+        max_length: the most tokens of a side, EOS included.
+        max_ratio: the most that one side may be longer than the other.
+        sampling: how to sample tokens; None takes the likeliest ones.
+        terms: annotates terms where the source stays short enough; None does not.
+        augmenter: varies pairs where they stay within the limits; None does not.
+        epoch: which terms to annotate and which pairs to vary.
+    """
+    encoder = Encoder(tokenizer, max_length, max_ratio)
+    variation = Variation(encoder, epoch, sampling, augmenter, terms)
+    stream = iter(pairs)
+    parts = [encoder.rows({})]
+    drops = Drops()
+    first = 0
+    while portion := list(islice(stream, CHUNK)):
+        chunk = Chunk(first, len(portion), pack(portion))
+        rows, dropped = encoder(chunk)
+        for index, reason in dropped.items():
+            drops.add(reason, first + index + 1)
+        if variation:
+            rows = replaced(rows, variation(chunk))
+        parts.append(Rows(first + rows.indices, rows.src, rows.tgt))
+        first += len(portion)
+    return Corpus(
+        Ragged.joined([part.src for part in parts]),
+        Ragged.joined([part.tgt for part in parts]),
+        numbers=np.concatenate([part.indices for part in parts]),
+        drops=[drops],
+        special_ids=tokenizer.special_ids,
+    )
+
+
+def replaced(rows: Rows, changed: Rows) -> Rows:
+    """Put the pairs of ``changed`` in place of those in ``rows`` with the same indices; ignore others."""
+    _, places, taken = np.intersect1d(rows.indices, changed.indices, assume_unique=True, return_indices=True)
+    src, tgt = ([side[index] for index in taken.tolist()] for side in (changed.src, changed.tgt))
+    return Rows(rows.indices, rows.src.replaced(places, src), rows.tgt.replaced(places, tgt))
 
 
 def stored_tokenizer(text: StoredText, settings: JsonValue, train: Callable[[], Tokenizer]) -> Tokenizer:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ctranslate2
 
 from mtformer.config import SearchOptions
-from mtformer.data.filling import fill_batches, longest_first
+from mtformer.data.corpus import fill_batches, longest_first
 from mtformer.engines.batched import BatchedEngine
 from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
 from mtformer.engines.ctranslate2.support import n_threads, require_supported

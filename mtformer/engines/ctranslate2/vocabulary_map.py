@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import TextFiles
-from mtformer.data.clean.ibm_model_1 import EncodedPairs, TranslationTable, ibm_model_1
+from mtformer.data.clean.association import TranslationTable, ibm_model_1
+from mtformer.data.clean.words import EncodedPairs
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import ScoreRequest, results_of
