@@ -90,12 +90,12 @@ def analyse(
         tokenizer: the model's.
     """
     of_each = list(zip(*references, strict=True))
-    exact = sum(hypothesis in found for hypothesis, found in zip(hypotheses, of_each, strict=True))
+    exact = sum(hypothesis in references_of for hypothesis, references_of in zip(hypotheses, of_each, strict=True))
     loops = sum(
         repeats(hypothesis, tgt_lang)
         and not repeats(source, src_lang)
-        and not any(repeats(reference, tgt_lang) for reference in found)
-        for source, hypothesis, found in zip(sources, hypotheses, of_each, strict=True)
+        and not any(repeats(reference, tgt_lang) for reference in references_of)
+        for source, hypothesis, references_of in zip(sources, hypotheses, of_each, strict=True)
     )
     n = len(hypotheses)
     by_tokens = word_scores(hypotheses, references[0], tokenize, tokenizer)
@@ -130,14 +130,14 @@ def word_scores(
     of_hypotheses = [_with_letters(words) for words in _words(hypotheses, tokenize)]
     of_references = [_with_letters(words) for words in _words(references, tokenize)]
     n_tokens = _token_counts({word for line in (*of_hypotheses, *of_references) for word in line}, tokenizer)
-    found, expected, matched = Counter[int](), Counter[int](), Counter[int]()
+    predicted, expected, matched = Counter[int](), Counter[int](), Counter[int]()
     for hypothesis, reference in zip(map(Counter, of_hypotheses), map(Counter, of_references), strict=True):
-        for counts, total in ((hypothesis, found), (reference, expected), (hypothesis & reference, matched)):
+        for counts, total in ((hypothesis, predicted), (reference, expected), (hypothesis & reference, matched)):
             for word, count in counts.items():
                 total[n_tokens[word]] += count
     return [
-        Bucket(f"{n}+" if n == _MOST_TOKENS else str(n), expected[n], 200 * matched[n] / (found[n] + expected[n]))
-        for n in sorted(found | expected)
+        Bucket(f"{n}+" if n == _MOST_TOKENS else str(n), expected[n], 200 * matched[n] / (predicted[n] + expected[n]))
+        for n in sorted(predicted | expected)
     ]
 
 
@@ -154,7 +154,7 @@ def _token_counts(words: Iterable[str], tokenizer: Tokenizer) -> Mapping[str, in
     """Return the number of tokens of each word, at most ``_MOST_TOKENS``; a token for the space before it is none."""
     distinct = sorted(words)
     tokens = [tokenizer.tgt_tokens(ids[:-1]) for ids in tokenizer.encode_tgt(distinct)]
-    counts = (max(1, len(found) - found.count("▁")) for found in tokens)
+    counts = (max(1, len(word) - word.count("▁")) for word in tokens)
     return {word: min(count, _MOST_TOKENS) for word, count in zip(distinct, counts, strict=True)}
 
 

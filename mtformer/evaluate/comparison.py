@@ -154,9 +154,9 @@ def compare_systems(
             metric = sacrebleu_metric(chosen, tgt_lang, tokenize, references=streams)
             signatures, results = [], []
             for kind, n_samples in (("bs", n_resamples), ("ar", n_trials)):
-                name, signature, found = _run_test(systems, metric, kind, n_samples)
+                name, signature, result = _run_test(systems, metric, kind, n_samples)
                 signatures.append(signature)
-                results.append(found)
+                results.append(result)
                 progress.advance()
             estimates = _estimates(name, list(hypotheses), floors, *results)
             compared.append(MetricComparison(name, estimates, (signatures[0], signatures[1])))
@@ -269,9 +269,9 @@ def largest_differences(
 ) -> list[SentenceDifference]:
     """Return the ``n`` sentences whose chrF2 differs most, the largest difference first; none that are equal."""
     metric = CHRF()
-    found = []
+    differences = []
     for index, (ours, theirs, *targets) in enumerate(zip(one, other, *references, strict=True) if n else ()):
         if ours != theirs:
             scores = metric.sentence_score(ours, targets).score, metric.sentence_score(theirs, targets).score
-            found.append(SentenceDifference(index, scores, (ours, theirs)))
-    return sorted(found, key=lambda difference: -abs(difference.change))[:n]
+            differences.append(SentenceDifference(index, scores, (ours, theirs)))
+    return sorted(differences, key=lambda difference: -abs(difference.change))[:n]

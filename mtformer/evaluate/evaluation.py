@@ -143,14 +143,16 @@ def _results(
     """Score each set, and all together."""
     whole = joined(sets)
     sizes = [len(one.sources) for one in sets]
-    found = likelihoods(translator, whole.sources, whole.references[0], sizes)
+    of_each_set = likelihoods(translator, whole.sources, whole.references[0], sizes)
     results = [
         _result(model, one, part, likelihood)
-        for one, part, likelihood in zip(sets, _parts(hypotheses, sizes), found, strict=True)
+        for one, part, likelihood in zip(sets, _parts(hypotheses, sizes), of_each_set, strict=True)
     ]
     if len(results) == 1:
         return results, results[0]
-    total = Likelihood(*map(sum, zip(*((one.log_prob, one.n_tokens, one.n_excluded) for one in found), strict=True)))
+    total = Likelihood(
+        *map(sum, zip(*((one.log_prob, one.n_tokens, one.n_excluded) for one in of_each_set), strict=True))
+    )
     return results, _result(model, whole, hypotheses, total)
 
 

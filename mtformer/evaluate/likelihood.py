@@ -58,10 +58,10 @@ def likelihoods(
         if all(n < len(ids) <= longest for n, ids in zip(empty, (src[i], tgt[i]), strict=True))
     ]
     scores = results_of(translator.engine, [ScoreRequest(src[i], tgt[i][:-1]) for i in usable])
-    found = dict(zip(usable, scores, strict=True))
+    log_probs = dict(zip(usable, scores, strict=True))
     parts, first = [], 0
     for size in sizes:
-        chosen = [found[i] for i in range(first, first + size) if i in found]
+        chosen = [log_probs[i] for i in range(first, first + size) if i in log_probs]
         log_prob = math.fsum(map(math.fsum, chosen))
         parts.append(Likelihood(log_prob, sum(map(len, chosen)), size - len(chosen)))
         first += size

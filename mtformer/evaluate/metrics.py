@@ -135,11 +135,11 @@ def sentence_scores(
 ) -> list[dict[str, float]]:
     """Score each hypothesis alone, by the name of the score; BLEU leaves out n-grams longer than the sentence."""
     metrics = [sacrebleu_metric(name, tgt_lang, tokenize, effective_order=True) for name in _ALL]
-    found = []
+    rows = []
     for hypothesis, *targets in zip(hypotheses, *_streams(references), strict=True):
         scores = [metric.sentence_score(hypothesis, targets) for metric in metrics]
-        found.append({score.name: round(score.score, 2) for score in scores})
-    return found
+        rows.append({score.name: round(score.score, 2) for score in scores})
+    return rows
 
 
 def interval(name: str, mean: float, ci: float) -> tuple[float, float]:
@@ -198,10 +198,10 @@ def require_comet() -> str:
     Raises:
         UserError: it is not installed.
     """
-    found = shutil.which(_COMMAND)
-    if found is None:
+    command = shutil.which(_COMMAND)
+    if command is None:
         raise UserError(f"--comet needs the command {_COMMAND}, which is not installed: pipx install unbabel-comet")
-    return found
+    return command
 
 
 def comet_scores(

@@ -203,8 +203,8 @@ def run_protocol(
     translator = Translator.of(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
-        wanted, found = "-".join(protocol.languages), "-".join(languages)
-        raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {found}")
+        wanted, own = "-".join(protocol.languages), "-".join(languages)
+        raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {own}")
     test_set = joined(sets)
     references = _processed_references(protocol, test_set)
     with open_output(output) if output else nullcontext() as file:  # first: a wrong path must not cost the work

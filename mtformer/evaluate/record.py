@@ -117,11 +117,11 @@ def _is_comparable(record: _Record, ours: _Record) -> bool:
 def _verdict(earlier: Sequence[str], ours: Sequence[str], texts: EvalSet, header: Header) -> str:
     if list(earlier) == list(ours):
         return f"{_THIS} has the same translations as {_BEST}"
-    found = compare_systems(
+    comparison = compare_systems(
         {_BEST: earlier, _THIS: ours},
         texts.references,
         tgt_lang=header.tgt_lang,
         tokenize=header.bleu_tokenize,
         metrics=("BLEU",),
     )
-    return found.verdicts()[0]
+    return comparison.verdicts()[0]

@@ -61,7 +61,7 @@ def _all_caps(pair: Pair, rng: random.Random) -> Case:
 
 
 def _title_case(pair: Pair, rng: random.Random) -> Case:
-    return Case(re.sub(r"(?<!\S)\S", lambda found: found[0].upper(), pair.src), pair.ref)
+    return Case(re.sub(r"(?<!\S)\S", lambda match: match[0].upper(), pair.src), pair.ref)
 
 
 def _no_full_stop(pair: Pair, rng: random.Random) -> Case:
@@ -255,18 +255,20 @@ def stress_model(
     test_set, header = joined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
-    cases = {name: found for name in PERTURBATIONS if (found := perturb(name, pairs))}
+    cases = {name: perturbed for name in PERTURBATIONS if (perturbed := perturb(name, pairs))}
     with nullcontext() if save is None else open_output(save) as file:  # first: a wrong path must not cost the work
-        sources = [case.src for found in cases.values() for case in found.values()]
+        sources = [case.src for perturbed in cases.values() for case in perturbed.values()]
         rest = (translation.text for translation in best_translations(translator, sources))
-        hypotheses = {name: dict(zip(found, islice(rest, len(found)), strict=True)) for name, found in cases.items()}
+        hypotheses = {
+            name: dict(zip(perturbed, islice(rest, len(perturbed)), strict=True)) for name, perturbed in cases.items()
+        }
         if file is not None:
-            for name, found in cases.items():
-                for i, case in found.items():
+            for name, perturbed in cases.items():
+                for i, case in perturbed.items():
                     row = {"perturbation": name, "line": i + 1, **case._asdict(), "hyp": hypotheses[name][i]}
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
     score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
-    rows = [score(name, found, hypotheses[name]) for name, found in cases.items()]
+    rows = [score(name, perturbed, hypotheses[name]) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
     scored = ScoredModel.of(paths, model, raw=raw)
     return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows)
@@ -302,10 +304,10 @@ def _row(
     )
 
 
-def _numbers_kept(found: Iterable[tuple[Case, str, str]]) -> Kept:
+def _numbers_kept(triples: Iterable[tuple[Case, str, str]]) -> Kept:
     """Count the numbers of both source and reference, which may separate digits differently."""
     kept = total = 0
-    for case, reference, hypothesis in found:
+    for case, reference, hypothesis in triples:
         wanted = _numbers(case.src.removesuffix(case.added)) & _numbers(reference)
         kept += (wanted & _numbers(hypothesis)).total()
         total += wanted.total()

@@ -156,7 +156,7 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
         if sum(file == other for other in files) > 1:
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     bundles = [load_bundle(file) if file.suffix == ".safetensors" else None for file in files]
-    systems = [System(*found) for found in zip(_names(paths, files), files, bundles, strict=True)]
+    systems = [System(*fields) for fields in zip(_names(paths, files), files, bundles, strict=True)]
     return [_for_direction(system, pair) for system in systems]
 
 
@@ -255,18 +255,18 @@ def _read_hypotheses(system: System, test_set: EvalSet) -> list[str]:
 
 def _seed_groups(systems: Sequence[System], comparison: Comparison) -> list[SeedGroup]:
     """Find the runs that differ in their seeds only, by the ``config.yaml`` beside their bundles."""
-    found: dict[str, dict[int, str]] = defaultdict(dict)
+    runs_by_seed: dict[str, dict[int, str]] = defaultdict(dict)
     for system in systems:
         if system.bundle and (config := _read_config(system.path.parent)):
             unseeded = config.model_dump(mode="json", exclude={"run": True, "provenance": True, "training": {"seed"}})
             key = json.dumps([unseeded, config.provenance.fingerprints])
-            found[key].setdefault(config.training.seed, system.name)
+            runs_by_seed[key].setdefault(config.training.seed, system.name)
     scores = {
         metric.metric: {estimate.system: estimate.score for estimate in metric.estimates}
         for metric in comparison.metrics
     }
     groups = []
-    for names in (list(by_seed.values()) for by_seed in found.values() if len(by_seed) > 1):
+    for names in (list(by_seed.values()) for by_seed in runs_by_seed.values() if len(by_seed) > 1):
         of_group = {metric: [values[name] for name in names] for metric, values in scores.items()}
         summary = {metric: (fmean(values), stdev(values)) for metric, values in of_group.items()}
         groups.append(SeedGroup(_common_name(names), names, summary))

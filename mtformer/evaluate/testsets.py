@@ -43,7 +43,7 @@ class EvalSet:
     @property
     def fingerprint(self) -> str:
         """A digest of all sources and references; ``train`` records the same of its text."""
-        targets = ("\n".join(found) for found in zip(*self.references, strict=True))
+        targets = ("\n".join(streams) for streams in zip(*self.references, strict=True))
         return fingerprint(map(SentencePair, self.sources, targets)).digest
 
 
@@ -187,5 +187,5 @@ def _sources_of(folder: RunFolder, part: Literal["valid", "test"], languages: La
 
 
 def _from_sacrebleu(name: str, src_lang: str, tgt_lang: str) -> EvalSet:
-    found = download_test_set(name, src_lang, tgt_lang)
-    return EvalSet(name, found.sources, found.references, found.files, ("-t", name, "-l", found.pair))
+    test_set = download_test_set(name, src_lang, tgt_lang)
+    return EvalSet(name, test_set.sources, test_set.references, test_set.files, ("-t", name, "-l", test_set.pair))

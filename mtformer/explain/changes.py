@@ -40,18 +40,18 @@ def compare(a: AttentionTrace, b: AttentionTrace) -> Changes:
     source = _aligned(a.source.tokens, b.source.tokens)
     target = _aligned(a.decoder_input, b.decoder_input)
     axes = {"encoder": (source, source), "decoder": (target, target), "cross": (target, source)}
-    found = []
+    changes = []
     for ours, theirs in zip(a.attentions, b.attentions, strict=True):
         (rows_a, rows_b), (columns_a, columns_b) = axes[ours.kind]
         weights_a = ours.weights[:, rows_a][:, :, columns_a]  # (H, n, m)
         weights_b = theirs.weights[:, rows_b][:, :, columns_b]
         differences = np.abs(weights_a - weights_b).mean(axis=(1, 2))
         heads = enumerate(differences.tolist(), 1)
-        found += [AttentionChange(ours.kind, ours.layer, head, difference) for head, difference in heads]
+        changes += [AttentionChange(ours.kind, ours.layer, head, difference) for head, difference in heads]
     return Changes(
         source=_opcodes(a.source.tokens, b.source.tokens),
         target=_opcodes(a.target.tokens, b.target.tokens),
-        attention=tuple(sorted(found, key=lambda change: -change.difference)),
+        attention=tuple(sorted(changes, key=lambda change: -change.difference)),
     )
 
 

@@ -49,7 +49,7 @@ class Snapshot:
     def to_dict(self) -> dict[str, Any]:
         """Return the translation and the attention as JSON values."""
         trace = self.trace
-        found = {
+        fields = {
             "step": self.step,
             "name": self.name,
             "text": trace.target.text,
@@ -58,7 +58,7 @@ class Snapshot:
             "source": trace.source,
             "target": trace.target,
         }
-        return {key: to_plain(value) for key, value in found.items()}
+        return {key: to_plain(value) for key, value in fields.items()}
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def explain_model(
     focus.require(loaded.header.architecture)
     earlier: Iterable[Checkpoint] = _checkpoint_models(folder, loaded.model) if checkpoints else ()
     translator = reader_of(loaded)
-    found = explain(
+    explanation = explain(
         translator.explainer(),
         text,
         model=describe(loaded, str(bundle)),
@@ -223,10 +223,10 @@ def explain_model(
     if (texts := translator.texts_read(text)) != [text]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     if output is not None:
-        page = render_page(found.to_dict(), focus)
+        page = render_page(explanation.to_dict(), focus)
         with open_output(output) as file:
             file.write(page)
-    return found
+    return explanation
 
 
 def _checkpoint_models(folder: Path, model: Transformer) -> Iterator[Checkpoint]:
@@ -239,13 +239,13 @@ def _checkpoint_models(folder: Path, model: Transformer) -> Iterator[Checkpoint]
     Raises:
         UserError: there are fewer than two, or one is damaged or of another model.
     """
-    found = sorted(list_checkpoints(folder), key=step_of)
-    if len(found) < 2:
+    checkpoints = sorted(list_checkpoints(folder), key=step_of)
+    if len(checkpoints) < 2:
         raise UserError(
-            f"{folder.parent} has {len(found) or 'no'} checkpoint{'s' * (len(found) != 1)}, and --checkpoints compares "
-            "at least two; training.keep_last and training.keep_best set how many a run keeps"
+            f"{folder.parent} has {len(checkpoints) or 'no'} checkpoint{'s' * (len(checkpoints) != 1)}, and "
+            "--checkpoints compares at least two; training.keep_last and training.keep_best set how many a run keeps"
         )
-    return (_load(path, model) for path in found)
+    return (_load(path, model) for path in checkpoints)
 
 
 def _load(path: Path, model: Transformer) -> Checkpoint:

@@ -96,7 +96,7 @@ class HeatMap:
         cell = min(self._cell(half), other._cell(half))
         if not cell:
             return [*self.draw(columns), "", *other.draw(columns)]
-        drawings = (reversed(found._part(0, len(found.keys), cell, notes=False)) for found in (self, other))
+        drawings = (reversed(heat_map._part(0, len(heat_map.keys), cell, notes=False)) for heat_map in (self, other))
         return [pad(a, half + _GAP) + b for a, b in zip_longest(*drawings, fillvalue="")][::-1]
 
     def _part(self, start: int, most: int, cell: int, notes: bool) -> list[str]:

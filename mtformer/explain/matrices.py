@@ -53,7 +53,7 @@ def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> ForwardPass:
     """
     with record_attention(model) as weights, _record_calls(model) as calls:
         logits = model.project(model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))[0]
-    recorder = _Blocks(model, calls, {name: found[0] for name, found in weights.items()})
+    recorder = _Blocks(model, calls, {name: recorded[0] for name, recorded in weights.items()})
     return ForwardPass(tuple(_attentions(weights)), tuple(recorder.all()), logits)
 
 
@@ -98,10 +98,10 @@ def _attentions(weights: dict[str, list[Tensor]]) -> Iterator[Attention]:
         ("decoder_layers", "cross_attention"): "cross",
     }
     for module, kind in kinds.items():
-        for name, [found] in weights.items():
+        for name, [recorded] in weights.items():
             stack, number, sublayer = name.split(".")
             if (stack, sublayer) == module:
-                yield Attention(kind, int(number) + 1, name, found[0].float().cpu().numpy())
+                yield Attention(kind, int(number) + 1, name, recorded[0].float().cpu().numpy())
 
 
 class _Blocks:

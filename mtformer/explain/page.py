@@ -150,11 +150,11 @@ class _Contents:
 
     def _with_attention(self, holder: dict[str, Any], level: _Level) -> dict[str, Any]:
         """Return a trace or a snapshot with its attention packed, of each head (H, Q, K) or the mean (1, Q, K)."""
-        found = []
+        packed = []
         for one in holder["attention"]:
             array = self._array(one["weights"])
-            found.append({**one, "weights": _pack(array if level.heads else array.mean(axis=0, keepdims=True))})
-        return {**holder, "attention": found}
+            packed.append({**one, "weights": _pack(array if level.heads else array.mean(axis=0, keepdims=True))})
+        return {**holder, "attention": packed}
 
     def _block(self, block: dict[str, Any], level: _Level) -> dict[str, Any]:
         """Return the values of a matrix, without the features that ``level`` leaves out."""

@@ -78,8 +78,8 @@ class Explainer:
         src, forced = self._encode(text, prefix)
         recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
         request = self._request(src, forced)
-        found = ranked(self.engine.observe(request, recorder), self.options.length_penalty)
-        best = found[0]
+        hypotheses = ranked(self.engine.observe(request, recorder), self.options.length_penalty)
+        best = hypotheses[0]
         forward = self._forward(src, best.ids)
         steps = self._steps(forward.logits, [*best.ids, self._special_ids.eos], len(forced))
         return Trace(
@@ -87,7 +87,7 @@ class Explainer:
             target=self._target(best),
             bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
             attentions=forward.attentions,
-            tree=recorder.tree(found),
+            tree=recorder.tree(hypotheses),
             steps=self._with_alternatives(src, best.ids, steps),
             matrices=(*forward.blocks, *_logit_blocks(forward.logits, steps)),
         )
@@ -110,7 +110,7 @@ class Explainer:
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
         requests = [self._request(src, prefix) for prefix in prefixes]
-        return [ranked(found, self.options.length_penalty) for found in results_of(self.engine, requests)]
+        return [ranked(hypotheses, self.options.length_penalty) for hypotheses in results_of(self.engine, requests)]
 
     def _request(self, src: list[int], prefix: Sequence[int]) -> SearchRequest:
         return SearchRequest(src, self.options, self.options.limit(len(src)), prefix)
@@ -210,8 +210,8 @@ class Explainer:
             step.number: [*tgt[: step.number - 1], step.other.token.id] for step in steps if step.margin < _HESITATION
         }
         texts = self._complete(src, list(others.values()))
-        found = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
-        return tuple(replace(step, instead=found.get(step.number)) for step in steps)
+        instead_of = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
+        return tuple(replace(step, instead=instead_of.get(step.number)) for step in steps)
 
     @property
     def _special_ids(self) -> SpecialIds:
@@ -238,7 +238,7 @@ def _require_utf8(text: str, what: str) -> None:
 def _logit_blocks(logits: Tensor, steps: Sequence[Step]) -> list[Block]:
     """Return logits and probabilities of each step's candidates."""
     ids = torch.tensor([[candidate.token.id for candidate in step.candidates] for step in steps], device=logits.device)
-    found = (
+    blocks = (
         ("logits", "decoder output·W_out", logits),
         ("probabilities", "softmax of each row", logits.softmax(dim=-1)),
     )
@@ -247,5 +247,5 @@ def _logit_blocks(logits: Tensor, steps: Sequence[Step]) -> list[Block]:
             "output", "target", None, None, name, formula, tuple(logits.shape), "target", "candidates",
             values.gather(1, ids).float().cpu().numpy(),
         )
-        for name, formula, values in found
+        for name, formula, values in blocks
     ]  # fmt: skip

@@ -232,14 +232,14 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
 def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:
     """Return the head that changes most, or if some are chosen, the one of each kind that does among them."""
     focus = view.focus
-    found = [
+    in_focus = [
         change
         for change in changes.attention
         if change.kind in focus.kinds and focus.layer in (None, change.layer) and focus.head in (None, change.head)
     ]
-    first_of_kind = {change.kind: change for change in reversed(found)}
+    first_of_kind = {change.kind: change for change in reversed(in_focus)}
     of_kinds = [first_of_kind[kind] for kind in KINDS if kind in first_of_kind]
-    return found[:1] if focus == ALL_KINDS else of_kinds
+    return in_focus[:1] if focus == ALL_KINDS else of_kinds
 
 
 def _changed_tokens(

@@ -23,8 +23,8 @@ def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -
     characters: list[str | None] = []
     for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
         spelled = list(run)
-        found = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
-        characters += _characters(found) if is_byte else [None] * len(spelled)
+        run_bytes = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
+        characters += _characters(run_bytes) if is_byte else [None] * len(spelled)
     rows = zip(ids, texts, characters, strict=True)
     return tuple(
         Token(text, i, "special" if i in special_ids else _kind(text), character) for i, text, character in rows

@@ -312,10 +312,10 @@ class Trace(AttentionTrace):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trace as JSON values, by the fields of these classes."""
-        found: dict[str, Any] = to_plain(self)
-        for step in found["steps"]:
+        plain: dict[str, Any] = to_plain(self)
+        for step in plain["steps"]:
             step["input"] = list(range(step["number"]))
-        return found
+        return plain
 
 
 def find_attention(attentions: Sequence[Attention], kind: Kind, layer: int, head: int | None = None) -> Attention:

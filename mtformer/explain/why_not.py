@@ -117,9 +117,9 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         log_prob = float(log_probs[i])
         rank = 1 + int((log_probs > log_prob).sum())
         gap = float(log_probs[chosen[step]]) - log_prob
-        found = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
+        standing = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
         [token] = target_tokens(explainer.tokenizer, [i])
-        places[tuple(prefix)] = _Place(found, token, trace.target.tokens[step], prefix, len(form))
+        places[tuple(prefix)] = _Place(standing, token, trace.target.tokens[step], prefix, len(form))
     return sorted(places.values(), key=lambda place: -place.at.log_prob)
 
 
@@ -129,12 +129,12 @@ def _best_translation(
     """Continue at each place with the word, and return the best translation that has it, or else the best of all."""
     src = [token.id for token in trace.source.tokens]
     alpha = explainer.options.length_penalty
-    found = [
+    candidates = [
         _Other(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
         for place, hypotheses in zip(places, explainer.search(src, [place.prefix for place in places]), strict=True)
         for hypothesis in hypotheses
     ]
-    return max(found, key=lambda other: (pattern.search(other.text) is not None, other.score), default=None)
+    return max(candidates, key=lambda other: (pattern.search(other.text) is not None, other.score), default=None)
 
 
 def _standing(word: str, place: _Place) -> str:
@@ -156,15 +156,15 @@ def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> l
         gap = f"{step.gap:.2f} nats less likely than “{chosen}”"
     standing = f"At step {step.step} {_standing(word, other.place)}: {gap}."
     if not has_word:
-        found = f"The best translation that continues with its tokens, “{other.text}”, does not contain it as a word."
+        outcome = f"The best translation that continues with its tokens, “{other.text}”, does not contain it as a word."
     elif other.score < score:
-        found = f"The best translation with it, “{other.text}”, has score {other.score:.3f} instead of {score:.3f}."
+        outcome = f"The best translation with it, “{other.text}”, has score {other.score:.3f} instead of {score:.3f}."
     else:
-        found = (
+        outcome = (
             f"The best translation with it, “{other.text}”, has score {other.score:.3f}, better than {score:.3f}: the "
             "search missed it, and a larger --beam-size may find it."
         )
-    return [standing, found]
+    return [standing, outcome]
 
 
 def _fate(explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: str | None) -> tuple[str, int | None]:

@@ -102,7 +102,9 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
     tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
     of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
     rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
-    sentences = [Sentence(n, src, ref, hyp, found[SENTENCE_METRIC]) for n, (src, ref, hyp, found) in enumerate(rows, 1)]
+    sentences = [
+        Sentence(n, src, ref, hyp, scores[SENTENCE_METRIC]) for n, (src, ref, hyp, scores) in enumerate(rows, 1)
+    ]
     options = translator.options
     return TranslatedTestSet(
         name=texts.name,

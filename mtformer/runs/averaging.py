@@ -29,16 +29,16 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
         UserError: there are fewer, or one cannot be loaded.
     """
     folder = RunFolder(run).checkpoints
-    found = list_checkpoints(folder) if best is None else best_checkpoints(folder)
-    wanted = best or last or len(found)
-    if not found and best is None:
+    checkpoints = list_checkpoints(folder) if best is None else best_checkpoints(folder)
+    wanted = best or last or len(checkpoints)
+    if not checkpoints and best is None:
         raise UserError(f"{run} has no checkpoints: name the folder of a run")
-    if len(found) < wanted:
+    if len(checkpoints) < wanted:
         key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
         raise UserError(
-            f"{run} has {len(found)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"
+            f"{run} has {len(checkpoints)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"
         )
-    chosen = found[:wanted]
+    chosen = checkpoints[:wanted]
     log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
     bundle = load_bundle(RunFolder(run).bundle)
     _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)

@@ -45,9 +45,9 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 def step_of(checkpoint: Path) -> int:
     """Return the step at which a checkpoint was saved."""
-    found = _NAME.search(checkpoint.name)
-    assert found
-    return int(found[1])
+    match = _NAME.search(checkpoint.name)
+    assert match
+    return int(match[1])
 
 
 class Checkpoint(NamedTuple):

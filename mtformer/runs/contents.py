@@ -277,9 +277,9 @@ def is_locked(folder: RunFolder) -> bool:
 def differing_settings(runs: Sequence[Contents]) -> dict[str, list[Any]]:
     """Return the settings and circumstances in which runs differ: a value for each run, by dotted key."""
     settings = [dict(_flat(run.config.model_dump(mode="json", exclude={"run"}))) for run in runs]
-    keys = dict.fromkeys(key for found in settings for key in found)
-    values = {key: [found.get(key) for found in settings] for key in keys if not key.startswith("provenance.changes")}
-    return {key: found for key, found in values.items() if any(value != found[0] for value in found)}
+    keys = dict.fromkeys(key for run in settings for key in run)
+    values_of = {key: [run.get(key) for run in settings] for key in keys if not key.startswith("provenance.changes")}
+    return {key: values for key, values in values_of.items() if any(value != values[0] for value in values)}
 
 
 def _flat(tree: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

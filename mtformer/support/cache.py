@@ -53,24 +53,24 @@ def from_cache(
     Raises:
         MtformerError: the cache cannot be written.
     """
-    if (found := _read(folder, read)) is not None:
-        return found
+    if (contents := _read(folder, read)) is not None:
+        return contents
     with _locked(folder, advice):
-        if (found := _read(folder, read)) is None:  # unless another process has written it meanwhile
+        if (contents := _read(folder, read)) is None:  # unless another process has written it meanwhile
             try:
                 write_folder_atomically(folder, write, durable=False)
             except MtformerError as error:
                 if not isinstance(error.__cause__, OSError):
                     raise
-                if (found := _read(folder, read)) is None:  # unless another machine has written it meanwhile
+                if (contents := _read(folder, read)) is None:  # unless another machine has written it meanwhile
                     raise MtformerError(f"{error}; {_ELSEWHERE}{advice}") from error
-                return found
+                return contents
             with suppress(OSError):  # the whole cache may be deleted meanwhile
                 _remove_oldest(folder, max_bytes)
-            found = _read(folder, read)
-    if found is None:
+            contents = _read(folder, read)
+    if contents is None:
         raise MtformerError(f"cannot read {folder}, which has just been written; {_ELSEWHERE}{advice}")
-    return found
+    return contents
 
 
 def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
@@ -95,11 +95,11 @@ def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
 
 
 def _read(folder: Path, read: Callable[[Path], Found | None]) -> Found | None:
-    found = read(folder)
-    if found is not None:
+    contents = read(folder)
+    if contents is not None:
         with suppress(OSError):
             os.utime(folder)  # it is in use
-    return found
+    return contents
 
 
 def _remove_oldest(kept: Path, max_bytes: int) -> None:

@@ -32,8 +32,8 @@ def return_freed_memory_if_scarce() -> None:
             return
         libc = ctypes.CDLL(None)
         libc.mallinfo2.restype = _Mallinfo2
-        found = libc.mallinfo2()
-        if resident - found.uordblks - found.hblkhd > available:
+        usage = libc.mallinfo2()
+        if resident - usage.uordblks - usage.hblkhd > available:
             libc.malloc_trim(0)
 
 

@@ -123,4 +123,4 @@ def as_latex(header: Row, rows: Sequence[Row]) -> str:
 
 
 def _latex(cell: str) -> str:
-    return re.sub(r"[\\~^±&%$#_{}]", lambda found: _LATEX[found.group()], cell)
+    return re.sub(r"[\\~^±&%$#_{}]", lambda match: _LATEX[match.group()], cell)

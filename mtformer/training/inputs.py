@@ -49,7 +49,7 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     """
     data, base = config.data, config.training.init_from
     train, valid, test = (
-        ParallelText(found, data.src_lang, data.tgt_lang) for found in (data.train, data.valid, data.test)
+        ParallelText(sources, data.src_lang, data.tgt_lang) for sources in (data.train, data.valid, data.test)
     )
     if ranks.size > 1 and (has_pipe(train) or has_pipe(valid)):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
@@ -93,13 +93,13 @@ def _given_tokenizer(config: Config) -> GivenTokenizer | None:
 
 def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
     """Read the pairs of each direction."""
-    found: dict[LanguagePair, list[SentencePair]] = {}
+    pairs: dict[LanguagePair, list[SentencePair]] = {}
     problems = Problems()
     for part in text.parts():
         with problems.collected():
-            found.setdefault(LanguagePair(part.src_lang, part.tgt_lang), []).extend(part)
+            pairs.setdefault(LanguagePair(part.src_lang, part.tgt_lang), []).extend(part)
     problems.raise_all()
-    return found
+    return pairs
 
 
 def _require_pairs(

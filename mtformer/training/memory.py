@@ -61,11 +61,11 @@ def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: C
 
     with _limited_memory(ranks) if updater.device.type == "cpu" else nullcontext():
         updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # allocates the moments of the optimizer
-        found = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
-    found = min(ranks.collect([found]))
-    if found < _LEAST_TOKENS:
+        largest = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
+    largest = min(ranks.collect([largest]))
+    if largest < _LEAST_TOKENS:
         raise MtformerError("out of memory: not even the smallest batch fits beside this model")
-    return found * ranks.size
+    return largest * ranks.size
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:

@@ -105,8 +105,8 @@ class Updater:
 
     def _suspects(self, parts: Sequence[Batch], losses: Sequence[float]) -> list[int]:
         """Return the pairs of all ranks in parts with a non-finite loss, or all pairs if there is none."""
-        found = [(math.isfinite(loss), i) for part, loss in zip(parts, losses, strict=True) for i in part.indices]
-        everywhere = self.ranks.collect(found)
+        checked = [(math.isfinite(loss), i) for part, loss in zip(parts, losses, strict=True) for i in part.indices]
+        everywhere = self.ranks.collect(checked)
         return [i for is_finite, i in everywhere if not is_finite] or [i for _, i in everywhere]
 
     def fits(self, batch: Batch) -> bool:

@@ -124,7 +124,7 @@ class Validator:
         """
         self._config = config
         self._search = config.search.updated(beam_size=1)
-        self._sets = [self._encoded(tokenizer, *found) for found in pairs.items()]
+        self._sets = [self._encoded(tokenizer, *item) for item in pairs.items()]
         if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
             log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
 
@@ -152,14 +152,14 @@ class Validator:
     def validate(self, model: Transformer, ranks: Ranks = ALONE) -> Validation:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
-        found = {str(valid.languages): self._score(valid, model, ranks) for valid in self._sets}
-        if len(found) == 1:
-            return Validation(*found.popitem()[1])
-        by_direction = {direction: scores for direction, (scores, _) in found.items()}
+        results = {str(valid.languages): self._score(valid, model, ranks) for valid in self._sets}
+        if len(results) == 1:
+            return Validation(*results.popitem()[1])
+        by_direction = {direction: scores for direction, (scores, _) in results.items()}
         names = next(iter(by_direction.values()))
         means = {name: fmean(scores[name] for scores in by_direction.values()) for name in names}
         samples = [
-            sample._replace(direction=direction) for direction, (_, samples) in found.items() for sample in samples
+            sample._replace(direction=direction) for direction, (_, samples) in results.items() for sample in samples
         ]
         return Validation(means, samples, by_direction)
 

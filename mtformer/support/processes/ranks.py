@@ -53,7 +53,7 @@ class Ranks:
 
     def collect(self, items: Sequence[Item]) -> list[Item]:
         """Gather the items of all ranks, however many each has, without duplicates."""
-        return list(dict.fromkeys(item for found in self._gather(items) for item in found))
+        return list(dict.fromkeys(item for gathered in self._gather(items) for item in gathered))
 
     def _gather(self, items: Sequence[Item]) -> list[Sequence[Item]]:
         if self.size == 1:
@@ -169,14 +169,14 @@ def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:
     """
     lacking = _lacking_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if device.type == "cuda" else []
     # Ranks without a GPU take part as well: the others would wait for them forever.
-    found = ranks.collect([(socket.gethostname(), device.type, message) for message in lacking or [""]])
-    if len({device_type for _, device_type, _ in found}) > 1:
-        places = ", ".join(sorted({f"{device_type} on {host}" for host, device_type, _ in found}))
+    reports = ranks.collect([(socket.gethostname(), device.type, message) for message in lacking or [""]])
+    if len({device_type for _, device_type, _ in reports}) > 1:
+        places = ", ".join(sorted({f"{device_type} on {host}" for host, device_type, _ in reports}))
         raise UserError(
-            f"all ranks must train on the same type of device, but found {places}: make a GPU visible to every rank, "
+            f"all ranks must train on the same type of device, but reports {places}: make a GPU visible to every rank, "
             "or train on the CPU (training.device=cpu)"
         )
-    if messages := [message for _, _, message in found if message]:
+    if messages := [message for _, _, message in reports if message]:
         raise UserError("; ".join(messages))
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
 
