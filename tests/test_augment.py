@@ -356,7 +356,7 @@ def test_variations_follow_filters_and_stay_within_a_direction(tmp_path: Path) -
     tokenizer = train_tokenizer(text, settings, "en", "de", adjust=True, control_symbols=all_tags(config.data))
     data = TrainingData(config, text, tokenizer)
     data.begin(0)
-    [toward_de], [toward_en] = (tokenizer.tag_ids([tag]) for tag in ("<2de>", "<2en>"))
+    [toward_de], [toward_en] = (tokenizer.prefixes_of([tag]).src for tag in ("<2de>", "<2en>"))
     kept = PAIRS[:30]
     expected = {toward_de: kept, toward_en: [SentencePair(tgt, src) for src, tgt in kept]}
     assert len(data.corpus) == 60

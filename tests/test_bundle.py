@@ -365,7 +365,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         replace_tensor("tokenizer.src", torch.zeros(0, dtype=torch.uint8)),
         "this is not a SentencePiece model",
     ),
-    "other special tokens": (retokenize(unk_id=0, pad_id=1), "other special tokens"),
+    "special tokens in another order": (retokenize(unk_id=0, pad_id=1), "its tokenizer has the special ids"),
     "special tokens of other names": (retokenize(unk_piece="unk"), "other special tokens"),
     "a token that is no text": (spoil_token, "its tokenizer has a token that is not UTF-8"),
     "an endless token": (append_token("x" * 5_000_000), "this is not a SentencePiece model"),

@@ -18,7 +18,7 @@ from mtformer.data.store.tokens import encode_corpus
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.translator import Translator
 
@@ -90,24 +90,24 @@ def tokenizer() -> Tokenizer:
 
 
 def test_a_view_puts_control_tokens_in_front_of_sources_alone(tokenizer: Tokenizer) -> None:
-    view = tokenizer.toward(["<2de>", "<bt>"])
+    view = tokenizer.with_prefixes(tokenizer.prefixes_of(["<2de>", "<bt>"]))
     [plain], [tagged] = tokenizer.encode_src(["the dog"]), view.encode_src(["the dog"])
-    assert tagged == [*tokenizer.tag_ids(["<2de>", "<bt>"]), *plain]
+    assert tagged == [*tokenizer.prefixes_of(["<2de>", "<bt>"]).src, *plain]
     assert view.encode_tgt(["the dog"]) == [plain]
     assert view.decode_src(tagged) == "the dog"
     assert view.src_spans("the dog", tagged[:-1])[:2] == [(0, 0), (0, 0)]
     assert view.src_spans("the dog", tagged[:-1])[2:] == tokenizer.src_spans("the dog", plain[:-1])
-    assert view.toward([]).encode_src(["the dog"]) == [plain]
+    assert view.with_prefixes(Prefixes()).encode_src(["the dog"]) == [plain]
     assert tokenizer.control_symbols == ["<2de>", "<2en>", "<bt>"]
 
 
 def test_no_text_becomes_a_control_token(tokenizer: Tokenizer) -> None:
-    tags = set(tokenizer.tag_ids(tokenizer.control_symbols))
+    tags = set(tokenizer.prefixes_of(tokenizer.control_symbols).src)
     assert tags.isdisjoint(tokenizer.encode_src(["<2de> the dog <bt>"])[0])
     with pytest.raises(UserError, match="no control token <2fr>"):
-        tokenizer.toward(["<2fr>"])
+        tokenizer.prefixes_of(["<2fr>"])
     with pytest.raises(UserError, match="no control token ▁the"):
-        tokenizer.toward(["▁the"])
+        tokenizer.prefixes_of(["▁the"])
 
 
 # A model
@@ -179,7 +179,7 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
         )
     ]
     corpus = encode_corpus(pairs, bundle.tokenizer, max_length=255, max_ratio=100)
-    [tag] = bundle.tokenizer.tag_ids(["<2nl>"])
+    [tag] = bundle.tokenizer.prefixes_of(["<2nl>"]).src
     engine = Translator.from_bundle(bundle.toward(tgt_lang="nl")).engine
     found = score(engine, [[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]
     n_tokens = sum(map(len, found))
@@ -195,7 +195,8 @@ def test_a_translator_asks_for_its_target_language(model: Project, engine: str) 
     for language in ("de", "nl"):
         translator = Translator.load(run_of(model), engine=engine, tgt_lang=language, raw=True)
         assert (translator.src_lang, translator.tgt_lang) == ("en", language)
-        ids = [[*bundle.tokenizer.tag_ids([f"<2{language}>"]), *row] for row in bundle.tokenizer.encode_src(texts)]
+        prefix = bundle.tokenizer.prefixes_of([f"<2{language}>"]).src
+        ids = [[*prefix, *row] for row in bundle.tokenizer.encode_src(texts)]
         targets = [row[:-1] for row in bundle.tokenizer.encode_tgt(["x", "y"])]
         expected = [sum(found) for found in score(by_hand.engine, ids, targets)]
         scores.append([one.log_prob for one in translator.score(texts, ["x", "y"])])
@@ -205,7 +206,7 @@ def test_a_translator_asks_for_its_target_language(model: Project, engine: str) 
 
 def test_each_part_of_a_long_text_has_the_tag(model: Project) -> None:
     translator = Translator.load(run_of(model), tgt_lang="de", raw=True)
-    tag, *_ = translator.tokenizer.src_prefix
+    tag, *_ = translator.tokenizer.prefixes.src
     requests: list[Any] = []
     engine, submit = translator.engine, translator.engine.submit
     engine.submit = lambda given, **rest: requests.extend(given) or submit(given, **rest)  # type: ignore[func-returns-value,method-assign]

@@ -176,7 +176,8 @@ class Header(Stored):
             known = f"it has {', '.join(name[1:-1] for name in names)}" if names else "it was trained without tags"
             raise UserError(f"the model has no tag {tag!r}; {known}")
         header = self.model_copy(update={"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang})
-        return header, tokenizer.toward(tags_toward(self.language_pairs, pair.tgt_lang, tag))
+        prefixes = tokenizer.prefixes_of(tags_toward(self.language_pairs, pair.tgt_lang, tag))
+        return header, tokenizer.with_prefixes(prefixes)
 
     @model_validator(mode="after")
     def _has_the_heads(self) -> "Header":

@@ -47,7 +47,8 @@ class TrainingData:
         """
         self._config = config
         self._text = text
-        self._prefixes = [tokenizer.tag_ids(tags_of_source(config.data, source)) for source in config.data.train]
+        tags = [tags_of_source(config.data, source) for source in config.data.train]
+        self._prefixes = [tokenizer.prefixes_of(of_source).src for of_source in tags]
         max_length = config.data.max_length - max(map(len, self._prefixes))
         self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
         self._terms_digest = glossary.digest if glossary is not None else None

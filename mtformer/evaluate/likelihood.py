@@ -51,7 +51,7 @@ def likelihoods(
     tokenizer, longest = translator.tokenizer, translator.max_length
     src = tokenizer.encode_src(sources)
     tgt = tokenizer.encode_tgt(references)
-    empty = 1 + len(tokenizer.src_prefix), 1
+    empty = 1 + len(tokenizer.prefixes.src), 1
     usable = [
         i
         for i in range(len(src))

@@ -152,7 +152,7 @@ class Explainer:
             raise UserError(f"explain takes one sentence, and this text has {lines} lines")
         _require_utf8(text, "text")
         [src] = self.tokenizer.encode_src([text])
-        if len(src) == len(self.tokenizer.src_prefix) + 1:
+        if len(src) == len(self.tokenizer.prefixes.src) + 1:
             raise UserError("there is nothing to explain: the text is empty")
         most = min(self.max_length, MAX_TOKENS)
         if len(src) > most:

@@ -45,7 +45,10 @@ def collect_facts(
     facts = _facts_of(config, inputs, n_processes)
     saved = load_saved_run(folder) if folder else None
     if folder and saved:
-        return _facts_of_resumed(config, facts, folder, saved), saved.tokenizer, True
+        tokenizer = saved.tokenizer
+        if inputs.base:  # the files of a tokenizer do not say what starts decoding
+            tokenizer = tokenizer.with_start(inputs.base.tokenizer.special_ids.start)
+        return _facts_of_resumed(config, facts, folder, saved), tokenizer, True
     warn_of_foreign_provenance(config.provenance, facts.provenance)
     tokenizer = _new_tokenizer(resolve(config, facts), inputs, adjust=config.tokenizer.vocab_size is None)
     return replace(facts, vocab_size=tokenizer.vocab_size), tokenizer, False

@@ -6,20 +6,26 @@ from typing import Any
 
 from mtformer.bundle.header import AlignmentHead, Header, SearchDefaults
 from mtformer.config import Config, ResolvedConfig
+from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
-def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights."""
-    return Transformer(
-        config.model.architecture(
-            src_vocab_size=tokenizer.src_vocab_size,
-            tgt_vocab_size=tokenizer.tgt_vocab_size,
-            joint=tokenizer.joint,
-            max_length=config.data.max_length,
-        )
+def build_model(config: Config, tokenizer: Tokenizer, base: Architecture | None = None) -> Transformer:
+    """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights.
+
+    What no config can say, whether the output projection has a bias, is as in ``base``.
+    """
+    architecture = config.model.architecture(
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        joint=tokenizer.joint,
+        max_length=config.data.max_length,
+        special_ids=tokenizer.special_ids,
     )
+    if base is not None:
+        architecture = architecture.model_copy(update={"output_bias": base.output_bias})
+    return Transformer(architecture)
 
 
 def describe_model(

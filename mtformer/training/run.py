@@ -156,7 +156,7 @@ def _build(
 ) -> Transformer:
     """Build the model on ``device``, with the weights of ``base`` if there is one."""
     torch.manual_seed(config.training.seed)
-    model = build_model(config, tokenizer)
+    model = build_model(config, tokenizer, base.header.architecture if base else None)
     if base:
         initialize(model, tokenizer, base)
     freeze(model, config.training.freeze)

@@ -27,7 +27,7 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import remove_others, restore, save_checkpoint, set_aside_damaged
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
-from mtformer.training.model import build_model, describe_model
+from mtformer.training.model import describe_model
 from mtformer.training.optimizer import WARMUP_SHARES, learning_rate
 from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
@@ -136,7 +136,7 @@ class Trainer:
             path.replace(path.with_name(f"{path.name}.damaged"))
         checkpoints = {step_of(path): path for path in list_checkpoints(self.folder.checkpoints)}
         step = best.step if best.step in checkpoints else max(checkpoints)
-        model = build_model(self.config, self.tokenizer)
+        model = Transformer(self.model.architecture)
         load_weights(model, model_weights(checkpoints[step]))
         lines = (line for line in self.journal.read() if line["step"] == step and "valid_loss" in line)
         scores = {

@@ -132,14 +132,14 @@ class Validator:
         data = self._config.data
         if not pairs:
             raise UserError(f"there are no validation pairs from {languages.src_lang} to {languages.tgt_lang}")
-        view = tokenizer.toward(tags_toward(data.language_pairs, languages.tgt_lang))
-        n_tags = len(view.src_prefix)
+        view = tokenizer.with_prefixes(tokenizer.prefixes_of(tags_toward(data.language_pairs, languages.tgt_lang)))
+        n_tags = len(view.prefixes.src)
         corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf)
         for reason, count in corpus.dropped.items():
             log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
         if not len(corpus):
             raise UserError("every validation pair has an empty or overlong side (data.max_length)")
-        corpus.src = Prefixed(corpus.src, [view.src_prefix], np.zeros(len(corpus), dtype=np.int64))
+        corpus.src = Prefixed(corpus.src, [view.prefixes.src], np.zeros(len(corpus), dtype=np.int64))
         # Without MeCab: which model is the best must not depend on what happens to be installed.
         tokenize = bleu_tokenize(self._config.eval.bleu_tokenize, languages.tgt_lang, with_mecab=False)
         return _ValidSet(languages, pairs, corpus, view, tokenize)

@@ -71,13 +71,13 @@ class LeafTranslator:
 
     def _parts(self, text: str, ids: list[int]) -> list[_Part]:
         """Cut a text, encoded as ``ids``, into parts with their terms."""
-        if len(ids) == len(self.tokenizer.src_prefix) + 1:
+        if len(ids) == len(self.tokenizer.prefixes.src) + 1:
             return []
         if self.terms is None:
             return [_Part(part, []) for part in self._cut(ids, self.max_length)]
         n_added = self.terms.n_added(text)
         is_short = len(ids) + n_added <= self.max_length
-        least = len(self.tokenizer.src_prefix) + 2  # a token and EOS
+        least = len(self.tokenizer.prefixes.src) + 2  # a token and EOS
         parts = self._cut(ids, self.max_length if is_short else max(self.max_length // 2, least))
         texts = [text] if len(parts) == 1 else map(self.tokenizer.decode_src, parts)
         return [self._with_terms(of_part, part) for of_part, part in zip(texts, parts, strict=True)]
@@ -95,7 +95,7 @@ class LeafTranslator:
 
     def _cut(self, ids: list[int], max_length: int) -> list[list[int]]:
         """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
-        prefix = self.tokenizer.src_prefix
+        prefix = self.tokenizer.prefixes.src
         body = ids[len(prefix) : -1]
         rest = iter(body)
         sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)

@@ -99,7 +99,7 @@ class Pairing:
 
     def _cut(self, src: str, tgt: str) -> Pair:
         """Encode a sentence and its translation, and cut them if they are too long."""
-        tokenizer, prefix = self._tokenizer, self._tokenizer.src_prefix
+        tokenizer, prefix = self._tokenizer, self._tokenizer.prefixes.src
         src_ids, tgt_ids = tokenizer.encode_src([src])[0][len(prefix) : -1], tokenizer.encode_tgt([tgt])[0][:-1]
         src_tokens, tgt_tokens = tokenizer.src_tokens(src_ids), tokenizer.tgt_tokens(tgt_ids)
         src_sizes = cut(src_tokens, self._max_length - len(prefix) - 1)

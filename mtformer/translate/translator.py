@@ -74,7 +74,7 @@ class Translator:
 
     def __post_init__(self) -> None:
         """Refuse a model that takes no text, and search options that cannot be combined with the terms."""
-        n_added = len(self.tokenizer.src_prefix) + 1
+        n_added = len(self.tokenizer.prefixes.src) + 1
         if self.max_length <= n_added:
             raise UserError(
                 f"data.max_length = {self.max_length} of this model leaves no room for text: its tags and the end of a "

@@ -19,10 +19,9 @@ import yaml
 from torch import Tensor
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.model.architecture import Architecture
+from mtformer.model.architecture import SPECIAL_IDS, Architecture
 from mtformer.model.positions import sinusoidal_table
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.tokenizer import EOS_ID, PAD_ID, UNK_ID
 
 N_POSITIONS = 5_000  # of the tables of JoeyNMT and OpenNMT-py
 NEVER = -1e8  # added to a logit
@@ -98,7 +97,7 @@ def joeynmt_state(model: Any) -> dict[str, Tensor]:
         state |= {f"{stack}.layer_norm.weight": norm.weight, f"{stack}.layer_norm.bias": norm.bias}
         state[f"{stack}.pe.pe"] = sinusoidal_table(N_POSITIONS, model.d_model)[None]
     embedding = model.tgt_embedding.weight
-    embedding = torch.cat([embedding[[UNK_ID, PAD_ID]], embedding[2:]])
+    embedding = torch.cat([embedding[[SPECIAL_IDS.unk, SPECIAL_IDS.pad]], embedding[2:]])
     tied = ("src_embed.lut.weight", "trg_embed.lut.weight", "decoder.output_layer.weight")
     return state | dict.fromkeys(tied, embedding)
 
@@ -143,7 +142,7 @@ def marian_state(model: Any) -> dict[str, Array]:
         arrays |= {f"{stack}_top_ln_scale": _row(norm.weight), f"{stack}_top_ln_bias": _row(norm.bias)}
     embedding = model.tgt_embedding.weight.detach()
     logits = torch.zeros(len(embedding))
-    logits[EOS_ID] = NEVER
+    logits[SPECIAL_IDS.eos] = NEVER
     return arrays | {"Wemb": embedding.numpy(), "decoder_ff_logit_out_b": _row(logits)}
 
 
@@ -223,7 +222,7 @@ def write_opennmt(folder: Path, bundle: Bundle) -> None:
         attention_dropout=[0.0],
     )
     tokens = bundle.tokenizer.src_tokens(range(architecture.src_vocab_size))
-    tokens[PAD_ID] = "<blank>"
+    tokens[SPECIAL_IDS.pad] = "<blank>"
     state = _plain(opennmt_state(bundle.model))
     generator = {name: state.pop(f"generator.{name}") for name in ("weight", "bias")}
     checkpoint = {

@@ -91,10 +91,11 @@ def read_folder(path: Path) -> ExportedModel:
         for name, digest in settings["files"].items():
             if Path(name).name != name or _digest(path / name) != digest:
                 raise ValueError(f"{name} is not the file that was written")
+        header = read_header(json.dumps(settings), _FORMATS[found])
         return ExportedModel(
             path,
-            read_header(json.dumps(settings), _FORMATS[found]),
-            read_tokenizer(path),
+            header,
+            read_tokenizer(path).with_start(header.architecture.special_ids.start),
             str(settings["bundle"]),
             str(settings["quantization"]),
             settings["n_positions"],

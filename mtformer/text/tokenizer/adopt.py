@@ -8,6 +8,7 @@ from sentencepiece import SentencePieceProcessor
 from mtformer.config import Normalization, TokenizerConfig
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import (
+    SPECIAL_TOKENS,
     WORDS,
     Kind,
     Token,
@@ -18,12 +19,7 @@ from mtformer.text.tokenizer.sentencepiece_file import (
 )
 from mtformer.text.tokenizer.tokenizer import RULES, Tokenizer, form_of
 
-_SPECIAL = (
-    Token("<pad>", kind=Kind.CONTROL),
-    Token("<unk>", kind=Kind.UNKNOWN),
-    Token("<s>", kind=Kind.CONTROL),
-    Token("</s>", kind=Kind.CONTROL),
-)  # in the order of their ids
+_SPECIAL = tuple(Token(text, kind=Kind.UNKNOWN if text == "<unk>" else Kind.CONTROL) for text in SPECIAL_TOKENS)
 _BYTES = tuple(Token(f"<0x{byte:02X}>", kind=Kind.BYTE) for byte in range(256))
 
 

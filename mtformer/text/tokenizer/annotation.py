@@ -35,7 +35,7 @@ class Annotator:
             sampling: how to sample the tokens of the text and of the translations; None takes the likeliest ones.
         """
         begin, middle, end = self._markers
-        ids = list(self._tokenizer.src_prefix)
+        ids = list(self._tokenizer.prefixes.src)
         place = 0
         for match in matches:
             ids += [*self._part(text, place, match.start, sampling), begin]

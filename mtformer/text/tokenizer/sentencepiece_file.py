@@ -11,12 +11,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 UNIGRAM, BPE, WORDS, CHARACTERS = 1, 2, 3, 4
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # Numbers of fields: of the model, of a token, of the trainer's settings and of the normalizer's.
 _TOKEN, _TRAINER, _NORMALIZER = 1, 2, 3
 _TEXT, _SCORE, _KIND = 1, 2, 3
 _ALGORITHM, _BYTE_FALLBACK, _SUFFIX = 3, 35, 24
-_UNK_NAME, _BOS_NAME, _EOS_NAME, _PAD_NAME = 45, 46, 47, 48
+_SPECIAL_NAMES = (48, 45, 46, 47)  # in the order of SPECIAL_TOKENS
 _RULE, _CHARACTER_MAP, _DUMMY_PREFIX, _EXTRA_SPACES, _ESCAPED_SPACES = 1, 2, 3, 4, 5
 _VARINT, _BYTES_8, _LENGTH, _BYTES_4 = 0, 1, 2, 5  # types on the wire
 
@@ -84,8 +85,8 @@ def read_settings(model: bytes) -> Settings:
     for field, value in _fields(model, _end_of_tokens(model)):
         if isinstance(value, bytes) and field in (_TRAINER, _NORMALIZER):
             (trainer if field == _TRAINER else normalizer).update(_fields(value))
-    names = ((_PAD_NAME, b"<pad>"), (_UNK_NAME, b"<unk>"), (_BOS_NAME, b"<s>"), (_EOS_NAME, b"</s>"))
-    pad, unk, bos, eos = (_text(trainer.get(field, name)) for field, name in names)
+    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
+    pad, unk, bos, eos = (_text(trainer.get(field, name.encode())) for field, name in names)
     return Settings(
         algorithm=int(trainer.get(_ALGORITHM, UNIGRAM)),
         rule=_text(normalizer.get(_RULE, b"")),
@@ -108,12 +109,11 @@ def read_tokens(model: bytes) -> list[Token]:
 
 
 def with_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
-    """Return a serialized model with other tokens: padding, unknown, BOS, EOS and the rest, all bytes among them."""
-    rest = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
-    tokens = list(tokens)
-    fields = (_PAD_NAME, _UNK_NAME, _BOS_NAME, _EOS_NAME)
-    names = b"".join(_field(field, token.text.encode()) for field, token in zip(fields, tokens, strict=False))
-    return append_tokens(b"", tokens) + b"".join(rest) + _field(_TRAINER, names + _field(_BYTE_FALLBACK, 1))
+    """Return a serialized model with other tokens, by id: :data:`SPECIAL_TOKENS` and all bytes are among them."""
+    settings = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
+    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
+    special = b"".join(_field(field, name.encode()) for field, name in names)
+    return append_tokens(b"", tokens) + b"".join(settings) + _field(_TRAINER, special + _field(_BYTE_FALLBACK, 1))
 
 
 def append_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:

@@ -5,17 +5,18 @@ import unicodedata
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from sentencepiece import SentencePieceProcessor
 
 from mtformer.config import Normalization, TokenizerType
-from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
+from mtformer.model.architecture import SpecialIds
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sampling import Sampler, Sampling
 from mtformer.text.tokenizer.sentencepiece_file import (
     BPE,
     CHARACTERS,
+    SPECIAL_TOKENS,
     UNIGRAM,
     Kind,
     Settings,
@@ -25,7 +26,6 @@ from mtformer.text.tokenizer.sentencepiece_file import (
 )
 from mtformer.text.words import Span, token_spans
 
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
 
 _TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe"}
@@ -63,6 +63,18 @@ def byte_of(token: str) -> int | None:
     return int(found[1], 16) if found else None
 
 
+class Prefixes(NamedTuple):
+    """What stands before the texts of a direction, on either side.
+
+    Attributes:
+        src: the ids before each source: the tokens of a language and of a corpus.
+        tgt: the ids that each translation is forced to start with, neither scored nor shown.
+    """
+
+    src: tuple[int, ...] = ()
+    tgt: tuple[int, ...] = ()
+
+
 class Tokenizer:
     """Text to token ids and back, for a source and a target language that may share one vocabulary.
 
@@ -71,53 +83,49 @@ class Tokenizer:
     Attributes:
         src_model: the serialized SentencePiece model of the source, or of both languages.
         tgt_model: that of the target; None if it is the same.
-        src_prefix: the ids of the control tokens that :meth:`toward` puts in front of source texts.
+        special_ids: the ids that stand for no text, the same in both languages.
+        prefixes: what stands before the texts.
     """
 
     def __init__(self, src_model: bytes, tgt_model: bytes | None = None) -> None:
         """Load serialized SentencePiece models; without ``tgt_model``, ``src_model`` serves both languages.
 
         Raises:
-            UserError: the bytes are not a SentencePiece model.
+            UserError: the bytes are not SentencePiece models, or the models have different special ids.
         """
         self.src_model = src_model
         self.tgt_model = tgt_model
-        self._src = _Model(src_model)
-        self._tgt = self._src if tgt_model is None else _Model(tgt_model)
-        self.src_prefix: tuple[int, ...] = ()
+        self._src = Vocabulary(src_model)
+        self._tgt = self._src if tgt_model is None else Vocabulary(tgt_model)
+        if self._src.special_ids != self._tgt.special_ids:
+            raise UserError("the SentencePiece models of the two languages have different special ids")
+        self.special_ids = self._src.special_ids
+        self.prefixes = Prefixes()
 
-    def toward(self, tags: Sequence[str]) -> "Tokenizer":
-        """Return a view of this tokenizer that puts control tokens, such as ``<2de>``, in front of each source text.
-
-        Raises:
-            UserError: the source vocabulary has no such control token.
-        """
+    def with_start(self, start: int) -> "Tokenizer":
+        """Return a view of this tokenizer for a model whose decoding starts with another id than BOS."""
         view = copy(self)
-        view.src_prefix = self.tag_ids(tags)
+        view.special_ids = self.special_ids.model_copy(update={"start": start})
         return view
 
-    def tag_ids(self, tags: Sequence[str]) -> tuple[int, ...]:
-        """Return the ids of control tokens of the source vocabulary.
+    def with_prefixes(self, prefixes: Prefixes) -> "Tokenizer":
+        """Return a view of this tokenizer for the texts of another direction."""
+        view = copy(self)
+        view.prefixes = prefixes
+        return view
+
+    def prefixes_of(self, src_tags: Sequence[str], tgt_tags: Sequence[str] = ()) -> Prefixes:
+        """Return the prefixes that control tokens, such as ``<2de>``, make.
 
         Raises:
-            UserError: it has no such control token.
+            UserError: a vocabulary has no such control token.
         """
-        ids = tuple(self._src.ids(tags))
-        for tag, i in zip(tags, ids, strict=True):
-            if not self._src.is_control(i):
-                raise UserError(f"the model's vocabulary has no control token {tag}")
-        return ids
-
-    @property
-    def special_ids(self) -> SpecialIds:
-        """The ids that stand for no text."""
-        return SPECIAL_IDS
+        return Prefixes(self._src.control_ids(src_tags), self._tgt.control_ids(tgt_tags))
 
     @property
     def control_symbols(self) -> list[str]:
         """The control tokens of the source vocabulary, special tokens and :data:`MARKERS` excluded."""
-        ids = filter(self._src.is_control, range(EOS_ID + 1, self.src_vocab_size))
-        return [token for token in self.src_tokens(list(ids)) if token not in MARKERS]
+        return [token for token in self._src.control_symbols if token not in MARKERS]
 
     @property
     def joint(self) -> bool:
@@ -155,12 +163,12 @@ class Tokenizer:
         return max(self.src_vocab_size, self.tgt_vocab_size)
 
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
-        """Turn source texts into ids, each beginning with ``src_prefix`` and ending in EOS."""
+        """Turn source texts into ids, each beginning with the source prefix and ending in EOS."""
         rows = self._src.encode(texts, sampling)
-        return [[*self.src_prefix, *row] for row in rows] if self.src_prefix else rows
+        return [[*self.prefixes.src, *row] for row in rows] if self.prefixes.src else rows
 
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
-        """Turn target texts into ids, each ending in EOS; batching prepends BOS."""
+        """Turn target texts into ids, each ending in EOS; batching prepends the start."""
         return self._tgt.encode(texts, sampling)
 
     def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
@@ -226,16 +234,32 @@ class Tokenizer:
 
     def decode_src(self, ids: Sequence[int]) -> str:
         """Turn source ids into text on a single line; special ids and those of the prefix are skipped."""
-        return self._src.decode([i for i in ids if i not in self.src_prefix])
+        return self._src.decode([i for i in ids if i not in self.prefixes.src])
 
 
-class _Model:
-    """A SentencePiece model, whose special tokens have our names and ids."""
+class Vocabulary:
+    """The tokens of a language, in a SentencePiece model.
+
+    The ids of SentencePiece are those of the Transformer: where a Transformer has its tokens in another order, its
+    SentencePiece model gets that order too (:mod:`mtformer.text.tokenizer.adopt`), so that no table stands between.
+
+    Attributes:
+        type: the algorithm.
+        form: how texts are normalized.
+        special_ids: the ids that stand for no text; BOS counts as the one that starts decoding.
+    """
 
     def __init__(self, data: bytes) -> None:
+        """Load a serialized SentencePiece model.
+
+        Raises:
+            UserError: the bytes are none, or it lacks a special token.
+        """
         self._data = data
         self._processor, self._settings, self.type = _load(data)
+        self.special_ids = _special_ids(self._processor)
         self.form = form_of(self._settings.rule)
+        self._no_text = frozenset(self.special_ids.model_dump().values())
 
     @cached_property
     def _inside(self) -> SentencePieceProcessor:
@@ -248,33 +272,54 @@ class _Model:
 
     @property
     def vocab_size(self) -> int:
+        """The number of tokens."""
         return self._processor.vocab_size()
 
     @property
     def user_symbols(self) -> list[str]:
+        """The tokens that a user has defined, which are never split."""
         return [token.text for token in read_tokens(self._data) if token.kind == Kind.USER_DEFINED]
 
     @cached_property
     def characters(self) -> frozenset[str] | None:
+        """The characters that have tokens, others being spelled in bytes; None if all are."""
         if self.type == "byte":
             return None
         return frozenset(token.replace("▁", " ") for token in self.tokens(range(self.vocab_size)) if len(token) == 1)
 
+    @property
+    def control_symbols(self) -> list[str]:
+        """The control tokens, special ones excluded."""
+        control = filter(self._processor.is_control, range(self.vocab_size))
+        return self.tokens([i for i in control if i not in self.special_ids])
+
     def is_control(self, i: int) -> bool:
+        """Tell whether no text contains a token."""
         return self._processor.is_control(i)
 
+    def control_ids(self, tokens: Sequence[str]) -> tuple[int, ...]:
+        """Return the ids of control tokens; raises UserError if there is no such one."""
+        ids = tuple(self.ids(tokens))
+        for token, i in zip(tokens, ids, strict=True):
+            if not self.is_control(i):
+                raise UserError(f"the model's vocabulary has no control token {token}")
+        return ids
+
     def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return the tokens that ids stand for."""
         return self._processor.id_to_piece(list(ids))
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the ids of tokens."""
         return self._processor.piece_to_id(list(tokens))
 
     def encode(
         self, texts: Sequence[str], sampling: Sampling | None = None, *, inside: bool = False
     ) -> list[list[int]]:
+        """Turn texts into ids, each ending in EOS; ``inside`` those that follow other text without a space."""
         if sampling is not None:
             rows = self._sampler.encode([self.normalize(text) for text in texts], sampling, inside=inside)
-            return [[*row, EOS_ID] for row in rows]
+            return [[*row, self.special_ids.eos] for row in rows]
         processor = self._inside if inside else self._processor
         texts = [normalize(text, self.form) for text in texts]
         if len(texts) == 1:  # a list starts threads, which take 20 times as long
@@ -282,15 +327,18 @@ class _Model:
         return processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
 
     def decode(self, ids: Sequence[int]) -> str:
-        return on_one_line(self._processor.decode([i for i in ids if i > EOS_ID]))
+        """Turn ids into text on a single line; special ids are skipped."""
+        return on_one_line(self._processor.decode([i for i in ids if i not in self._no_text]))
 
     def normalize(self, text: str) -> str:
+        """Return a text as encoding and decoding it would."""
         text = normalize(text, self.form)
         if not self._settings.character_map:
             return text
         return self._processor.normalize(text).removeprefix("▁").replace("▁", " ")
 
     def spans(self, text: str, ids: Sequence[int]) -> list[Span]:
+        """Return where the tokens of a text stand in it."""
         tokens = ["" if self.is_control(i) else token for i, token in zip(ids, self.tokens(ids), strict=True)]
         is_bytes = map(self._processor.is_byte, ids)
         spelled = [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
@@ -301,7 +349,6 @@ def _load(data: bytes) -> tuple[SentencePieceProcessor, Settings, TokenizerType]
     try:
         if data:  # SentencePiece takes empty bytes for a missing argument, without an error
             processor = SentencePieceProcessor(model_proto=data)
-            _require_special_tokens(processor)
             settings = read_settings(data)
             return processor, settings, _type_of(data, settings)
     except (RuntimeError, ValueError, KeyError):
@@ -316,15 +363,10 @@ def _type_of(data: bytes, settings: Settings) -> TokenizerType:
     return "byte" if texts == ["▁"] else "char"
 
 
-def _require_special_tokens(model: SentencePieceProcessor) -> None:
-    """Require ids 0 to 3 to be ours and of a type that SentencePiece never parses from text."""
-    control = (PAD_ID, BOS_ID, EOS_ID)
-    if not (
-        model.vocab_size() > EOS_ID
-        and [model.id_to_piece(i) for i in range(4)] == ["<pad>", "<unk>", "<s>", "</s>"]
-        and all(map(model.is_control, control))
-        and model.is_unknown(UNK_ID)
-    ):
-        raise UserError(
-            "this SentencePiece model has other special tokens than <pad>, <unk>, <s>, </s> with ids 0 to 3"
-        )
+def _special_ids(model: SentencePieceProcessor) -> SpecialIds:
+    """Return the ids of the special tokens, which must have our names and never be parsed from text."""
+    ids = (model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id())
+    if min(ids) < 0 or model.id_to_piece(list(ids)) != list(SPECIAL_TOKENS):
+        raise UserError(f"this SentencePiece model has other special tokens than {', '.join(SPECIAL_TOKENS)}")
+    pad, unk, bos, eos = ids
+    return SpecialIds(pad=pad, unk=unk, bos=bos, eos=eos, start=bos)

@@ -9,11 +9,12 @@ from typing import Any
 from sentencepiece import SentencePieceTrainer
 
 from mtformer.config import TokenizerConfig
+from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.support.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sentencepiece_file import append_tokens, read_tokens, with_rule
-from mtformer.text.tokenizer.tokenizer import BOS_ID, EOS_ID, PAD_ID, RULES, UNK_ID, Tokenizer, normalize
+from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, append_tokens, read_tokens, with_rule
+from mtformer.text.tokenizer.tokenizer import RULES, Tokenizer, normalize
 
 Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
@@ -48,7 +49,8 @@ def extend_tokenizer(
     texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
     found = _train(texts, config, adjust=True)
     known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
-    return Tokenizer(*(_extended(*models, config) for models in zip(known, found, strict=True)))
+    extended = (_extended(*models, config) for models in zip(known, found, strict=True))
+    return Tokenizer(*extended).with_start(old.special_ids.start)
 
 
 def _extended(old: bytes, found: bytes, config: TokenizerConfig) -> bytes:
@@ -271,7 +273,7 @@ def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str],
 def _model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
     if config.type == "byte":
         return _byte_model(config, symbols)
-    n_fixed = EOS_ID + 1 + _N_BYTES + len(symbols) + len(config.user_symbols)
+    n_fixed = len(SPECIAL_TOKENS) + _N_BYTES + len(symbols) + len(config.user_symbols)
     if config.type == "char" and (vocab_size or 0) <= n_fixed:
         raise UserError(
             f"tokenizer.vocab_size = {vocab_size} leaves no tokens for characters beside {n_fixed} bytes and symbols; "
@@ -303,10 +305,10 @@ def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Seque
         model_writer=model,
         byte_fallback=True,
         normalization_rule_name="identity",  # see normalize()
-        pad_id=PAD_ID,
-        unk_id=UNK_ID,
-        bos_id=BOS_ID,
-        eos_id=EOS_ID,
+        pad_id=SPECIAL_IDS.pad,
+        unk_id=SPECIAL_IDS.unk,
+        bos_id=SPECIAL_IDS.bos,
+        eos_id=SPECIAL_IDS.eos,
         control_symbols=list(symbols),  # SentencePiece never parses them from text
         user_defined_symbols=config.user_symbols,
         num_threads=_N_THREADS,
