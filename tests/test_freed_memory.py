@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import torch
-from mtformer import memory
+from mtformer.support import memory
 
 memory.keep_freed_memory()
 tensors, between = [], []

@@ -62,7 +62,7 @@ def test_the_seed_decides_what_train_has() -> None:
 
 
 def test_another_process_draws_the_same_sentences() -> None:
-    code = "from mtformer.phrasebook import train; print([s[1:] for s in train(300, 1)])"
+    code = "from mtformer.phrasebook.splits import train; print([s[1:] for s in train(300, 1)])"
     command = [sys.executable, "-c", code]
     outputs = {
         subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout for seed in "01"
