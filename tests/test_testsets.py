@@ -15,7 +15,7 @@ from sacrebleu.dataset import DATASETS
 from sacrebleu.dataset.fake_sgml import FakeSGMLDataset
 
 from mtformer.bundle.format import load_bundle
-from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, combined, read_eval_sets
 from mtformer.support.errors import MtformerError, UserError
 
 TEXTS = {
@@ -131,10 +131,10 @@ def test_unknown_sets_and_pairs_are_errors_that_name_the_known_ones(
 
 def test_sets_with_different_numbers_of_references_cannot_be_put_together() -> None:
     one, two = EvalSet("a", ["x"], [["y"]], []), EvalSet("b", ["x"], [["y"], ["z"]], [])
-    assert joined([one, one]).references == [["y", "y"]]
-    assert joined([two, two]).references == [["y", "y"], ["z", "z"]]
+    assert combined([one, one]).references == [["y", "y"]]
+    assert combined([two, two]).references == [["y", "y"], ["z", "z"]]
     with pytest.raises(UserError, match="1 and 2 references: evaluate them one by one"):
-        joined([one, two])
+        combined([one, two])
 
 
 def test_the_fingerprint_depends_on_every_line_and_reference() -> None:

@@ -25,7 +25,7 @@ from mtformer.evaluate.metrics import (
 )
 from mtformer.evaluate.record import compare_and_record
 from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
-from mtformer.evaluate.testsets import EvalSet, TextOptions, has_test_set, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, has_test_set, read_eval_sets
 from mtformer.runs.models import run_of
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
@@ -81,7 +81,7 @@ def evaluate_loaded(
         require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
     translator = Translator.of(model, raw=raw)
-    whole = joined(sets)
+    whole = combined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
         hypotheses = [translation.text for translation in translations]
@@ -97,7 +97,7 @@ def evaluate_loaded(
             )
         results, total = _results(translator, model, sets, hypotheses)
     if comet is not None and from_comet is not None:
-        sizes = [len(one.sources) for one in sets]
+        sizes = [len(test_set.sources) for test_set in sets]
         results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
         total = _with_comet(total, from_comet, comet)
     header, named = model.header, whole.sacrebleu_arguments
@@ -118,7 +118,7 @@ def read_test_sets(
     """Read the test sets of a model, and refuse outputs that are among the inputs; see :func:`evaluate_loaded`."""
     sets = read_eval_sets(paths[0], model.header, **texts)
     written = [output for output in outputs if output is not None]
-    files = [*paths, *(file for one in sets for file in one.files)]
+    files = [*paths, *(file for test_set in sets for file in test_set.files)]
     files += [file for run in map(run_of, paths) if run for file in (run.config, run.evaluations)]
     for output in written:
         require_distinct(output, files)
@@ -141,17 +141,19 @@ def _results(
     translator: Translator, model: LoadedModel, sets: Sequence[EvalSet], hypotheses: Sequence[str]
 ) -> tuple[list[SetResult], SetResult]:
     """Score each set, and all together."""
-    whole = joined(sets)
-    sizes = [len(one.sources) for one in sets]
+    whole = combined(sets)
+    sizes = [len(test_set.sources) for test_set in sets]
     of_each_set = likelihoods(translator, whole.sources, whole.references[0], sizes)
     results = [
-        _result(model, one, part, likelihood)
-        for one, part, likelihood in zip(sets, _parts(hypotheses, sizes), of_each_set, strict=True)
+        _result(model, test_set, part, likelihood)
+        for test_set, part, likelihood in zip(sets, _parts(hypotheses, sizes), of_each_set, strict=True)
     ]
     if len(results) == 1:
         return results, results[0]
     total = Likelihood(
-        *map(sum, zip(*((one.log_prob, one.n_tokens, one.n_excluded) for one in of_each_set), strict=True))
+        log_prob=sum(likelihood.log_prob for likelihood in of_each_set),
+        n_tokens=sum(likelihood.n_tokens for likelihood in of_each_set),
+        n_excluded=sum(likelihood.n_excluded for likelihood in of_each_set),
     )
     return results, _result(model, whole, hypotheses, total)
 
@@ -181,10 +183,10 @@ def _rows(
     sets: Sequence[EvalSet], translations: Sequence[Translation], model: LoadedModel, from_comet: Sequence[float] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the object that ``--save`` writes for each sentence."""
-    whole, header = joined(sets), model.header
+    whole, header = combined(sets), model.header
     hypotheses = [translation.text for translation in translations]
     scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
-    places = ((one.name, line) for one in sets for line in range(1, len(one.sources) + 1))
+    places = ((test_set.name, line) for test_set in sets for line in range(1, len(test_set.sources) + 1))
     for i, (name, line) in enumerate(places):
         translation = translations[i]
         yield {
@@ -222,7 +224,9 @@ class Evaluations:
     @property
     def means(self) -> dict[str, float]:
         """The mean over the directions of each score, by its name."""
-        scores = [{score.name: score.value for score in one.total.scores} for one in self.by_direction.values()]
+        scores = [
+            {score.name: score.value for score in evaluation.total.scores} for evaluation in self.by_direction.values()
+        ]
         return {name: fmean(of_each[name] for of_each in scores) for name in scores[0]}
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
-from mtformer.evaluate.testsets import EvalSet, TextOptions, joined
+from mtformer.evaluate.testsets import EvalSet, TextOptions, combined
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.languages import base_language
 from mtformer.text.lines import open_output
@@ -205,7 +205,7 @@ def run_protocol(
     if languages != protocol.languages:
         wanted, own = "-".join(protocol.languages), "-".join(languages)
         raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {own}")
-    test_set = joined(sets)
+    test_set = combined(sets)
     references = _processed_references(protocol, test_set)
     with open_output(output) if output else nullcontext() as file:  # first: a wrong path must not cost the work
         hypotheses = [translation.text for translation in best_translations(translator, test_set.sources)]

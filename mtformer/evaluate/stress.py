@@ -18,7 +18,7 @@ from mtformer.evaluate.analysis import repeats
 from mtformer.evaluate.evaluation import best_translations, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.results import ScoredModel
-from mtformer.evaluate.testsets import TextOptions, joined
+from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import open_output
@@ -252,7 +252,7 @@ def stress_model(
     model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
     sets = read_test_sets(paths, model, [save], **texts)
     translator = Translator.of(model, raw=raw)
-    test_set, header = joined(sets), model.header
+    test_set, header = combined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
     cases = {name: perturbed for name in PERTURBATIONS if (perturbed := perturb(name, pairs))}

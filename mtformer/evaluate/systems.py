@@ -13,7 +13,7 @@ from mtformer.config import Config, LanguagePair
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
-from mtformer.evaluate.testsets import EvalSet, TextOptions, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, read_eval_sets
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
@@ -199,7 +199,7 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
         if _languages(its_bundle) != languages:
             names = " to ".join(languages), " to ".join(_languages(its_bundle))
             raise UserError(f"{first.name} translates {names[0]}, {other.name} {names[1]}: they cannot be compared")
-    test_set = joined(read_eval_sets(first.path, bundle.header, **texts))
+    test_set = combined(read_eval_sets(first.path, bundle.header, **texts))
     if not any(texts.values()):
         for other, its_bundle in models[1:]:
             _require_same_test_set(test_set, first, other, its_bundle)
@@ -212,7 +212,7 @@ def _languages(bundle: Bundle) -> LanguagePair:
 
 def _require_same_test_set(test_set: EvalSet, first: System, other: System, bundle: Bundle) -> None:
     try:
-        its_set = joined(read_eval_sets(other.path, bundle.header))
+        its_set = combined(read_eval_sets(other.path, bundle.header))
     except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
         return
     if its_set.fingerprint != test_set.fingerprint:
@@ -238,7 +238,7 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
     elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:
-        test_set = joined(read_eval_sets(Path(), pair or LanguagePair(UNDETERMINED, UNDETERMINED), **texts))
+        test_set = combined(read_eval_sets(Path(), pair or LanguagePair(UNDETERMINED, UNDETERMINED), **texts))
     language = language_of_script("\n".join(test_set.references[0]))
     return test_set, pair or LanguagePair(UNDETERMINED, language)
 

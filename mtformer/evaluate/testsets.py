@@ -56,7 +56,7 @@ class TextOptions(TypedDict, total=False):
     testset: Sequence[str]
 
 
-def joined(sets: Sequence[EvalSet]) -> EvalSet:
+def combined(sets: Sequence[EvalSet]) -> EvalSet:
     """Put test sets together into one.
 
     Raises:
@@ -64,14 +64,14 @@ def joined(sets: Sequence[EvalSet]) -> EvalSet:
     """
     if len(sets) == 1:
         return sets[0]
-    counts = sorted({len(one.references) for one in sets})
+    counts = sorted({len(test_set.references) for test_set in sets})
     if len(counts) > 1:
         raise UserError(f"the test sets have {counts[0]} and {counts[-1]} references: evaluate them one by one")
     return EvalSet(
-        " + ".join(one.name for one in sets),
-        [source for one in sets for source in one.sources],
-        [[line for one in sets for line in one.references[i]] for i in range(counts[0])],
-        [file for one in sets for file in one.files],
+        " + ".join(test_set.name for test_set in sets),
+        [source for test_set in sets for source in test_set.sources],
+        [[line for test_set in sets for line in test_set.references[i]] for i in range(counts[0])],
+        [file for test_set in sets for file in test_set.files],
     )
 
 
@@ -116,9 +116,9 @@ def read_eval_sets(
         sets = [_from_source(parse_source(text, *languages), *languages) for text in data]
     else:
         sets = _from_run(path, *languages)
-    for one in sets:
-        if not one.sources:
-            raise UserError(f"the test set {one.name} is empty")
+    for test_set in sets:
+        if not test_set.sources:
+            raise UserError(f"the test set {test_set.name} is empty")
     return sets
 
 

@@ -9,7 +9,7 @@ from mtformer.evaluate.analysis import Analysis, analyse
 from mtformer.evaluate.comparison import Comparison, compare_systems
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
-from mtformer.evaluate.testsets import EvalSet, has_test_set, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eval_sets
 from mtformer.explain.trace import Trace
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
@@ -143,7 +143,7 @@ def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
     bundle = load_bundle(folder.bundle)
     if bundle.header.directions:
         raise UserError("mtformer eval shows those of a model of several directions")
-    return bundle, joined(read_eval_sets(folder.bundle, bundle.header))
+    return bundle, combined(read_eval_sets(folder.bundle, bundle.header))
 
 
 def compare_test_sets(results: Mapping[str, TranslatedTestSet | None]) -> Comparison | None:
