@@ -223,8 +223,35 @@ def _in_our_words(error: typer.BadParameter) -> str:
     return explained(error.__cause__.errors()[0])
 
 
+def _command(name: str, function: "Function | type[Group]") -> Any:
+    """Build a command, or a group of them."""
+    if isinstance(function, type):
+        return function(name=name, help=inspect.getdoc(function), no_args_is_help=True, rich_markup_mode=None)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=Command)(_expanded(function))
+    return typer.main.get_command(app)
+
+
+class _Commands(Mapping[str, Any]):
+    """Commands that are built when they are used: the schema, which has their options, takes long to import."""
+
+    def __init__(self, functions: Mapping[str, "Function | type[Group]"]) -> None:
+        self._functions, self._built = functions, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            self._built[name] = _command(name, self._functions[name])
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+
 class Group(TyperGroup):
-    """A group of commands that are built when they are used: the schema, which has their options, takes long to import.
+    """A group of commands.
 
     Attributes:
         functions: those that become commands, by name; a value may also be another group.
@@ -232,24 +259,12 @@ class Group(TyperGroup):
 
     functions: ClassVar[Mapping[str, "Function | type[Group]"]] = {}
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands."""
-        return list(self.functions)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Build a command; None if there is none of this name."""
-        function = self.functions.get(cmd_name)
-        if function is None:
-            return None
-        if isinstance(function, type):
-            help = inspect.getdoc(function)
-            return function(name=cmd_name, help=help, no_args_is_help=True, rich_markup_mode=None)
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name, cls=Command)(_expanded(function))
-        return typer.main.get_command(app)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Commands(self.functions)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names of the commands and the first sentences of their help."""
+        """Write the names of the commands and the first sentences of their help, without building them."""
         with formatter.section("Commands"):
             helps = {name: inspect.getdoc(function) or "" for name, function in self.functions.items()}
             formatter.write_dl([(name, text.split("\n")[0]) for name, text in helps.items()])
