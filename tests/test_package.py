@@ -5,11 +5,15 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import mtformer
 
@@ -87,3 +91,15 @@ def test_the_installed_command_knows_its_version_and_shows_help(bin: Path, tmp_p
 def test_the_installed_command_samples_the_phrasebook(bin: Path, tmp_path: Path) -> None:
     sampled = run(bin / "mtformer", "data", "sample", "builtin:phrasebook", "--pair", "en-zh", "-n", "3", cwd=tmp_path)
     assert [len(line.split("\t")) for line in sampled.splitlines()] == [2, 2, 2]
+
+
+def test_the_lowest_constraints_are_the_lower_bounds() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = {
+        canonicalize_name(requirement.name): Version(bound.version)
+        for requirement in map(Requirement, project["dependencies"] + project["optional-dependencies"]["dev"])
+        for bound in requirement.specifier
+        if bound.operator == ">="
+    }
+    pins = dict(line.split("==") for line in (ROOT / "constraints-lowest.txt").read_text().splitlines()[1:])
+    assert {canonicalize_name(name): Version(version) for name, version in pins.items()} == bounds
