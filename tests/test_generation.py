@@ -285,7 +285,8 @@ def test_a_threshold_of_the_table_keeps_as_many_pairs_as_it_says_and_the_pair_be
         (["select", "empty"], "empty: there are no scored pairs in it"),
         (["select", "empty", "--share", "0.5"], "empty: there are no scored pairs in it"),
         (["select", "scored", "--share", "0"], "--share 0: a share is above 0 and at most 1"),
-        (["select", "scored", "--share", "nan"], "'--share'"),
+        (["select", "scored", "--share", "nan"], "--share nan: a share is above 0 and at most 1"),
+        (["select", "scored", "--share", "1.1"], "--share 1.1: a share is above 0 and at most 1"),
         (["select", "scored", "--min-score", "nan"], "--min-score nan: a score is a finite number"),
         (
             ["backtranslate", "--input", "-", "--shard", "1/2", "--output", "o", "--model", "scored"],

@@ -135,7 +135,7 @@ def select(
     *,
     output: Annotated[Path, option("Where to write; - is standard output.")] = Path("-"),
     min_score: Annotated[float | None, option("Keep the pairs that score X or more.")] = None,
-    share: Annotated[float | None, option("Keep this share of the pairs, the best.", metavar="S", min=0, max=1)] = None,
+    share: Annotated[float | None, option("Keep this share of the pairs, the best: 0.8, say.", metavar="S")] = None,
 ) -> None:
     """Keep the best of scored pairs.
 
