@@ -165,7 +165,7 @@ def test_an_epoch_is_as_long_as_the_weights_make_it(tmp_path: Path, caplog: pyte
     caplog.set_level(logging.INFO, logger="mtformer")
     n_steps = []
     for weight in (1.0, 31.0):
-        folder = train(mixed(tmp_path / str(weight), weight), "training.max_steps=1")
+        folder = train(mixed(tmp_path / str(weight), weight), "training.max_steps=1", "training.max_tokens=64")
         n_steps.append(json.loads(folder.starts.read_text())["steps_per_epoch"])
     assert 4 < n_steps[1] / n_steps[0] < 6  # 60 + 310 pairs for 60 + 10
     assert f"310 pairs an epoch from {tmp_path}/31.0/bt.en, which has 10" in caplog.text

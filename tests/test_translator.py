@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from mtformer.search.decoder import TransformerDecoder
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.sentencepiece_file import read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.translate.translation import Translation, ranked
@@ -155,15 +157,17 @@ def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: 
 def test_no_two_of_the_n_best_have_the_same_text_unless_they_are_samples(
     model: Transformer, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [[*whole, _]] = tokenizer.encode_tgt(["der"])
-    letters = [tokenizer.encode_tgt(["d"])[0][0], *tokenizer.encode_tgt_inside("e"), *tokenizer.encode_tgt_inside("r")]
-    assert whole != letters and tokenizer.decode(whole) == tokenizer.decode(letters) == "der"
+    texts = enumerate(token.text for token in read_tokens(tokenizer.src_model))
+    whole, word = next(([number], text[1:]) for number, text in texts if re.fullmatch("▁[a-z]{2,}", text))
+    [[*letters, _]] = tokenizer.encode_tgt([word[0]])
+    letters += [token for letter in word[1:] for token in tokenizer.encode_tgt_inside(letter)]
+    assert tokenizer.decode(whole) == tokenizer.decode(letters) == word
     hypotheses = [Hypothesis(ids, [log_prob] * (len(ids) + 1)) for ids, log_prob in ((whole, -1.0), (letters, -2.0))]
     for sample, n_expected in ((False, 1), (True, 2)):
         translator = make_translator(model, tokenizer, n_best=2, sample=sample, beam_size=1 if sample else 2)
         monkeypatch.setattr(translator.engine, "submit", lambda *_, **__: [hypotheses])
         [found] = translator.translate(["the"])
-        assert [translation.text for translation in found] == ["der"] * n_expected
+        assert [translation.text for translation in found] == [word] * n_expected
         assert found[0].token_log_probs == (-1.0,) * (len(whole) + 1)
 
 
