@@ -57,7 +57,7 @@ def _translate(
     bundle: Bundle, texts: EvalSet, n: int, device: str, beam_size: int, n_best: int = 1
 ) -> tuple[list[Translation], float]:
     """Translate the first ``n`` sources, print the score, and return the translations and the seconds they took."""
-    translator = Translator.from_bundle(bundle, device, raw=True, beam_size=beam_size, n_best=n_best)
+    translator = Translator.load(bundle, device, raw=True, beam_size=beam_size, n_best=n_best)
     start = time.perf_counter()
     found = [best for best, *_ in translator.translate(texts.sources[:n])]
     seconds = time.perf_counter() - start

@@ -88,7 +88,7 @@ def main() -> None:
         sources, references = (list(read_lines(path))[: args.limit] for path in (args.src, args.ref))
     except UserError as error:
         sys.exit(f"confidence: {error}")
-    translator = Translator.from_bundle(bundle, "cpu", raw=True)
+    translator = Translator.load(bundle, "cpu", raw=True)
     tokenizer = bundle.tokenizer
     rows: dict[str, list[float]] = {}
     scores = []

@@ -257,7 +257,7 @@ def try_case(content: bytes, number: int, folder: Path) -> tuple[str, str]:
         assert "alloc" not in reason and "Traceback" not in reason, reason
         return kind, "refused"
     quick = {"beam_size": 1, "max_length_factor": 1.0, "max_length_offset": 5}
-    translator = Translator.from_bundle(bundle, "cpu", raw=True, **quick)
+    translator = Translator.load(bundle, "cpu", raw=True).with_options(**quick)
     try:
         [[translation]] = translator.translate(["Where is a small green bird?"])
     except MtformerError:  # values that are finite, but overflow

@@ -147,7 +147,7 @@ def report(arguments: argparse.Namespace) -> None:
     languages = bundle.header.src_lang, bundle.header.tgt_lang
     texts = joined(read_eval_sets(path, bundle.header, data=[arguments.data] if arguments.data else []))
     sources, references = texts.sources[: arguments.n], texts.references[0][: arguments.n]
-    plain = Translator.from_bundle(bundle, raw=True, beam_size=arguments.beam_size)
+    plain = Translator.load(bundle, raw=True, beam_size=arguments.beam_size)
     before = [best.text for best, *_ in plain.translate(sources)]
     tokenize = bleu_tokenize(bundle.header.bleu_tokenize, languages[1])
     print(f"{'glossary':<12}sentences  terms  without     with   BLEU without   with  unmoved   time")

@@ -56,7 +56,7 @@ def main() -> None:
     if not set(languages) <= set(LANGUAGES):
         sys.exit("markup_placement: use a model of the phrasebook")
     sources, references, expected = zip(*cases(*languages, args.n), strict=True)
-    found = placed(Translator.from_bundle(bundle, "cpu"), sources, references)
+    found = placed(Translator.load(bundle, "cpu"), sources, references)
     right = [text == other for text, other in zip(found, expected, strict=True)]
     print(f"{sum(right)} of {len(right)} tags are around exactly the right words ({sum(right) / len(right):.1%})")
     wrong = [

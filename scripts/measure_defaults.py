@@ -133,7 +133,7 @@ def trained(
 
 def row(name: str, run: RunFolder, corpus: Corpus, folder: Path) -> str:
     """Return a line of the table."""
-    translator = Translator.from_bundle(load_bundle(run.bundle), "cpu", raw=True)
+    translator = Translator.load(load_bundle(run.bundle), "cpu", raw=True)
     test = list(ParallelText([TextFiles.model_validate(files_of(folder, corpus.test))], "en", "de"))
     found = translator.translate([pair.src for pair in test])
     score = bleu([best.text for best, *_ in found], [pair.tgt for pair in test]).value

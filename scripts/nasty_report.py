@@ -79,7 +79,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         bundle = load_bundle(find_model(arguments.model))
-        translator = Translator.from_bundle(bundle, "cpu", raw=arguments.raw, beam_size=arguments.beam_size)
+        translator = Translator.load(bundle, "cpu", raw=arguments.raw, beam_size=arguments.beam_size)
     except UserError as error:
         parser.error(str(error))
     suite: dict[str, list[str]] = {}

@@ -228,7 +228,9 @@ def train(
             Path(file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         settings = [f"--set=data.train={json.dumps([files])}", f"--set=run.dir={folder}", f"--set=run.name={name}"]
         subprocess.run([*command, "train", str(config_path), *settings, *arguments], check=True)
-        evaluated = subprocess.run([*command, "eval", "--json", "--model", str(run)], check=True, capture_output=True)
+        evaluated = subprocess.run(
+            [*command, "eval", "--json", "--engine", "torch", "--model", str(run)], check=True, capture_output=True
+        )
         found = json.loads(evaluated.stdout)
         bleu, chrf = (score["score"] for score in found["scores"][:2])
         rows.append([name, f"{len(text):,}", f"{bleu:.1f}", f"{chrf:.1f}", f"{100 * found['length_ratio']:.0f} %"])

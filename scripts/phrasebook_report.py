@@ -26,7 +26,7 @@ def main() -> None:
     except UserError as error:
         sys.exit(f"phrasebook_report: {error}")
     header = bundle.header
-    translator = Translator.from_bundle(bundle)
+    translator = Translator.load(bundle)
     for split in ("test", "compositional"):
         sayings = held_out(split)
         references = [saying.text(header.tgt_lang) for saying in sayings]

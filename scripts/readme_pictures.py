@@ -106,7 +106,7 @@ def draw_it(bundle: Bundle) -> str:
     """Draw the weights of the best head for *it* in both sentences, side by side."""
     head = measure(bundle.model, questions(bundle, held_out("pronouns")))[0]
     pattern = {"encoder": r"(?<=because )it\b", "cross": r"(?<=weil )\w+|(?<=因为)\w"}[head.kind]
-    translator = Translator.from_bundle(bundle, device="cpu")
+    translator = Translator.load(bundle, device="cpu")
     parts = []
     for number, reason in enumerate(REASONS):
         panel = panel_of(translator, head, SENTENCE.format(reason), pattern, f"… because it was too {reason}.")

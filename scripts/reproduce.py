@@ -175,9 +175,9 @@ def reproduce(name: str, recipe: Recipe, seed: int) -> Result:
         SystemExit: a command failed; it has said why.
     """
     bundle = made(recipe.commands(seed, RUNS / f"{name}.{seed}"))
-    scores = scores_of(json.loads(mtformer(f"mtformer eval --json --model {bundle}")))
+    scores = scores_of(json.loads(mtformer(f"mtformer eval --json --engine torch --model {bundle}")))
     for protocol in recipe.protocols:
-        found = json.loads(mtformer(f"mtformer eval --json --model {bundle} --protocol {protocol}"))
+        found = json.loads(mtformer(f"mtformer eval --json --engine torch --model {bundle} --protocol {protocol}"))
         scores[protocol] = by_signature(found["scores"])
     start = json.loads(first_line(bundle.parent / "starts.jsonl"))
     last = json.loads((bundle.parent / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])

@@ -127,7 +127,7 @@ def measure(name: str, variant: Variant, work: Path, size: int) -> str:
     folder = RunFolder.of(config)
     with patched(variant):
         bundle = load_bundle(train(config))
-        translator = Translator.from_bundle(bundle, "cpu", beam_size=1)
+        translator = Translator.load(bundle, "cpu", beam_size=1)
         test = held_out("test")[:N_SENTENCES]
         found = translator.translate([saying.en for saying in test])
         score = bleu([best.text for best, *_ in found], [saying.zh for saying in test], "zh").value

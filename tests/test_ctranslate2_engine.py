@@ -349,12 +349,27 @@ def test_what_takes_a_bundle_says_so_when_it_gets_an_exported_model(trained: Pro
 def test_a_missing_package_is_named_and_auto_does_without(
     trained: Project, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtformer.engines.loading._has_ctranslate2", lambda: False)
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
     for arguments in (("--model", "runs", "--engine", "ctranslate2"), ("--model", folder)):
         result = trained.mtformer("translate", SENTENCES[0], *arguments)
         assert result.status == 2
         assert "ctranslate2, which is not installed; pip install 'mtformer[ctranslate2]'" in result.stderr.lower()
     assert trained.mtformer("translate", SENTENCES[0], "--model", "runs").status == 0
+
+
+@pytest.mark.parametrize("problem", ["ImportError", "OSError"])
+def test_a_package_that_cannot_be_imported_is_named_and_auto_does_without(
+    trained: Project, folder: Path, tmp_path: Path, problem: str
+) -> None:
+    (tmp_path / "ctranslate2.py").write_text(f"raise {problem}('libctranslate2.so: cannot enable executable stack')")
+    env = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    result = trained.process("translate", SENTENCES[0], "--model", "runs", env=env)
+    assert (result.status, result.stdout.count("\n")) == (0, 1)
+    assert "torch translates with this model: the package ctranslate2 cannot be imported: libctr" in result.stderr
+    for arguments in (("--model", "runs", "--engine", "ctranslate2"), ("--model", folder)):
+        result = trained.process("translate", SENTENCES[0], *arguments, env=env)
+        assert (result.status, result.stdout) == (2, "")
+        assert "cannot be imported: libctranslate2.so: cannot enable executable stack; install it" in result.stderr
 
 
 def test_precision_int8_quantizes_bundles_and_exported_models(trained: Project, folder: Path, cache: Path) -> None:
@@ -384,7 +399,7 @@ def test_eval_says_which_engine_it_has_scored(copied: Project, cache: Path) -> N
     assert [one["precision"] for one in found.values()] == ["fp32", "float32"]
     assert found["ctranslate2"]["loss"] == pytest.approx(found["torch"]["loss"], abs=2e-4)
     assert evaluate("--engine", "ctranslate2", "--precision", "int8")["precision"].startswith("int8")
-    assert evaluate()["engine"] == "torch"  # by default; this evaluation has been recorded
+    assert evaluate()["engine"] == "ctranslate2"  # as translate does; this evaluation has been recorded
     lines = (copied.config.parent / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
     recorded = [(row["engine"], row["options"]["precision"]) for row in map(json.loads, lines)]
     assert recorded == [("torch", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8")]
@@ -467,6 +482,53 @@ def test_a_bundle_that_was_damaged_after_it_was_converted_is_an_error(tmp_path: 
         converted(model, "float32")
     model.write_bytes(intact)
     assert converted(model, "float32").digest == load_bundle(model).digest
+
+
+@pytest.fixture
+def two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two bundles with other weights, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
+    bundle = load_bundle(FIXTURE)
+    for path in paths:
+        save_bundle(path, bundle)
+        with torch.no_grad():
+            bundle.model.output.weight.mul_(0.5)
+    return paths
+
+
+@pytest.mark.parametrize("moment", ["mtformer.engines.ctranslate2.cache.peek", "mtformer.bundle.format.load_bundle"])
+def test_a_bundle_that_is_replaced_while_it_is_converted_is_stored_under_its_own_digest(
+    two_models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    first, second = two_models
+    digests = [load_bundle(path).digest for path in two_models]
+    path = tmp_path / "model.safetensors"
+    shutil.copy(first, path)
+    shutil.rmtree(converted(path, "float32").path)  # it is known to be intact
+    module, _, name = moment.rpartition(".")
+    function = getattr(sys.modules[module], name)
+
+    def replacing(given: Path) -> Any:
+        found = function(given) if name == "peek" else None  # the header of the first one, or all of the second one
+        if second.exists():
+            second.replace(path)
+        return found or function(given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, replacing)
+        model = converted(path, "float32")
+    assert model.digest == digests[1]
+    weights = [(converted(file, "float32").path / "model.bin").read_bytes() for file in (path, first)]
+    assert [converted(file, "float32").digest for file in (path, first)] == digests[::-1]
+    assert weights[0] != weights[1]
+
+
+def test_a_model_in_the_cache_under_the_digest_of_another_is_converted_again(two_models: tuple[Path, Path]) -> None:
+    first, second = (converted(path, "float32") for path in two_models)
+    shutil.rmtree(first.path)
+    shutil.copytree(second.path, first.path)
+    assert converted(two_models[0], "float32").digest == first.digest != second.digest
 
 
 def test_the_cache_keeps_the_models_that_were_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
     ]
     corpus = encode_corpus(pairs, bundle.tokenizer, max_length=255, max_ratio=100)
     [tag] = bundle.tokenizer.prefixes_of(["<2nl>"]).src
-    engine = Translator.from_bundle(bundle.toward(tgt_lang="nl")).engine
+    engine = Translator.load(bundle.toward(tgt_lang="nl")).engine
     found = score(engine, [[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]
     n_tokens = sum(map(len, found))
     assert -sum(map(sum, found)) / n_tokens == pytest.approx(bundle.header.scores["loss_en-nl"], abs=1e-4)
@@ -190,7 +190,7 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
 def test_a_translator_asks_for_its_target_language(model: Project, engine: str) -> None:
     bundle = load_bundle(run_of(model) / "model.safetensors")
     texts = ["the red house.", "the dog sees the old house."]
-    by_hand = Translator.from_bundle(bundle.toward("en", "de"))
+    by_hand = Translator.load(bundle.toward("en", "de"))
     scores = []
     for language in ("de", "nl"):
         translator = Translator.load(run_of(model), engine=engine, tgt_lang=language, raw=True)

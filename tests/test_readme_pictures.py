@@ -58,9 +58,7 @@ def test_the_lines_are_the_weights_of_the_model(
 ) -> None:
     bundle = load_bundle(trained.folder / "runs/config/model.safetensors")
     sentence = "the red house needs my old friend."
-    panel = script["panel_of"](
-        Translator.from_bundle(bundle), script["Head"](kind, 1, 2, *[0.0] * 6), sentence, pattern
-    )
+    panel = script["panel_of"](Translator.load(bundle), script["Head"](kind, 1, 2, *[0.0] * 6), sentence, pattern)
     [src] = bundle.tokenizer.encode_src([sentence])
     [tgt] = bundle.tokenizer.encode_tgt(["das rote Haus braucht mein alter Freund."])
     with torch.inference_mode(), record_attention(bundle.model) as recorded:

@@ -392,7 +392,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_a_trained_model_translates_what_it_has_learned_alone_and_in_a_batch(trained: Project) -> None:
     bundle = load_bundle(trained.folder / "runs" / "config" / "model.safetensors")
-    translator = Translator.from_bundle(bundle, "cpu")
+    translator = Translator.load(bundle, "cpu")
     pairs = sentence_pairs(20, seed=9)
     together = translator.translate([src for src, _ in pairs])
     assert sum(best.text == tgt for [best], (_, tgt) in zip(together, pairs, strict=True)) >= 18
@@ -410,7 +410,7 @@ def test_beam_search_on_a_trained_model_is_far_more_often_better_than_worse_than
     texts = [" ".join(random.choice(words, size=random.integers(1, 9))) for _ in range(1_000)]
     scores = {}
     for beam_size in (1, 4):
-        translator = Translator.from_bundle(bundle, "cpu", raw=True, beam_size=beam_size)
+        translator = Translator.load(bundle, "cpu", raw=True, beam_size=beam_size)
         scores[beam_size] = [best.score for [best] in translator.translate(texts)]
     pairs = list(zip(scores[4], scores[1], strict=True))
     better, worse = (sum(sign * (beam - greedy) > 1e-4 for beam, greedy in pairs) for sign in (1, -1))

@@ -13,7 +13,7 @@ of all tensors with the model that the header describes before it allocates memo
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,26 +97,6 @@ def load_bundle(path: str | Path) -> Bundle:
     except (ValueError, RuntimeError, UserError) as error:
         reason = f"this bundle is damaged: {error}"
     raise UserError(f"{path}: {_shown(reason)}")
-
-
-def load_ensemble(paths: Sequence[Path]) -> list[Bundle]:
-    """Read bundles whose models translate together.
-
-    Raises:
-        UserError: one cannot be read, or differs from the first in its languages or vocabulary.
-    """
-    bundles = [load_bundle(path) for path in paths]
-    for path, bundle in zip(paths, bundles, strict=True):
-        for what, one, other in zip(("languages", "tokenizers"), _shared(bundles[0]), _shared(bundle), strict=True):
-            if one != other:
-                raise UserError(f"{path} and {paths[0]} have different {what}: they cannot translate together")
-    return bundles
-
-
-def _shared(bundle: Bundle) -> tuple[object, object]:
-    """Return what the bundles of an ensemble have in common: languages and tokenizers."""
-    tokenizer = bundle.tokenizer
-    return bundle.header.language_pairs, (tokenizer.src_model, tokenizer.tgt_model)
 
 
 def _load(path: Path) -> Bundle:

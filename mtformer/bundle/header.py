@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from mtformer.config import LanguagePair, Normalization, TokenizerType
-from mtformer.config.sources import Direction
+from mtformer.config.sources import MULTIPLE, Direction
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
@@ -167,9 +167,14 @@ class Header(Stored):
             tgt_lang: the target language.
             tag: that of a source of its training text, for texts like those.
 
+        Returns:
+            Without any of these, a header for one direction and its tokenizer as they are.
+
         Raises:
             UserError: the model has no such direction or tag.
         """
+        if (src_lang, tgt_lang, tag) == (None, None, None) and MULTIPLE not in (self.src_lang, self.tgt_lang):
+            return self, tokenizer
         pair = self.direction(src_lang, tgt_lang)
         names = [symbol for symbol in tokenizer.control_symbols if symbol not in self.target_tags]
         if tag is not None and corpus_tag(tag) not in names:

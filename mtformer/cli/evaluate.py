@@ -10,9 +10,9 @@ from mtformer.cli.options import (
     IN_OUT,
     SCORES,
     DirectionOptions,
+    EngineOptions,
     JsonOption,
     ModelsOption,
-    ScoringEngineOptions,
     SearchOptions,
     TestSetOptions,
 )
@@ -61,7 +61,7 @@ def evaluate(
     test_set: TestSetOptions,
     scores: ScoreOptions,
     results: ResultOptions,
-    compute: ScoringEngineOptions,
+    compute: EngineOptions,
     search: SearchOptions,
 ) -> None:
     """Score a model on test sets.

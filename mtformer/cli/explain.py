@@ -69,7 +69,7 @@ def explain(
     explanation = explain_model(
         find_model(model),
         text,
-        lambda bundle: Translator.from_bundle(bundle, device, **search),
+        lambda bundle: Translator.load(bundle, device, **search),
         **vars(direction),
         prefix=questions.prefix,
         why_not=questions.why_not or [],

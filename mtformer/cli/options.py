@@ -106,22 +106,12 @@ class ComputeOptions(Options):
 
 @dataclass(frozen=True)
 class EngineOptions(ComputeOptions):
-    """What computes translations."""
+    """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes."""
 
     engine: Annotated[
         _Engine,
         option("The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU."),
     ] = "auto"
-
-
-@dataclass(frozen=True)
-class ScoringEngineOptions(ComputeOptions):
-    """What computes scores."""
-
-    engine: Annotated[
-        _Engine | None,
-        option("The engine. A bundle runs on torch by default, so that results do not depend on what is installed."),
-    ] = None
 
 
 @dataclass(frozen=True)

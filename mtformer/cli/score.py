@@ -11,10 +11,10 @@ from mtformer.cli.options import (
     IN_OUT,
     SCORES,
     DirectionOptions,
+    EngineOptions,
     ModelsOption,
     OutputOption,
     ResumeOption,
-    ScoringEngineOptions,
     compared_options,
     load_translator,
 )
@@ -48,7 +48,7 @@ def score(
             panel=SCORES,
         ),
     ] = False,
-    compute: ScoringEngineOptions,
+    compute: EngineOptions,
     resume: ResumeOption = False,
 ) -> None:
     """Score given translations.

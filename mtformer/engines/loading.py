@@ -1,7 +1,6 @@
-"""Which engine runs a model: torch, or CTranslate2 for an exported model and for a bundle that it can take."""
+"""Loading a model to search with: on torch, or on CTranslate2, which runs exported models and most bundles."""
 
 import hashlib
-import importlib.util
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from mtformer.bundle.header import Header
 from mtformer.bundle.peek import is_exported, peek
 from mtformer.config import SearchConfig, SearchOptions
+from mtformer.engines.ctranslate2 import require_supported, unsupported
 from mtformer.engines.ctranslate2.cache import converted
 from mtformer.engines.ctranslate2.folder import ExportedModel, read_folder
 from mtformer.search.engine import Engine, EngineError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ENGINES = ("auto", "torch", "ctranslate2")
+_NOT_INSTALLED = "is not installed; pip install 'mtformer[ctranslate2]'"
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,9 @@ class LoadedModel:
 
 
 def load_model(
-    paths: Sequence[Path],
-    engine: str | None,
-    device: str,
+    models: "Sequence[Path | Bundle]",
+    engine: str | None = None,
+    device: str = "auto",
     *,
     needs_torch: str | None = None,
     **changes: float | str | None,
@@ -74,7 +75,7 @@ def load_model(
     CTranslate2 runs a bundle by converting it once, into the user's cache.
 
     Args:
-        paths: the bundle or folder; or the bundles.
+        models: a bundle or folder; or several bundles. Bundles may be in memory already, which torch runs.
         engine: ``torch``; ``ctranslate2``; ``auto``, which takes CTranslate2 where it is installed, there is no GPU,
             and it supports all options; or None for torch. An exported model always takes CTranslate2.
         device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
@@ -82,47 +83,68 @@ def load_model(
         changes: search options that replace the model's own; None leaves an option as it is.
 
     Raises:
-        UserError: the model, the engine or an option cannot be used.
+        UserError: the model, the engine or an option cannot be used, or the bundles of an ensemble differ in their
+            languages or vocabulary.
         MtformerError: the cache cannot be written.
     """
     if engine is not None and engine not in ENGINES:
         raise UserError(f"engine {engine}: it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-    path = paths[0]
-    if len(paths) > 1:
+    [model, *others] = models
+    if others:
         needs_torch = "ensembles"
-    if needs_torch is not None and (is_exported(path) or engine == "ctranslate2"):
+    elif not isinstance(model, Path):
+        needs_torch = "bundles in memory"
+    if isinstance(model, Path) and needs_torch is None:
+        on_ctranslate2 = _load_on_ctranslate2(model, engine, device, **changes)
+        if on_ctranslate2 is not None:
+            return on_ctranslate2
+    elif engine == "ctranslate2" or (isinstance(model, Path) and is_exported(model)):
         raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
+    return _load_on_torch(models, device, **changes)
+
+
+def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: float | str | None) -> LoadedModel:
+    from mtformer.bundle.format import load_bundle
+    from mtformer.engines.torch import TorchEngine
+    from mtformer.support.hardware import pick_device
+
+    bundles = [load_bundle(model) if isinstance(model, Path) else model for model in models]
+    _require_alike(models, bundles)
+    first = bundles[0]
+    engine = TorchEngine(
+        *(bundle.model.to(pick_device(device)) for bundle in bundles),
+        alignment_heads=[bundle.header.alignment_heads for bundle in bundles],
+    )
+    max_length = min(bundle.header.architecture.max_length for bundle in bundles)
+    options = _options(first.header, **changes)
+    digest = first.digest
+    if len(bundles) > 1:
+        digest = hashlib.sha256("\n".join(bundle.digest for bundle in bundles).encode()).hexdigest()
+    return LoadedModel(engine, first.tokenizer, first.header, digest, options, max_length, "torch", options.precision)
+
+
+def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]") -> None:
+    """Refuse an ensemble whose bundles differ in their languages or vocabulary."""
+    names = [str(model) if isinstance(model, Path) else f"model {i}" for i, model in enumerate(models, 1)]
+    first = bundles[0]
+    for name, bundle in zip(names, bundles, strict=True):
+        models_of = [(each.tokenizer.src_model, each.tokenizer.tgt_model) for each in (first, bundle)]
+        different = "languages" if bundle.header.language_pairs != first.header.language_pairs else ""
+        different = different or "tokenizers" * (models_of[0] != models_of[1])
+        if different:
+            raise UserError(f"{name} and {names[0]} have different {different}: they cannot translate together")
+
+
+def _load_on_ctranslate2(
+    path: Path, engine: str | None, device: str, **changes: float | str | None
+) -> LoadedModel | None:
+    """Load a model on CTranslate2 if it is exported, or if ``engine`` asks for it; None if torch is to load it."""
     if is_exported(path):
         return _load_exported(path, engine, device, **changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
         return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
-    if engine == "auto" and needs_torch is None:
-        model = _load_converted(path, device, **changes)
-        if model is not None:
-            return model
-
-    from mtformer.bundle.format import load_ensemble
-
-    return on_torch(load_ensemble(paths), device, **changes)
-
-
-def on_torch(bundles: Sequence["Bundle"], device: str, **changes: float | str | None) -> LoadedModel:
-    """Run a bundle that is loaded already, or those of an ensemble; see :func:`load_model`."""
-    from mtformer.engines.torch import TorchEngine
-    from mtformer.support.hardware import pick_device
-
-    first = bundles[0]
-    engine = TorchEngine(
-        *(one.model.to(pick_device(device)) for one in bundles),
-        alignment_heads=[one.header.alignment_heads for one in bundles],
-    )
-    max_length = min(one.header.architecture.max_length for one in bundles)
-    options = _options(first.header, **changes)
-    digest = first.digest
-    if len(bundles) > 1:
-        digest = hashlib.sha256("\n".join(one.digest for one in bundles).encode()).hexdigest()
-    return LoadedModel(engine, first.tokenizer, first.header, digest, options, max_length, "torch", options.precision)
+    return _load_converted(path, device, **changes) if engine == "auto" else None
 
 
 def _load_exported(path: Path, engine: str | None, device: str, **changes: float | str | None) -> LoadedModel:
@@ -136,7 +158,7 @@ def _load_exported(path: Path, engine: str | None, device: str, **changes: float
 
 
 def _load_converted(path: Path, device: str, **changes: float | str | None) -> LoadedModel | None:
-    """Load a bundle for CTranslate2 if that is what ``auto`` takes; None if torch has to translate."""
+    """Load a bundle on CTranslate2 if that is what ``auto`` takes; None if torch has to translate."""
     if not _suits_ctranslate2(path, device, **changes):
         return None
     try:
@@ -153,8 +175,7 @@ def _load_converted(path: Path, device: str, **changes: float | str | None) -> L
 
 
 def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
-    from mtformer.engines.ctranslate2.engine import CTranslate2Engine
-    from mtformer.engines.ctranslate2.support import pick_device, require_supported
+    from mtformer.engines.ctranslate2.engine import CTranslate2Engine, pick_device
 
     options = _options(model.header, **changes)
     require_supported(options)
@@ -177,8 +198,6 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
 
 def _require_possible(model: ExportedModel, **changes: float | str | None) -> None:
     """Refuse options that an exported model cannot do, but the bundle that it was made from can."""
-    from mtformer.engines.ctranslate2.support import unsupported
-
     refused = unsupported(_options(model.header, **changes))
     if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
         refused.append("precision = fp32")
@@ -203,11 +222,15 @@ def _require_positions(model: ExportedModel, **changes: float | str | None) -> N
 def _suits_ctranslate2(path: Path, device: str, **changes: float | str | None) -> bool:
     """Tell whether ``auto`` takes CTranslate2 for a bundle; it does not for a damaged one, which torch then reports."""
     peeked = peek(path)
-    if peeked is None or device not in ("auto", "cpu") or not _has_ctranslate2():
+    if peeked is None or device not in ("auto", "cpu") or unsupported(_options(peeked.header, **changes)):
         return False
-    from mtformer.engines.ctranslate2.support import pick_device, unsupported
+    if problem := _import_problem():
+        if problem != _NOT_INSTALLED:
+            log.info("torch translates with this model: the package ctranslate2 %s", problem)
+        return False
+    from mtformer.engines.ctranslate2.engine import pick_device
 
-    return not unsupported(_options(peeked.header, **changes)) and (device == "cpu" or pick_device("auto") == "cpu")
+    return device == "cpu" or pick_device("auto") == "cpu"
 
 
 def _options(header: Header, **changes: float | str | None) -> SearchOptions:
@@ -219,10 +242,17 @@ def _quantization(changes: Mapping[str, float | str | None]) -> str:
     return "int8" if changes.get("precision") == "int8" else "float32"
 
 
-def _has_ctranslate2() -> bool:
-    return importlib.util.find_spec("ctranslate2") is not None
-
-
 def _require_ctranslate2(subject: str) -> None:
-    if not _has_ctranslate2():
-        raise UserError(f"{subject} is not installed; pip install 'mtformer[ctranslate2]'")
+    if problem := _import_problem():
+        raise UserError(f"{subject} {problem}")
+
+
+def _import_problem() -> str | None:
+    """Return what keeps CTranslate2 from being imported, as the end of a sentence; None if nothing does."""
+    try:
+        import ctranslate2  # noqa: F401
+    except (ImportError, OSError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "ctranslate2":
+            return _NOT_INSTALLED
+        return f"cannot be imported: {error}; install it again, or use --engine torch"
+    return None

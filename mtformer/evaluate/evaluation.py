@@ -80,7 +80,7 @@ def evaluate_loaded(
     if comet is not None:
         require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
-    translator = Translator.of(model, raw=raw)
+    translator = Translator.load(model, raw=raw)
     whole = combined(sets)
     with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)

@@ -200,7 +200,7 @@ def run_protocol(
     """
     model = load_model(paths, engine, device, needs_torch=None, **protocol.search).toward(*toward)
     sets = read_test_sets(paths, model, [output], **texts)
-    translator = Translator.of(model, raw=True)
+    translator = Translator.load(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
     if languages != protocol.languages:
         wanted, own = "-".join(protocol.languages), "-".join(languages)

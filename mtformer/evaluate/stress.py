@@ -251,7 +251,7 @@ def stress_model(
     """
     model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
     sets = read_test_sets(paths, model, [save], **texts)
-    translator = Translator.of(model, raw=raw)
+    translator = Translator.load(model, raw=raw)
     test_set, header = combined(sets), model.header
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]

@@ -118,7 +118,7 @@ def compare_paths(
     def hypotheses_of(system: System) -> list[str]:
         if system.bundle is None:
             return given[system.name]
-        translator = Translator.from_bundle(system.bundle, device, raw=raw, **(search or {}))
+        translator = Translator.load(system.bundle, device, raw=raw).with_options(**(search or {}))
         return [best.text for best in best_translations(translator, test_set.sources)]
 
     hypotheses = {system.name: hypotheses_of(system) for system in systems}

@@ -97,7 +97,7 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
         log.warning("the report has no test scores: %s", error)
         return None
     header = bundle.header
-    translator = Translator.from_bundle(bundle, device)
+    translator = Translator.load(bundle, device)
     hypotheses = [translation.text for translation in best_translations(translator, texts.sources)]
     tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
     of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, tokenize)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtformer.config import SearchOptions
-from mtformer.engines.loading import LoadedModel, load_model, on_torch
+from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.runs.models import find_model
 from mtformer.search.engine import Engine, OnDone
 from mtformer.support.errors import UserError
@@ -86,7 +86,7 @@ class Translator:
     @classmethod
     def load(
         cls,
-        path: str | Path | Sequence[str | Path],
+        model: "str | Path | Bundle | LoadedModel | Sequence[str | Path | Bundle]",
         device: str = "auto",
         *,
         engine: str | None = None,
@@ -102,9 +102,10 @@ class Translator:
         """Load a trained model for translating.
 
         Args:
-            path: a bundle (``model.safetensors``), the folder of a run, or that of a model exported for CTranslate2; or
+            model: a bundle (``model.safetensors``), the folder of a run or that of a model exported for CTranslate2; or
                 several bundles with one vocabulary, an ensemble, which averages their probabilities and takes the first
-                one's settings.
+                one's settings. Bundles may be in memory already. A :class:`LoadedModel` stays as it was loaded: its
+                device, engine and options count.
             device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
             engine: ``torch``; ``ctranslate2``, for which a bundle is converted once, into the user's cache; ``auto``,
                 which takes CTranslate2 where it is installed, there is no GPU, and it supports all options; or None
@@ -126,39 +127,16 @@ class Translator:
                 the bundles of an ensemble do not belong together, or the glossary cannot be used.
             MtformerError: the cache cannot be written.
         """
-        paths = [find_model(Path(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-        if not paths:
-            raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
-        needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
-        model = load_model(paths, engine, device, needs_torch=needs_torch, **options).toward(src_lang, tgt_lang, tag)
-        translator = replace(cls.of(model, raw=raw), alignments=alignments)
-        if terms is None:
-            return translator
-        glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
-        languages = {"src_lang": model.header.src_lang, "tgt_lang": model.header.tgt_lang}
-        return translator.with_terms(Terms(glossary, model.tokenizer, **languages, mode=terms_mode))
-
-    @classmethod
-    def from_bundle(
-        cls,
-        bundle: "Bundle | Sequence[Bundle]",
-        device: str = "auto",
-        *,
-        raw: bool = False,
-        **options: float | str | None,
-    ) -> "Translator":
-        """Translate with torch and a bundle that is loaded already, or those of an ensemble; see :meth:`load`.
-
-        The bundle of a model of several directions is one of :meth:`Bundle.toward`.
-        """
-        bundles = bundle if isinstance(bundle, Sequence) else [bundle]
-        return cls.of(on_torch(bundles, device, **options), raw=raw)
-
-    @classmethod
-    def of(cls, model: LoadedModel, *, raw: bool = False) -> "Translator":
-        """Translate with a model and its search options; see :meth:`load`."""
+        if not isinstance(model, LoadedModel):
+            models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else model
+            if not models:
+                raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
+            found = [find_model(Path(one)) if isinstance(one, str | Path) else one for one in models]
+            needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
+            model = load_model(found, engine, device, needs_torch=needs_torch, **options)
+        model = model.toward(src_lang, tgt_lang, tag)
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
-        return cls(
+        translator = cls(
             model.engine,
             tokenizer,
             model.options,
@@ -167,9 +145,14 @@ class Translator:
             src_lang=src_lang,
             preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
             markup=not raw,
+            alignments=alignments,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
             computation=f"{model.engine_name} {version(model.engine_name)}, {model.precision}",
         )
+        if terms is None:
+            return translator
+        glossary = terms if isinstance(terms, Glossary) else Glossary.read(terms)
+        return translator.with_terms(Terms(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, mode=terms_mode))
 
     def with_options(self, **changes: float | str | None) -> "Translator":
         """Return a translator that searches with other options and shares the model.

@@ -18,6 +18,10 @@ log = logging.getLogger(__name__)
 _MAX_BYTES = 2 * 2**30  # of all models in the cache
 
 
+class _ReplacedError(Exception):
+    """A bundle was replaced by another one while it was being converted."""
+
+
 def converted(bundle: Path, quantization: str) -> ExportedModel:
     """Return the model of ``bundle``, converted for CTranslate2, from the cache or else through it.
 
@@ -29,56 +33,55 @@ def converted(bundle: Path, quantization: str) -> ExportedModel:
         UserError: the bundle cannot be used.
         MtformerError: the cache cannot be written.
     """
-    peeked = peek(bundle)
-    if peeked is None:
-        from mtformer.bundle.format import load_bundle
+    digest, loaded = _intact(bundle)
+    folder = cache_folder("ctranslate2") / f"{digest}-{quantization}-{FORMAT.rpartition('-')[2]}"
 
-        load_bundle(bundle)  # says what is wrong
-        raise UserError(f"{bundle}: this bundle cannot be converted")
-    loaded = _compared(bundle, cache_folder("ctranslate2") / f"{peeked.digest}.intact")
-    folder = cache_folder("ctranslate2") / f"{peeked.digest}-{quantization}-{FORMAT.rpartition('-')[2]}"
+    def read(path: Path) -> ExportedModel | None:
+        with suppress(UserError):
+            model = read_folder(path)
+            return model if model.digest == digest else None
+        return None
 
     def write(path: Path) -> None:
+        from mtformer.bundle.format import load_bundle
+        from mtformer.engines.ctranslate2.conversion import write_ctranslate2
+
+        model = loaded or load_bundle(bundle)
+        if model.digest != digest:
+            raise _ReplacedError
         log.info("converting the model for CTranslate2, once: %s", folder)
-        _convert(bundle, loaded, path, quantization)
+        write_ctranslate2(path, model, name=bundle.name, quantization=quantization)
 
-    return from_cache(folder, _read, write, max_bytes=_MAX_BYTES, advice=", or use --engine torch")
+    try:
+        return from_cache(folder, read, write, max_bytes=_MAX_BYTES, advice=", or use --engine torch")
+    except _ReplacedError:
+        return converted(bundle, quantization)
 
 
-def _compared(bundle: Path, record: Path) -> "Bundle | None":
-    """Compare a bundle with its digest, unless ``record`` says that this has been done since its file has changed.
+def _intact(path: Path) -> "tuple[str, Bundle | None]":
+    """Return the digest of a bundle, and the bundle if it had to be read to compare the two.
 
-    Returns:
-        The bundle; None if it has not been read again.
+    That is done once: the cache records the size and the times of the file, copies of a bundle with a line each.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the bundle is damaged.
     """
-    stat = bundle.stat()
-    stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"  # copies of a bundle have a line each
+    peeked, stamp = peek(path), ""
     with suppress(OSError):
-        if stamp in record.read_text(encoding="utf-8").splitlines(keepends=True):
-            return None
+        stat = path.stat()
+        stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"
+        if peeked and stamp in _record(peeked.digest).read_text(encoding="utf-8").splitlines(keepends=True):
+            return peeked.digest, None
     from mtformer.bundle.format import load_bundle
 
-    loaded = load_bundle(bundle)
+    bundle = load_bundle(path)
+    record = _record(bundle.digest)
     with suppress(OSError):  # a cache that cannot be written: the next process compares again
         record.parent.mkdir(parents=True, exist_ok=True)
         with record.open("a", encoding="utf-8") as file:
             file.write(stamp)
-    return loaded
+    return bundle.digest, bundle
 
 
-def _read(folder: Path) -> ExportedModel | None:
-    try:
-        return read_folder(folder)
-    except UserError:
-        return None
-
-
-def _convert(bundle: Path, loaded: "Bundle | None", folder: Path, quantization: str) -> None:
-    from mtformer.bundle.format import load_bundle
-    from mtformer.engines.ctranslate2.conversion import write_ctranslate2
-
-    loaded = loaded or load_bundle(bundle)
-    write_ctranslate2(folder, loaded, name=bundle.name, quantization=quantization)
+def _record(digest: str) -> Path:
+    return cache_folder("ctranslate2") / f"{digest}.intact"

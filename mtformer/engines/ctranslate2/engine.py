@@ -7,8 +7,9 @@ are then computed again by teacher forcing, over the whole vocabulary.
 
 import logging
 import math
+import os
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,11 +19,12 @@ import ctranslate2
 from mtformer.config import SearchOptions
 from mtformer.data.corpus import fill_batches, longest_first
 from mtformer.engines.batched import BatchedEngine
+from mtformer.engines.ctranslate2 import require_supported
 from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
-from mtformer.engines.ctranslate2.support import n_threads, require_supported
 from mtformer.search.engine import AlignRequest, EngineError, Request, ScoreRequest, SearchRequest
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.processes.workers import n_cpus
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ class CTranslate2Engine(BatchedEngine):
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
         self._precision = precision
-        self._n_workers = n_threads() if device == "cpu" else 1
+        self._n_workers = _n_threads() if device == "cpu" else 1
         try:
             model = ctranslate2.Translator(
                 str(folder),
@@ -196,54 +198,45 @@ class CTranslate2Engine(BatchedEngine):
 
         Which sentences share a batch with a map matters for their translations: it must not depend on the machine.
         """
-        options = requests[0].options
         lengths = [len(request.src) for request in requests]
         order = longest_first(lengths)
+        budget = min(_BATCH_TOKENS, requests[0].options.batch_tokens)
         share = sum(lengths) // self._n_workers  # a batch for each worker at least
-        budget = max(1, min(_BATCH_TOKENS, options.batch_tokens, share))
-        is_mapped = [self._is_mapped(request, options) for request in requests]
-        batches = fill_batches([i for i in order if not is_mapped[i]], lengths, budget)
-        budget = min(_BATCH_TOKENS, options.batch_tokens)
+        is_mapped = list(map(self._is_mapped, requests))
+        batches = fill_batches([i for i in order if not is_mapped[i]], lengths, max(1, min(budget, share)))
         for batch in fill_batches([i for i in order if is_mapped[i]], lengths, budget):
             batches += [batch[i : i + _MAPPED_SENTENCES] for i in range(0, len(batch), _MAPPED_SENTENCES)]
         return batches
 
-    def _is_mapped(self, request: SearchRequest, options: SearchOptions) -> bool:
+    def _is_mapped(self, request: SearchRequest) -> bool:
         """Tell whether the vocabulary map knows every token of a source; it need not allow those of a prefix.
 
         Greedy search does not use it: scoring its hypotheses over the whole vocabulary would take longer than it saves.
         """
         return (
             self._mapped is not None
-            and options.beam_size > 1
+            and request.options.beam_size > 1
             and not request.prefix
             and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
         )
 
     def _search(self, requests: Sequence[SearchRequest]) -> list[list[Hypothesis]]:
         """Translate one batch, whose sentences are all mapped or all not."""
-        options = requests[0].options
-        limits = [max(request.limit, len(request.prefix)) for request in requests]
-        decode = self._greedy if options.beam_size == 1 else self._beams
-        candidates = decode(requests, limits, options)
-        for i, (request, limit) in enumerate(zip(requests, limits, strict=True)):
+        decode = self._greedy if requests[0].options.beam_size == 1 else self._beams
+        candidates = decode(requests)
+        for i, request in enumerate(requests):
+            limit = _limit(request)
             if limit == 0:  # CTranslate2 chooses one token at least
                 candidates[i] = [_Candidate([], 0.0, None)]
-            elif any(len(one.tokens) > limit for one in candidates[i]):
-                [candidates[i]] = decode([request], [limit], options)
-            if any(not self._forbidden.isdisjoint(one.tokens) for one in candidates[i]):
-                [candidates[i]] = decode([request], [limit], options, suppress=True)
-        return self._best(requests, limits, candidates, options)
+            elif any(len(candidate.tokens) > limit for candidate in candidates[i]):
+                [candidates[i]] = decode([request])
+            if any(not self._forbidden.isdisjoint(candidate.tokens) for candidate in candidates[i]):
+                [candidates[i]] = decode([request], suppress=True)
+        return self._hypotheses(requests, candidates)
 
-    def _greedy(
-        self,
-        requests: Sequence[SearchRequest],
-        limits: Sequence[int],
-        options: SearchOptions,
-        *,
-        suppress: bool = False,
-    ) -> list[list[_Candidate]]:
-        """Return one hypothesis for each sentence."""
+    def _greedy(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
+        """Return one candidate for each sentence."""
+        limits, options = list(map(_limit, requests)), requests[0].options
         log_probs: list[list[float]] = [[] for _ in requests]
 
         def take(step: Any) -> bool:
@@ -251,35 +244,27 @@ class CTranslate2Engine(BatchedEngine):
             log_probs[step.batch_id].append(step.log_prob)
             return len(log_probs[step.batch_id]) >= limits[step.batch_id]
 
-        results = self._decode(requests, max(limits), options, suppress=suppress, callback=take)
+        results = self._decode(requests, suppress=suppress, callback=take)
         has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
         is_exact = not suppress and not has_rules
         return [
-            [_Candidate(result.hypotheses[0][:limit], sum(found), found if is_exact else None)]
-            for result, limit, found in zip(results, limits, log_probs, strict=True)
+            [_Candidate(result.hypotheses[0][:limit], sum(of_tokens), of_tokens if is_exact else None)]
+            for result, limit, of_tokens in zip(results, limits, log_probs, strict=True)
         ]
 
-    def _beams(
-        self,
-        requests: Sequence[SearchRequest],
-        limits: Sequence[int],
-        options: SearchOptions,
-        *,
-        suppress: bool = False,
-    ) -> list[list[_Candidate]]:
-        """Return the finished hypotheses of each sentence, which may be longer than its limit if another's is higher.
+    def _beams(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
+        """Return the finished candidates of each sentence, which may be longer than its limit if another's is higher.
 
-        A sentence whose hypotheses all keep to its limit would have had the same with that limit for all.
+        A sentence whose candidates all keep to its limit would have had the same with that limit for all.
         """
-        n_finished = round(_PATIENCE * options.beam_size)
+        beam_size = requests[0].options.beam_size
+        n_finished = round(_PATIENCE * beam_size)
         results = self._decode(
             requests,
-            max(limits),
-            options,
             suppress=suppress,
-            beam_size=options.beam_size,
+            beam_size=beam_size,
             num_hypotheses=n_finished,
-            patience=n_finished / options.beam_size,
+            patience=n_finished / beam_size,
         )
         return [
             [
@@ -290,16 +275,15 @@ class CTranslate2Engine(BatchedEngine):
             for result in results
         ]
 
-    def _decode(
-        self, requests: Sequence[SearchRequest], limit: int, options: SearchOptions, *, suppress: bool, **search: Any
-    ) -> list[Any]:
+    def _decode(self, requests: Sequence[SearchRequest], *, suppress: bool, **search: Any) -> list[Any]:
         """Call CTranslate2.
 
         What is suppressed has probability 0 before the softmax, which changes the log probabilities of all others. The
         model rarely predicts it, so that searching again where it was chosen is better.
         """
+        options = requests[0].options
         prefixes = [self._tokenizer.tgt_tokens(request.prefix) for request in requests]
-        limit = max(1, limit)
+        limit = max(1, *map(_limit, requests))
         return self._model.translate_batch(
             [self._tokenizer.src_tokens(request.src) for request in requests],
             prefixes if any(prefixes) else None,
@@ -311,67 +295,64 @@ class CTranslate2Engine(BatchedEngine):
             repetition_penalty=options.repetition_penalty,  # of logits, unlike ours
             no_repeat_ngram_size=options.no_repeat_ngram_size,
             return_scores=True,
-            use_vmap=self._is_mapped(requests[0], options),
+            use_vmap=self._is_mapped(requests[0]),
             **({"beam_size": 1} | search),
         )
 
-    def _best(
-        self,
-        requests: Sequence[SearchRequest],
-        limits: Sequence[int],
-        candidates: Sequence[Sequence[_Candidate]],
-        options: SearchOptions,
+    def _hypotheses(
+        self, requests: Sequence[SearchRequest], candidates: Sequence[Sequence[_Candidate]]
     ) -> list[list[Hypothesis]]:
-        """Return the ``n_candidates`` best candidates of each sentence with the log probabilities of their tokens.
-
-        CTranslate2's scores lack the tokens of prefixes, and EOS where the limit ended a hypothesis. Where that may
-        change the order, all candidates are scored first.
-        """
-        alpha = options.length_penalty
-        chosen: list[list[Hypothesis]] = []
-        for request, limit, found in zip(requests, limits, candidates, strict=True):
-            is_complete = not request.prefix and all(len(one.tokens) < limit for one in found)
-            best = list(found)
-            if is_complete:
-                best.sort(key=lambda one: -one.score / length_penalty(len(one.tokens) + 1, alpha))
-                best = best[: options.n_candidates]
-            ids = [self._tokenizer.tgt_ids(one.tokens) for one in best]
-            known = [(is_complete and one.log_probs) or [] for one in best]
-            chosen.append(list(map(Hypothesis, ids, known)))
-        return [_ranked(found, options) for found in self._scored(requests, chosen)]
-
-    def _scores(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
-        """Score hypotheses in batches of similar length."""
-        scores: list[list[float]] = [[] for _ in requests]
-        for batch in self._forced_batches(requests):
-            for i, log_probs in zip(batch, self._score([requests[i] for i in batch]), strict=True):
-                scores[i] = log_probs
-        return scores
-
-    def _scored(
-        self, requests: Sequence[SearchRequest], found: Sequence[Sequence[Hypothesis]]
-    ) -> Iterator[list[Hypothesis]]:
-        """Yield the hypotheses of each sentence, and score those that have no log probabilities."""
-        rows = [
-            ScoreRequest(request.src, one.ids)
-            for request, hypotheses in zip(requests, found, strict=True)
-            for one in hypotheses
-            if not one.token_log_probs
+        """Return the ``n_candidates`` best candidates of each sentence with the log probabilities of their tokens."""
+        hypotheses = list(map(self._best, requests, candidates))
+        unscored = [
+            ScoreRequest(request.src, hypothesis.ids)
+            for request, of_request in zip(requests, hypotheses, strict=True)
+            for hypothesis in of_request
+            if not hypothesis.token_log_probs
         ]
-        scores = iter(self._scores(rows))
-        for hypotheses in found:
-            yield [one if one.token_log_probs else Hypothesis(one.ids, next(scores)) for one in hypotheses]
+        scores: list[list[float]] = [[] for _ in unscored]
+        for batch in self._forced_batches(unscored):
+            for i, log_probs in zip(batch, self._score([unscored[i] for i in batch]), strict=True):
+                scores[i] = log_probs
+        remaining = iter(scores)
+        for of_request in hypotheses:
+            for i, hypothesis in enumerate(of_request):
+                if not hypothesis.token_log_probs:
+                    of_request[i] = hypothesis._replace(token_log_probs=next(remaining))
+        return list(map(_ranked, hypotheses, requests))
+
+    def _best(self, request: SearchRequest, candidates: Sequence[_Candidate]) -> list[Hypothesis]:
+        """Return the best candidates of a sentence, without log probabilities where CTranslate2 does not say them.
+
+        CTranslate2's scores lack the tokens of prefixes, and EOS where the limit ended a candidate. Where that may
+        change the order, all candidates are returned.
+        """
+        is_complete = not request.prefix and all(len(candidate.tokens) < _limit(request) for candidate in candidates)
+        best = list(candidates)
+        if is_complete:
+            alpha = request.options.length_penalty
+            best.sort(key=lambda candidate: -candidate.score / length_penalty(len(candidate.tokens) + 1, alpha))
+            best = best[: request.options.n_candidates]
+        return [
+            Hypothesis(self._tokenizer.tgt_ids(candidate.tokens), (is_complete and candidate.log_probs) or [])
+            for candidate in best
+        ]
 
 
-def _ranked(found: Sequence[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+def _limit(request: SearchRequest) -> int:
+    """Return the maximum length of the hypotheses, which have room for the prefix."""
+    return max(request.limit, len(request.prefix))
+
+
+def _ranked(hypotheses: Sequence[Hypothesis], request: SearchRequest) -> list[Hypothesis]:
     """Return the ``n_candidates`` best hypotheses.
 
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    if any(math.isnan(one.log_prob) for one in found):
+    if any(math.isnan(hypothesis.log_prob) for hypothesis in hypotheses):
         raise MtformerError(PREDICTS_NAN)
-    best = ranked(found, options.length_penalty)[: options.n_candidates]
+    best = ranked(hypotheses, request.options.length_penalty)[: request.options.n_candidates]
     if not best or best[0].log_prob == -math.inf:
         raise MtformerError(NO_HYPOTHESIS)
     return best
@@ -383,3 +364,23 @@ def _mapped_tokens(path: Path) -> frozenset[str] | None:
         return None
     with path.open(encoding="utf-8", newline="\n") as file:
         return frozenset(line.partition("\t")[0] for line in file)
+
+
+def pick_device(choice: str) -> str:
+    """Resolve ``auto`` to a GPU where CTranslate2 finds one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    has_gpu = choice != "cpu" and ctranslate2.get_cuda_device_count() > 0
+    if choice not in ("auto", "cpu", "cuda"):
+        raise UserError(f"device {choice}: it is auto, cpu or cuda")
+    if choice == "cuda" and not has_gpu:
+        raise UserError("device cuda: CTranslate2 finds no GPU here; use cpu or auto")
+    return "cuda" if has_gpu else "cpu"
+
+
+def _n_threads() -> int:
+    """Return ``$OMP_NUM_THREADS``, as torch takes it, or else the number of cores that this process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(given) if given.isdecimal() and int(given) > 0 else n_cpus()

@@ -85,13 +85,15 @@ def read_folder(path: Path) -> ExportedModel:
     again = "export the bundle again"
     try:
         settings: dict[str, Any] = json.loads((path / EXPORT_SETTINGS).read_bytes())
-        found = settings.get("format")
-        if found not in _FORMATS:
-            raise UserError(f"{path}: this folder has format {found}, this version of mtformer reads {FORMAT}: {again}")
+        written = settings.get("format")
+        if written not in _FORMATS:
+            raise UserError(
+                f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {again}"
+            )
         for name, digest in settings["files"].items():
             if Path(name).name != name or _digest(path / name) != digest:
                 raise ValueError(f"{name} is not the file that was written")
-        header = read_header(json.dumps(settings), _FORMATS[found])
+        header = read_header(json.dumps(settings), _FORMATS[written])
         return ExportedModel(
             path,
             header,

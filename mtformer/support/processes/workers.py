@@ -35,7 +35,7 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
         MtformerError: one of these processes has died.
     """
     rest = iter(tasks)
-    n_processes = _n_cpus()
+    n_processes = n_cpus()
     for task in islice(rest, _N_ALONE) if n_processes > 1 else rest:
         yield task, work(task)
     for task in islice(rest, 1):
@@ -43,7 +43,7 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
             yield from _distributed(connections, chain([task], rest))
 
 
-def _n_cpus() -> int:
+def n_cpus() -> int:
     """Return how many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
