@@ -14,6 +14,7 @@ from torch import Tensor
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
+from mtformer.search import constraints
 from mtformer.search.constrained import constrained_search
 from mtformer.search.constraints import Constraint, Phrase, Spellings, Vocabulary
 from mtformer.search.hypothesis import Hypothesis
@@ -198,10 +199,26 @@ def test_phrases_are_found_as_whole_words_however_tokens_spell_them(
     for required in (1, 2, 3):
         made = Phrase(phrase, Spellings(((4,),), (4,), (4,)), is_word, with_spaces=True)
         found = Constraint([(made, required)], Vocabulary(vocabulary, SPECIAL_IDS, is_word))
-        state = 0
+        state = found.start
         for token in ids:
             state = found.advance(state, token)
-        assert found.n_missing(state) == max(0, required - n)
+        assert state.n_missing == max(0, required - n)
+
+
+def test_the_example_in_the_documentation_is_true() -> None:
+    rows = [line.split() for line in (constraints.__doc__ or "").splitlines() if line.startswith("    ")]
+    example = [(token, int(n_missing)) for token, n_missing, *_ in rows[3:-1]]
+    tokens = [*SPECIAL, *dict.fromkeys(token for token, _ in example)]
+    spaced, unspaced = ((tokens.index(token),) for token in ("▁rot", "rot"))
+    phrase = Phrase("rot", Spellings((spaced,), spaced, unspaced), WORDS, with_spaces=True)
+    required = Constraint([(phrase, 1)], Vocabulary(tokens, SPECIAL_IDS, WORDS))
+    state, found = required.start, list[tuple[str, int]]()
+    for token, _ in example:
+        state = required.advance(state, tokens.index(token))
+        found.append((token, state.n_missing))
+        can_follow = {way.ids for way in required.ways(state)}
+        assert can_follow == (set() if state.is_met else {unspaced, spaced} if token == "▁(" else {spaced})
+    assert found == example and len(found) == 8
 
 
 def test_the_automaton_agrees_with_the_text_on_random_tokens() -> None:
@@ -211,24 +228,25 @@ def test_the_automaton_agrees_with_the_text_on_random_tokens() -> None:
         ids = random.integers(4, len(tokens), random.integers(0, 9)).tolist()
         text = "".join(tokens[i] for i in ids).replace("▁", " ").replace("<0x61>", "a")
         required = random.choice(list(PHRASES), 2, replace=False).tolist()
-        found, state = Constraint([(PHRASES[text], 2) for text in required], vocabulary), 0
+        found = Constraint([(PHRASES[text], 2) for text in required], vocabulary)
+        state = found.start
         for token in ids:
             state = found.advance(state, token)
         counts = [len(find_words(text, phrase, WORDS)) for phrase in required]
-        assert found.n_missing(state) == sum(max(0, 2 - n) for n in counts), (text, required)
+        assert state.n_missing == sum(max(0, 2 - n) for n in counts), (text, required)
 
 
 def test_the_tokens_still_needed_are_enough_from_every_state() -> None:
     random = np.random.default_rng(1)
     for _ in range(300):
         texts = random.choice(list(PHRASES), random.integers(1, 5)).tolist()
-        required, state, ids = constraint(*texts), 0, list[int]()
+        required, ids = constraint(*texts), list[int]()
+        state = required.start
         for token in random.integers(A, len(TOKENS), random.integers(0, 6)).tolist():
             state, ids = required.advance(state, token), [*ids, token]
-        while not required.is_met(state):
-            n_needed = required.n_needed(state)
-            ways = [(way, required.force(state, way)) for way in required.forced(state)]
-            possible = [(way, after) for way, after in ways if required.n_needed(after) < n_needed]
+        while not state.is_met:
+            ways = [(way, required.force(state, way)) for way in required.ways(state)]
+            possible = [(way, after) for way, after in ways if after.n_needed < state.n_needed]
             way, state = possible[random.integers(len(possible))]
             ids = [*ids, way.ids[0]]
         assert contains(ids, texts)
@@ -244,12 +262,13 @@ def test_tokens_of_bytes_are_enough_from_every_state() -> None:
         ids = tuple(4 + letters.index(byte) for byte in text.encode())
         phrases.append((Phrase(text, Spellings((ids,), ids, ids), is_word, with_spaces=False), 2))
     for _ in range(100):
-        required, state, spelled = Constraint(phrases, Vocabulary(tokens, SPECIAL_IDS, is_word)), 0, b""
+        required, spelled = Constraint(phrases, Vocabulary(tokens, SPECIAL_IDS, is_word)), b""
+        state = required.start
         for token in random.integers(4, len(tokens), random.integers(0, 6)).tolist():
             state, spelled = required.advance(state, token), spelled + bytes([letters[token - 4]])
-        while not required.is_met(state):
-            ways = [(way, required.force(state, way)) for way in required.forced(state)]
-            possible = [(way, after) for way, after in ways if required.n_needed(after) < required.n_needed(state)]
+        while not state.is_met:
+            ways = [(way, required.force(state, way)) for way in required.ways(state)]
+            possible = [(way, after) for way, after in ways if after.n_needed < state.n_needed]
             way, state = possible[random.integers(len(possible))]
             spelled += bytes([letters[way.ids[0] - 4]])
         assert all(spelled.decode(errors="replace").count(text) >= 2 for text in texts)

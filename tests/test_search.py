@@ -16,11 +16,11 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.transformer import Transformer
 from mtformer.search.beam import beam_search
+from mtformer.search.candidates import likeliest
 from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
-from mtformer.search.topk import likeliest
 from mtformer.support.errors import MtformerError
 
 EOS, A, B, C = EOS_ID, 4, 5, 6

@@ -17,12 +17,12 @@ from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
+from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
 from mtformer.search.engine import AlignRequest, ScoreRequest, SearchRequest
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
-from mtformer.search.observer import SearchObserver
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan, rules_of
 from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError

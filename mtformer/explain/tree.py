@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from mtformer.explain.tokens import target_tokens
 from mtformer.explain.trace import Finished, Node, Tree, path_to
+from mtformer.search.candidates import SearchStep
 from mtformer.search.hypothesis import Hypothesis, length_penalty
-from mtformer.search.observer import SearchStep
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 
 class TreeRecorder:
-    """A :data:`mtformer.search.observer.SearchObserver` for the search of one sentence."""
+    """A :data:`mtformer.search.candidates.SearchObserver` for the search of one sentence."""
 
     def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
         """Start with the id that starts decoding.

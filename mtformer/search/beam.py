@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
+from mtformer.search.candidates import Candidates, SearchObserver, SearchStep, likeliest
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
-from mtformer.search.observer import Candidates, SearchObserver, SearchStep
 from mtformer.search.processors import Prefixes, Processor, next_log_probs
-from mtformer.search.topk import likeliest
 from mtformer.support.errors import MtformerError
 
 

@@ -5,22 +5,37 @@ every bank keeps a beam. Unlike there, the likeliest K beams always stay, as in 
 which contains the phrases anyway is found as without constraints; each bank that none of them is in keeps its likeliest
 beam besides. A beam that opens a phrase moves to the next bank at once. It then spells the phrase token by token,
 unless its other continuations are likelier.
+
+For example, a search with K = 2 translates "The dog sleeps." with the phrase *Köter*, whose tokens are ``▁Kö ter``. Its
+beams are "Der" and "Ein", and the candidates of the next step, likeliest first:
+
+    ===========  =========  ======  =================================================
+    candidate    n_missing  chosen
+    ===========  =========  ======  =================================================
+    Der Hund     1          yes     the likeliest
+    Ein Hund     1          yes     the second of K
+    Der schläft  1          no      not among the K likeliest
+    Der Kö       0          yes     opens the phrase, and is the likeliest of its bank
+    Ein Kö       0          no      the bank has a beam
+    ===========  =========  ======  =================================================
+
+The next step has three beams. Only "Der Kö" can become a finished translation; the others may open the phrase later.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
 from mtformer.search.beam import Beams, beam_search
-from mtformer.search.constraints import Constraint, Way
+from mtformer.search.candidates import Candidates, SearchObserver, likeliest
+from mtformer.search.constraints import Constraint, State, Way
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import Hypothesis, length_penalty
-from mtformer.search.observer import Candidates, SearchObserver
 from mtformer.search.processors import Prefixes, Processor
-from mtformer.search.topk import likeliest
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
@@ -61,9 +76,47 @@ def constrained_search(
     return beam_search(decoder, limits, options, [selection, *processors], observer, selection)
 
 
-_Forced = tuple[int, Way]  # a beam, and what it can open or continue
+_Opening = tuple[int, Way]  # a beam, and a phrase that it opens or continues
 _Candidate = tuple[float, int, int, int]  # log probability of the prefix, number, beam, token
 _INFINITE = float("inf")
+
+
+class _Beam(NamedTuple):
+    """A beam of a sentence.
+
+    Attributes:
+        text: a hash of its tokens.
+        state: that of the constraint.
+    """
+
+    text: int
+    state: State
+
+
+class _Room:
+    """What the next beams of a sentence may still be: any K, and the likeliest in each bank within reach.
+
+    A bank is within reach if a beam is in it or has one phrase more to go. The last bank, where all phrases are
+    missing, needs no beam of its own.
+    """
+
+    def __init__(self, beam_size: int, beams: Iterable[_Beam], n_phrases: int) -> None:
+        banks = {beam.state.n_missing for beam in beams}
+        self._n_free = beam_size
+        self._empty = {*banks, *(bank - 1 for bank in banks if bank)} - {n_phrases}
+
+    def is_full(self) -> bool:
+        """Tell whether no beam would be kept."""
+        return not (self._n_free or self._empty)
+
+    def takes(self, bank: int) -> bool:
+        """Tell whether a beam in this bank would be kept."""
+        return self._n_free > 0 or bank in self._empty
+
+    def fill(self, bank: int) -> None:
+        """Keep a beam in this bank."""
+        self._n_free = max(0, self._n_free - 1)
+        self._empty.discard(bank)
 
 
 @dataclass
@@ -75,8 +128,7 @@ class _Sentence:
         prefix_length: how many tokens they start with that are given.
         limit: their maximum length, EOS not counted.
         options: how to search.
-        states: those of the constraint, of each beam.
-        keys: for each beam a hash of its tokens.
+        beams: its beams.
         scores: those of the ``n_candidates`` best finished hypotheses.
     """
 
@@ -84,16 +136,19 @@ class _Sentence:
     prefix_length: int
     limit: int
     options: SearchOptions
-    states: list[int] = field(default_factory=lambda: [0])
-    keys: list[int] = field(default_factory=lambda: [0])
+    beams: list[_Beam] = field(init=False)
     scores: list[float] = field(default_factory=list)
 
-    def forced(self, length: int) -> list[_Forced]:
+    def __post_init__(self) -> None:
+        """Start with the empty translation."""
+        self.beams = [_Beam(0, self.constraint.start)]
+
+    def openings(self, length: int) -> list[_Opening]:
         """Return what beams of ``length`` tokens can open or continue."""
         if length < self.prefix_length:
             return []
-        forced = self.constraint.forced
-        return [(beam, way) for beam, state in enumerate(self.states) for way in forced(state)]
+        ways = self.constraint.ways
+        return [(i, way) for i, beam in enumerate(self.beams) for way in ways(beam.state)]
 
     def finish(self, log_probs: Sequence[float], length: int) -> list[int]:
         """Return the beams that are complete translations, and note their scores.
@@ -102,68 +157,62 @@ class _Sentence:
             log_probs: those of the beams with EOS.
             length: the number of tokens, EOS included.
         """
-        finished = [beam for beam, state in enumerate(self.states) if self.constraint.is_met(state)]
+        finished = [i for i, beam in enumerate(self.beams) if beam.state.is_met]
         if finished:
             penalty = length_penalty(length, self.options.length_penalty)
-            scores = [log_probs[beam] / penalty for beam in finished]
+            scores = [log_probs[i] / penalty for i in finished]
             self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_candidates]
         return finished
 
-    def choose(self, candidates: Iterable[_Candidate], forced: Sequence[_Forced], length: int) -> list[int]:
-        """Choose the next beams and continue with them.
+    def choose(self, candidates: Iterable[_Candidate], openings: Sequence[_Opening], length: int) -> list[int]:
+        """Choose the next beams, the best that there is :class:`_Room` for, and continue with them.
 
-        The best K are chosen, then the best in each bank that none of them is in; a bank is one number of missing
-        phrases, and in the last all are missing, which needs no beam of its own. Those are left out that have the same
-        tokens as one before, and those from which no hypothesis can be reached.
+        Those are left out that have the same tokens as one before, and those from which no hypothesis can be reached.
 
         Args:
             candidates: best first; at equal probability, those that open or continue a phrase first.
-            forced: what the first of all numbers stand for; the others neither open nor continue a phrase.
+            openings: what the first of all numbers stand for; the others neither open nor continue a phrase.
             length: that of the candidates, in tokens.
 
         Returns:
             The places of those chosen among ``candidates``.
         """
-        n_free, n_missing = self.options.beam_size, self.constraint.n_missing
-        banks = [n_missing(state) for state in self.states]
-        empty = {*banks, *(bank - 1 for bank in banks if bank)} - {self.constraint.n_phrases}  # those within reach
-        chosen, states, keys = list[int](), list[int](), list[int]()
-        seen: set[tuple[int, int]] = set()  # keys and states
-        taken: set[int] = set()  # keys: the same tokens need no second beam outside of a phrase
-        for place, (log_prob, number, beam, token) in enumerate(candidates):
-            if log_prob == -_INFINITE or not (n_free or empty):
+        room = _Room(self.options.beam_size, self.beams, self.constraint.n_phrases)
+        chosen: dict[_Beam, int] = {}  # and their places
+        texts: set[int] = set()
+        for place, (log_prob, number, parent, token) in enumerate(candidates):
+            if log_prob == -_INFINITE or room.is_full():
                 break
-            is_forced = number < len(forced)
-            if not (n_free or banks[beam] in empty or (is_forced and banks[beam] - 1 in empty)):
-                continue  # it would have to find a phrase by chance
-            key = hash((self.keys[beam], token))
-            if is_forced:
-                state = self.constraint.force(self.states[beam], forced[number][1])
-            elif key not in taken:
-                state = self.constraint.advance(self.states[beam], token)
-            else:
+            way = openings[number][1] if number < len(openings) else None
+            beam = self._continued(self.beams[parent], token, way, room, texts)
+            if beam is None or beam in chosen or not room.takes(beam.state.n_missing):
                 continue
-            bank = n_missing(state)
-            is_wanted = n_free or bank in empty
-            if not is_wanted or (key, state) in seen or not self._is_promising(log_prob, state, length):
-                continue
-            n_free -= n_free > 0
-            empty.discard(bank)
-            seen.add((key, state))
-            taken.add(key)
-            chosen.append(place)
-            states.append(state)
-            keys.append(key)
-        self.states, self.keys = states, keys
-        return chosen
+            if self._is_promising(log_prob, beam.state, length):
+                room.fill(beam.state.n_missing)
+                chosen[beam] = place
+                texts.add(beam.text)
+        self.beams = list(chosen)
+        return list(chosen.values())
 
-    def _is_promising(self, log_prob: float, state: int, length: int) -> bool:
+    def _continued(self, beam: _Beam, token: int, way: Way | None, room: _Room, texts: set[int]) -> _Beam | None:
+        """Return a beam with one more token; None if there is no room where it leads.
+
+        Outside of a phrase, the same tokens need no second beam, and a beam would reach the next bank only by chance.
+        """
+        text, bank = hash((beam.text, token)), beam.state.n_missing
+        if way is not None and (room.takes(bank) or room.takes(bank - 1)):
+            return _Beam(text, self.constraint.force(beam.state, way))
+        if way is None and room.takes(bank) and text not in texts:
+            return _Beam(text, self.constraint.advance(beam.state, token))
+        return None
+
+    def _is_promising(self, log_prob: float, state: State, length: int) -> bool:
         """Tell whether all phrases fit in the limit, and can do so with a score that is among the best.
 
         It is the score of the hypothesis that ends with the last phrase, if nothing more had to be paid. A longer one
         might have a better score, in theory, since the length penalty favours it.
         """
-        length += self.constraint.n_needed(state)
+        length += state.n_needed
         if length > self.limit:
             return False
         if len(self.scores) < self.options.n_candidates:
@@ -193,34 +242,37 @@ class ConstrainedSelection:
         self._n_candidates = options.beam_size + 1  # of each beam; one of them may be EOS
         of_sentences = zip(constraints, prefix_lengths, limits, strict=True)
         self._sentences = [_Sentence(*values, options) for values in of_sentences]
-        self._forced: list[list[_Forced]] = []  # of each sentence of the step
+        self._openings: list[list[_Opening]] = []  # of each sentence of the step
         self._opened: list[Tensor] = []  # (n, F) each: the log probability, beam and token of each of these
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
         """Note the probabilities of what each beam can open or continue."""
-        self._forced = [sentence.forced(prefixes.length) for sentence in self._of(prefixes)]
+        self._openings = [sentence.openings(prefixes.length) for sentence in self._of(prefixes)]
         vocab_size = log_probs.size(2)
-        ids = _padded([[beam * vocab_size + way.ids[0] for beam, way in of] for of in self._forced], log_probs.device)
-        found = log_probs.flatten(1).gather(1, ids.clamp(min=0)).masked_fill_(ids < 0, -_INFINITE)
-        self._opened = [found, ids.clamp(min=0) // vocab_size, ids.clamp(min=0) % vocab_size]
+        places = [[beam * vocab_size + way.ids[0] for beam, way in openings] for openings in self._openings]
+        padded = _padded(places, log_probs.device)  # (n, F) in the rows of (n, K·V)
+        chosen = padded.clamp(min=0)
+        of_tokens = log_probs.flatten(1).gather(1, chosen).masked_fill_(padded < 0, -_INFINITE)
+        self._opened = [of_tokens, chosen // vocab_size, chosen % vocab_size]
         return log_probs
 
     def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
-        found, order = self._continuations(beams, log_probs)  # (n, C)
+        continuations, numbers = self._continuations(beams, log_probs)  # (n, C)
         ended = _ended(beams, log_probs, self._eos)  # (n, K)
+        columns = continuations.log_probs, numbers, continuations.beams, continuations.tokens
         of_sentences = zip(
             self._of(beams.prefixes),
-            self._forced,
+            self._openings,
             ended.log_probs.tolist(),
-            *(values.tolist() for values in (found.log_probs, order, found.beams, found.tokens)),
+            *(column.tolist() for column in columns),
             strict=True,
         )
         chosen, finished, length = list[list[int]](), list[list[int]](), beams.prefixes.length + 1
-        for sentence, forced, with_eos, *candidates in of_sentences:
+        for sentence, openings, with_eos, *candidates in of_sentences:
             finished.append(sentence.finish(with_eos, length))
-            chosen.append(sentence.choose(zip(*candidates, strict=True), forced, length))
-        going_on = _picked(found, chosen)  # (n, K')
+            chosen.append(sentence.choose(zip(*candidates, strict=True), openings, length))
+        going_on = _picked(continuations, chosen)  # (n, K')
         both = zip(going_on, _picked(ended, finished), strict=True)
         next_beams = torch.arange(going_on.beams.size(1), device=log_probs.device).expand_as(going_on.beams)
         return Candidates(*(torch.cat(values, dim=1) for values in both)), next_beams

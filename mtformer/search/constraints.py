@@ -1,10 +1,28 @@
-"""What a translation must contain, as an automaton over its tokens.
+"""What a translation must contain, as an automaton that reads its tokens.
 
-Phrases are found in the text that the tokens spell, however they spell it, and as whole words: *Hund* is neither in
-*Hundert* nor in *Schäferhund*. A search that must place a phrase itself appends the tokens of one of its spellings.
+Phrases are found in the text that the tokens spell, however they spell it, and as whole words. This is how many phrases
+are missing while a constraint that requires the German word *rot* once reads "Ein rotes Brot (rot)":
+
+    =========  =========  =============================================
+    token      n_missing
+    =========  =========  =============================================
+    ▁Ein       1
+    ▁rot       0          complete: a translation may end here
+    es         1          it goes on, and the word is *rotes*
+    ▁B         1
+    rot        1          inside *Brot*
+    ▁(         1
+    rot        0          complete again
+    )          0          no part of a word follows: found for good
+    =========  =========  =============================================
+
+A search need not wait for the model to write a phrase. In each state where it is missing, the search may *open* it:
+append the first token of a spelling that can follow there, which is ``rot`` after the parenthesis, and ``▁rot`` after
+the words. A spelling of several tokens is then continued token by token. What is opened is not missing.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mtformer.model.architecture import SpecialIds
@@ -15,7 +33,7 @@ _START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces
 _REPLACEMENT = "\ufffd"  # for bytes that spell no character
 
 Ids = tuple[int, ...]
-Places = tuple[int, ...]  # how many characters of a phrase have been found, for each place where it may start
+Matches = tuple[int, ...]  # with how many characters of a phrase a text may end: for "a a", those of "a a" are 3 and 1
 
 
 class Spellings(NamedTuple):
@@ -40,7 +58,7 @@ class Phrase:
     Attributes:
         text: the phrase.
         spellings: its tokens.
-        initials: what it may begin with.
+        initials: the characters that it may begin with.
         most_tokens: the number of tokens of the longest spelling.
     """
 
@@ -59,40 +77,40 @@ class Phrase:
         self._is_word = is_word
         self._with_spaces = with_spaces
         self.initials = {text[0], capitalized(text)[0]}
-        self._steps: dict[tuple[Places, int, str], tuple[Places, int]] = {}
+        self._steps: dict[tuple[Matches, int, str], tuple[Matches, int]] = {}
 
-    def advance(self, places: Places, before: int, characters: str) -> tuple[Places, int]:
-        """Read characters, and return the new places and how many times the phrase has been found.
+    def advance(self, matches: Matches, before: int, characters: str) -> tuple[Matches, int]:
+        """Read characters, and return the new matches and how many times the phrase has been confirmed.
 
-        A phrase whose last character has been read stays among the places, until the next character shows that its
+        A phrase whose last character has been read stays among the matches, until the next character confirms that its
         last word ends there.
         """
-        if not places and self.initials.isdisjoint(characters):
-            return places, 0
-        key = places, before, characters
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self._advance(*key)
-        return found
+        if not matches and self.initials.isdisjoint(characters):
+            return matches, 0
+        key = matches, before, characters
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = self._advance(*key)
+        return step
 
-    def _advance(self, places: Places, before: int, characters: str) -> tuple[Places, int]:
-        n_found, end = 0, len(self.text)
+    def _advance(self, matches: Matches, before: int, characters: str) -> tuple[Matches, int]:
+        n_confirmed, end = 0, len(self.text)
         for character in characters:
             is_word = self._is_word(character)
-            if end in places and not (is_word and self._is_word(self.text[-1])):
-                n_found += 1
+            if end in matches and not (is_word and self._is_word(self.text[-1])):
+                n_confirmed += 1
             begins = character == self.text[0] or (before == _START and character in self.initials)
-            alone = not (before == _WORD and is_word)
-            further = [p + 1 for p in places if p < end and self.text[p] == character]
-            places = (*further, 1) if begins and alone else tuple(further)
+            is_inside = before == _WORD and is_word
+            longer = [n + 1 for n in matches if n < end and self.text[n] == character]
+            matches = (*longer, 1) if begins and not is_inside else tuple(longer)
             before = _next_before(before, character, is_word)
-        return places, n_found
+        return matches, n_confirmed
 
-    def is_complete(self, places: Places) -> bool:
+    def is_complete(self, matches: Matches) -> bool:
         """Whether the phrase has been read and counts if no part of a word follows."""
-        return len(self.text) in places
+        return len(self.text) in matches
 
-    def ways(self, before: int) -> Sequence[Ids]:
+    def spellings_after(self, before: int) -> Sequence[Ids]:
         """Return the spellings that can follow; at least one."""
         if before == _START:
             return self.spellings.first
@@ -101,7 +119,7 @@ class Phrase:
 
 
 class Vocabulary:
-    """What each token spells."""
+    """The text of each token."""
 
     def __init__(self, tokens: Sequence[str], special_ids: SpecialIds, is_word: WordRule) -> None:
         """Take the tokens of the target language by id, of which the special ones spell nothing."""
@@ -110,20 +128,20 @@ class Vocabulary:
         self._is_word = is_word
         self._before: dict[tuple[int, str], int] = {}
 
-    def advance(self, rest: bytes, token: int) -> tuple[str, bytes]:
+    def read(self, waiting: bytes, token: int) -> tuple[str, bytes]:
         """Return the characters that ``token`` completes after bytes that begin one, and the bytes now waiting."""
         byte = self._bytes[token]
         if byte is None:
-            return (_REPLACEMENT + self._texts[token] if rest else self._texts[token]), b""
-        characters, rest = "", rest + bytes([byte])
-        while rest:
+            return (_REPLACEMENT + self._texts[token] if waiting else self._texts[token]), b""
+        characters, waiting = "", waiting + bytes([byte])
+        while waiting:
             try:
-                return characters + rest.decode(), b""
+                return characters + waiting.decode(), b""
             except UnicodeDecodeError as error:
                 if error.reason == "unexpected end of data":
                     break
-                characters, rest = characters + _REPLACEMENT, rest[error.end :]  # which may begin a character
-        return characters, rest
+                characters, waiting = characters + _REPLACEMENT, waiting[error.end :]  # which may begin a character
+        return characters, waiting
 
     def before(self, before: int, characters: str) -> int:
         """Return what the next character has before it."""
@@ -147,152 +165,157 @@ class Way(NamedTuple):
     ids: Ids
 
 
-class _State(NamedTuple):
-    """What has been read.
+class _Text(NamedTuple):
+    """What matters of the tokens that have been read.
 
     Attributes:
         before: what the next character has before it.
-        rest: bytes that begin a character.
-        places: of each phrase.
-        missing: how many times each phrase is still to be found; those complete but not confirmed count as missing.
+        waiting: bytes that begin a character.
+        matches: of each phrase.
+        unconfirmed: how many times each phrase is still to be confirmed.
         opened: the phrase whose spelling is in progress; None for none.
     """
 
     before: int
-    rest: bytes
-    places: tuple[Places, ...]
-    missing: tuple[int, ...]
+    waiting: bytes
+    matches: tuple[Matches, ...]
+    unconfirmed: tuple[int, ...]
     opened: Way | None
+
+
+@dataclass(eq=False)
+class State:
+    """A state of a :class:`Constraint`. Texts between which it makes no difference lead to the same object.
+
+    Attributes:
+        text: what matters of the tokens that have been read.
+        missing: how many times each phrase is neither there nor opened.
+        n_missing: the sum of these.
+        n_needed: the number of tokens that are enough for what is missing or opened.
+        is_met: whether a translation that ends here contains all phrases.
+        is_idle: whether no phrase is in progress, so that most tokens make no difference.
+        steps: the states that tokens lead to, as far as they are known.
+        forced: the states that ways lead to, likewise.
+        ways: what can be opened or continued; None if not yet known.
+    """
+
+    text: _Text
+    missing: list[int]
+    n_missing: int
+    n_needed: int
+    is_met: bool
+    is_idle: bool
+    steps: dict[int, "State"] = field(default_factory=dict)
+    forced: dict[Way, "State"] = field(default_factory=dict)
+    ways: Sequence[Way] | None = None
 
 
 class Constraint:
     """Phrases that a translation must contain, each a number of times.
 
-    States are numbers; 0 is that of the empty translation. A search may *open* a missing phrase, which appends the
-    first token of a spelling, and then continue it token by token. From every state with ``n_needed`` tokens left,
-    :meth:`forced` has a continuation that needs one less.
+    From every state, :meth:`ways` has one that leads to a state with ``n_needed`` less by one, until it is met.
 
     Attributes:
         n_phrases: how many phrases there must be, repetitions included.
+        start: the state of the empty translation.
     """
 
     def __init__(self, phrases: Sequence[tuple[Phrase, int]], vocabulary: Vocabulary) -> None:
         """Require each phrase, and how many times, at least once."""
         self.n_phrases = sum(count for _, count in phrases)
         self._phrases = [phrase for phrase, _ in phrases]
-        self._vocabulary = vocabulary
-        self._states: list[_State] = []
-        self._numbers: dict[_State, int] = {}
-        self._steps: dict[tuple[int, int], int] = {}
-        self._ways: dict[int, list[Way]] = {}
-        self._forced: dict[tuple[int, Way], int] = {}
-        self._missing: list[list[int]] = []  # of each state, and so the following
-        self._n_missing: list[int] = []
-        self._n_needed: list[int] = []
-        self._is_idle: list[bool] = []  # no phrase is in progress, so that most tokens make no difference
         self._initials = frozenset[str]().union(*(phrase.initials for phrase in self._phrases))
-        self._number(_State(_START, b"", ((),) * len(phrases), tuple(count for _, count in phrases), None))
+        self._vocabulary = vocabulary
+        self._states: dict[_Text, State] = {}
+        self.start = self._state(_Text(_START, b"", ((),) * len(phrases), tuple(count for _, count in phrases), None))
 
     @property
     def max_tokens(self) -> int:
         """The number of tokens that are enough for all phrases."""
-        return self.n_needed(0)
+        return self.start.n_needed
 
-    def n_missing(self, state: int) -> int:
-        """How many phrases are neither there nor opened."""
-        return self._n_missing[state]
-
-    def n_needed(self, state: int) -> int:
-        """The number of tokens that are enough for what is missing or opened."""
-        return self._n_needed[state]
-
-    def is_met(self, state: int) -> bool:
-        """Whether a translation that ends here contains all phrases."""
-        return self._states[state].opened is None and self.n_missing(state) == 0
-
-    def advance(self, state: int, token: int) -> int:
+    def advance(self, state: State, token: int) -> State:
         """Return the state after a token that opens and continues nothing."""
-        key = state, token
-        number = self._steps.get(key)
-        if number is None:
-            number = self._steps[key] = self._advance(state, token)
-        return number
+        after = state.steps.get(token)
+        if after is None:
+            after = state.steps[token] = self._advance(state, token)
+        return after
 
-    def _advance(self, number: int, token: int) -> int:
-        state = self._states[number]
-        if self._is_idle[number]:
-            characters, rest = self._vocabulary.advance(b"", token)
-            if not rest and self._initials.isdisjoint(characters):
-                before = self._vocabulary.before(state.before, characters)
-                return number if before == state.before else self._number(state._replace(before=before))
-        return self._number(self._read(state, token, None))
+    def _advance(self, state: State, token: int) -> State:
+        if state.is_idle:
+            characters, waiting = self._vocabulary.read(b"", token)
+            if not waiting and self._initials.isdisjoint(characters):
+                before = self._vocabulary.before(state.text.before, characters)
+                return state if before == state.text.before else self._state(state.text._replace(before=before))
+        return self._state(self._read(state.text, token, opened=None))
 
-    def forced(self, state: int) -> Sequence[Way]:
+    def ways(self, state: State) -> Sequence[Way]:
         """Return what continues the opened phrase, and what opens a missing one: each of its spellings."""
-        if state not in self._ways:
-            self._ways[state] = list(dict.fromkeys(self._ways_from(self._states[state])))
-        return self._ways[state]
+        if state.ways is None:
+            state.ways = list(dict.fromkeys(self._ways(state)))
+        return state.ways
 
-    def _ways_from(self, state: _State) -> Iterator[Way]:
-        if state.opened is not None:
-            yield state.opened
-        closed = self._number(state._replace(opened=None))
-        for phrase, n_missing in enumerate(self._missing[closed]):
+    def _ways(self, state: State) -> Iterator[Way]:
+        if state.text.opened is not None:
+            yield state.text.opened
+        closed = self._state(state.text._replace(opened=None))
+        for number, (phrase, n_missing) in enumerate(zip(self._phrases, closed.missing, strict=True)):
             if n_missing:
-                yield from (Way(phrase, ids) for ids in self._phrases[phrase].ways(state.before))
+                yield from (Way(number, ids) for ids in phrase.spellings_after(state.text.before))
 
-    def force(self, state: int, way: Way) -> int:
-        """Return the state after the next token of one of :meth:`forced`."""
-        key = state, way
-        number = self._forced.get(key)
-        if number is None:
-            phrase, (token, *rest) = way
-            opened = Way(phrase, tuple(rest)) if rest else None
-            number = self._forced[key] = self._number(self._read(self._states[state], token, opened))
-        return number
+    def force(self, state: State, way: Way) -> State:
+        """Return the state after the next token of one of :meth:`ways`."""
+        after = state.forced.get(way)
+        if after is None:
+            token, *ids = way.ids
+            opened = Way(way.phrase, tuple(ids)) if ids else None
+            after = state.forced[way] = self._state(self._read(state.text, token, opened))
+        return after
 
-    def _read(self, state: _State, token: int, opened: Way | None) -> _State:
-        characters, rest = self._vocabulary.advance(state.rest, token)
+    def _read(self, text: _Text, token: int, opened: Way | None) -> _Text:
+        characters, waiting = self._vocabulary.read(text.waiting, token)
         steps = [
-            phrase.advance(places, state.before, characters)
-            for phrase, places in zip(self._phrases, state.places, strict=True)
+            phrase.advance(matches, text.before, characters)
+            for phrase, matches in zip(self._phrases, text.matches, strict=True)
         ]
-        missing = tuple(max(0, n - n_found) for n, (_, n_found) in zip(state.missing, steps, strict=True))
-        before = self._vocabulary.before(state.before, characters)
-        return _State(before, rest, tuple(places for places, _ in steps), missing, opened)
+        unconfirmed = tuple(max(0, n - confirmed) for n, (_, confirmed) in zip(text.unconfirmed, steps, strict=True))
+        before = self._vocabulary.before(text.before, characters)
+        return _Text(before, waiting, tuple(matches for matches, _ in steps), unconfirmed, opened)
 
-    def _number(self, state: _State) -> int:
-        number = self._numbers.get(state)
-        if number is None:
-            number = self._numbers[state] = len(self._states)
-            self._states.append(state)
-            missing = self._still_missing(state)
-            n_opened = len(state.opened.ids) if state.opened is not None else 0
+    def _state(self, text: _Text) -> State:
+        """Return the state of a text, the same for equal ones."""
+        state = self._states.get(text)
+        if state is None:
+            missing = self._missing(text)
             n_needed = sum(n * phrase.most_tokens for n, phrase in zip(missing, self._phrases, strict=True))
-            self._missing.append(missing)
-            self._n_missing.append(sum(missing))
-            self._n_needed.append(n_needed + n_opened)
-            self._is_idle.append(not state.rest and state.opened is None and not any(state.places))
-        return number
+            state = self._states[text] = State(
+                text,
+                missing,
+                n_missing=sum(missing),
+                n_needed=n_needed + (len(text.opened.ids) if text.opened is not None else 0),
+                is_met=text.opened is None and not any(missing),
+                is_idle=not text.waiting and text.opened is None and not any(text.matches),
+            )
+        return state
 
-    def _still_missing(self, state: _State) -> list[int]:
+    def _missing(self, text: _Text) -> list[int]:
         """Return how many times each phrase is neither there nor opened.
 
         What has been read last is there if the word ends. It may not while a spelling is incomplete; but it has to
         where the first character of a spelling is, since phrases are opened only where a word may begin.
         """
-        missing = list(state.missing)
-        if state.opened is not None:
-            missing[state.opened.phrase] -= 1
-        if state.opened is None or self._lacks_first_character(state.opened, state.rest):
-            for i, (phrase, places) in enumerate(zip(self._phrases, state.places, strict=True)):
-                missing[i] -= phrase.is_complete(places)
+        missing = list(text.unconfirmed)
+        if text.opened is not None:
+            missing[text.opened.phrase] -= 1
+        if text.opened is None or self._lacks_first_character(text.opened, text.waiting):
+            for i, (phrase, matches) in enumerate(zip(self._phrases, text.matches, strict=True)):
+                missing[i] -= phrase.is_complete(matches)
         return [max(0, n) for n in missing]
 
-    def _lacks_first_character(self, opened: Way, rest: bytes) -> bool:
+    def _lacks_first_character(self, opened: Way, waiting: bytes) -> bool:
         """Tell whether the tokens of a phrase so far are only some of the bytes of its first character."""
         ids = self._phrases[opened.phrase].spellings.unspaced
-        return len(ids) - len(opened.ids) == len(rest) and opened.ids == ids[len(rest) :]
+        return len(ids) - len(opened.ids) == len(waiting) and opened.ids == ids[len(waiting) :]
 
 
 def capitalized(text: str) -> str:

@@ -10,9 +10,9 @@ from torch import Tensor
 from mtformer.config import SearchOptions
 from mtformer.search.decoder import Decoder
 from mtformer.search.engine import SearchRequest
+from mtformer.search.greedy import decode_rows
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
 from mtformer.search.processors import Prefixes, Processor
-from mtformer.search.rows import decode_rows
 from mtformer.support.errors import MtformerError
 
 _USUAL_NUCLEUS = 128  # tokens; finding these takes a fraction of sorting all

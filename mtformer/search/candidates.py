@@ -1,14 +1,54 @@
-"""The likeliest continuations of the beams, faster than ``torch.topk`` finds them among many."""
+"""The continuations that a step of a search considers, and the likeliest of all of them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mtformer.search.processors import Prefixes
+
 _BLOCK = 64  # tokens
 
 
+class Candidates(NamedTuple):
+    """Continuations (n, C) of the beams of each sentence.
+
+    Attributes:
+        log_probs: of the whole prefix; -inf where a sentence has fewer candidates.
+        beams: the beam that each continues.
+        tokens: the token that each appends.
+        token_log_probs: the log probability of that token.
+    """
+
+    log_probs: Tensor
+    beams: Tensor
+    tokens: Tensor
+    token_log_probs: Tensor
+
+
+class SearchStep(NamedTuple):
+    """One step of a search.
+
+    Attributes:
+        prefixes: the beams that are continued.
+        candidates: (n, C) the continuations that the search considers.
+        chosen: (n, K) which candidates are the next beams.
+        finished: (n, C) whether a candidate is a finished translation.
+    """
+
+    prefixes: Prefixes
+    candidates: Candidates
+    chosen: Tensor
+    finished: Tensor
+
+
+SearchObserver = Callable[[SearchStep], object]
+
+
 def likeliest(log_probs: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the likeliest continuations of the K beams of each sentence, best first.
+    """Return the likeliest continuations of the K beams of each sentence, best first, faster than ``torch.topk``.
 
     The C likeliest are in the C blocks of tokens with the largest maxima, so that only those need to be searched.
     Maxima are cheap to compute, where ``torch.topk`` looks at each value on its own.
