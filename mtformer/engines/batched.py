@@ -46,7 +46,7 @@ class BatchedEngine(ABC):
                 yield [possible[place] for place in batch], of_batch
 
     def _refusals(self, requests: Sequence[Request[Any]]) -> list[UserError | None]:
-        """Return for each of some requests, which are alike, why it cannot be fulfilled; None if it can."""
+        """Return for each of some requests, which are alike, the reason why it cannot be fulfilled; None if it can."""
         if isinstance(requests[0], SearchRequest):
             try:
                 self.require_supported(requests[0].options)
@@ -69,7 +69,7 @@ class BatchedEngine(ABC):
         yield from map(self._run, batches)
 
     def _refusal(self, request: Request[Any]) -> UserError | None:
-        """Return why a request with supported options cannot be fulfilled; None if it can."""
+        """Return the reason why a request with supported options cannot be fulfilled; None if it can."""
         return None
 
     @abstractmethod

@@ -248,7 +248,7 @@ def _require_ctranslate2(subject: str) -> None:
 
 
 def _import_problem() -> str | None:
-    """Return what keeps CTranslate2 from being imported, as the end of a sentence; None if nothing does."""
+    """Return the reason why CTranslate2 cannot be imported, as the end of a sentence; None if it can."""
     try:
         import ctranslate2  # noqa: F401
     except (ImportError, OSError) as error:

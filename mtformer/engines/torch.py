@@ -166,7 +166,7 @@ class TorchEngine(BatchedEngine):
 
 
 def _width(request: SearchRequest) -> int:
-    """Return how many hypotheses the search works on; more for a request with a constraint than without."""
+    """Return the number of hypotheses that the search works on; more for a request with a constraint."""
     options, constraint = request.options, request.constraint
     return options.n_rows if constraint is None else constrained_width(options.beam_size, constraint)
 

@@ -35,10 +35,10 @@ def soft_alignments(
     heads: Sequence[AlignmentHead],
 ) -> list[NDArray[np.float32]]:
     """Return the mean weights of ``heads``, (T, S) for each pair; see :class:`.AlignRequest`."""
-    found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
+    means: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
     for i, weights in cross_attention(model, sources, targets):
-        found[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
-    return found
+        means[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
+    return means
 
 
 def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:

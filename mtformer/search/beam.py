@@ -137,14 +137,14 @@ class _Finished:
         token_log_probs = torch.cat([beams.token_log_probs[rows, parents], last[:, None]], dim=1)
         totals = token_log_probs.sum(dim=1)
         penalties = totals - candidates.log_probs[rows, columns] if penalized else torch.zeros_like(totals)
-        found = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist(), penalties.tolist())
-        for sentence, hypothesis in zip(sentences[rows].tolist(), found, strict=True):
+        hypotheses = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist(), penalties.tolist())
+        for sentence, hypothesis in zip(sentences[rows].tolist(), hypotheses, strict=True):
             best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._alpha)[: self._n_best]
             if len(best) == self._n_best:
                 self.threshold[sentence] = best[-1].score(self._alpha)
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """Return what has been found for each sentence.
+        """Return the hypotheses of each sentence, best first.
 
         Raises:
             MtformerError: a sentence has none, since every continuation has probability 0.

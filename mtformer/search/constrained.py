@@ -39,7 +39,7 @@ from mtformer.search.processors import Prefixes, Processor
 
 
 def constrained_width(beam_size: int, constraint: Constraint) -> int:
-    """Return how many beams a sentence has at most: K, and one for each phrase, rounded up to an even number."""
+    """Return the most beams that a sentence has: K, and one for each phrase, rounded up to an even number."""
     return beam_size + 2 * -(-constraint.n_phrases // 2)
 
 
@@ -144,7 +144,7 @@ class _Sentence:
         self.beams = [_Beam(0, self.constraint.start)]
 
     def openings(self, length: int) -> list[_Opening]:
-        """Return what beams of ``length`` tokens can open or continue."""
+        """Return the phrases that beams of ``length`` tokens can open or continue."""
         if length < self.prefix_length:
             return []
         ways = self.constraint.ways
@@ -278,7 +278,7 @@ class ConstrainedSelection:
         return Candidates(*(torch.cat(values, dim=1) for values in both)), next_beams
 
     def _continuations(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
-        """Return what does not end, best first, and the numbers of these candidates; those of phrases come first."""
+        """Return the candidates that do not end, best first, and their numbers; those of phrases come first."""
         n, k, vocab_size = log_probs.shape
         count = min(self._n_candidates, vocab_size)
         values, _, tokens = likeliest(log_probs.flatten(0, 1)[:, None], log_probs.new_zeros(n * k, 1), count)

@@ -144,7 +144,7 @@ class Vocabulary:
         return characters, waiting
 
     def before(self, before: int, characters: str) -> int:
-        """Return what the next character has before it."""
+        """Return the kind of place that the next character is at."""
         key = before, characters
         if key not in self._before:
             for character in characters:
@@ -195,7 +195,7 @@ class State:
         is_met: whether a translation that ends here contains all phrases.
         is_idle: whether no phrase is in progress, so that most tokens make no difference.
         steps: the states that tokens lead to, as far as they are known.
-        forced: the states that ways lead to, likewise.
+        forced: the states that ways lead to, as far as they are known.
         ways: what can be opened or continued; None if not yet known.
     """
 
@@ -250,7 +250,7 @@ class Constraint:
         return self._state(self._read(state.text, token, opened=None))
 
     def ways(self, state: State) -> Sequence[Way]:
-        """Return what continues the opened phrase, and what opens a missing one: each of its spellings."""
+        """Return the ways to continue the opened phrase, and to open a missing one with each of its spellings."""
         if state.ways is None:
             state.ways = list(dict.fromkeys(self._ways(state)))
         return state.ways
@@ -299,7 +299,7 @@ class Constraint:
         return state
 
     def _missing(self, text: _Text) -> list[int]:
-        """Return how many times each phrase is neither there nor opened.
+        """Return the number of times that each phrase is neither there nor opened.
 
         What has been read last is there if the word ends. It may not while a spelling is incomplete; but it has to
         where the first character of a spelling is, since phrases are opened only where a word may begin.

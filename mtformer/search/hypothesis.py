@@ -28,7 +28,7 @@ class Hypothesis(NamedTuple):
         return sum(self.token_log_probs)
 
     def score(self, alpha: float) -> float:
-        """Return what hypotheses are ranked by.
+        """Return the score that hypotheses are ranked by.
 
         That is the utility, if there is one, or else the log probability, less the penalty, over the length penalty.
         """

@@ -89,7 +89,7 @@ def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]
     [matrix] = pairwise_chrf([unique], [unique])
     total = sum(weights)
     utilities = {
-        text: sum(chrf * of_text[other] for other, chrf in zip(unique, row, strict=True)) / total
+        text: sum(chrf * of_text[compared] for compared, chrf in zip(unique, row, strict=True)) / total
         for text, row in zip(unique, matrix, strict=True)
     }
     return [utilities[text] for text in texts]

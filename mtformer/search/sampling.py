@@ -52,8 +52,8 @@ def sample(
             raise MtformerError(NO_HYPOTHESIS)
         return draw(probabilities, uniforms[prefixes.sentences, prefixes.length])[:, None]
 
-    found = decode_rows(decoder, len(requests), processors, choose)
-    return [found[start : start + options.n_best] for start in range(0, len(found), options.n_best)]
+    samples, n = decode_rows(decoder, len(requests), processors, choose), options.n_best
+    return [samples[start : start + n] for start in range(0, len(samples), n)]
 
 
 def token_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
@@ -91,17 +91,17 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     """Return tokens (n,) drawn with probabilities (n, V), not normalized, by numbers (n,) between 0 and 1."""
     blocks = F.pad(probabilities, (0, -probabilities.size(-1) % _BLOCK)).unflatten(-1, (-1, _BLOCK))  # (n, V/b, b)
     sums = blocks.sum(dim=-1)  # (n, V/b)
-    block, rest = _find(sums, uniforms[:, None] * sums.sum(dim=-1, keepdim=True))  # (n, 1)
-    inside, _ = _find(blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0], rest)
+    block, place = _find(sums, uniforms[:, None] * sums.sum(dim=-1, keepdim=True))  # (n, 1)
+    inside, _ = _find(blocks.gather(1, block[:, :, None].expand(-1, -1, _BLOCK))[:, 0], place)
     return (block * _BLOCK + inside)[:, 0]
 
 
 def _find(probabilities: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which of ``probabilities`` (n, m), laid end to end, ``places`` (n, 1) lie in, and how far inside."""
+    """Return which of the ``probabilities`` (n, m), laid end to end, ``places`` (n, 1) lie in, and how far inside."""
     ends = probabilities.cumsum(dim=-1)
     below = ends[..., -1:].nextafter(torch.zeros_like(places))  # rounding must not lead beyond the end
-    found = torch.searchsorted(ends, torch.minimum(places, below), right=True)
-    return found, (places - (ends - probabilities).gather(-1, found)).clamp(min=0)
+    interval = torch.searchsorted(ends, torch.minimum(places, below), right=True)
+    return interval, (places - (ends - probabilities).gather(-1, interval)).clamp(min=0)
 
 
 def _uniforms(requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions) -> Tensor:

@@ -185,7 +185,7 @@ def _set_decoder(spec: Any, model: Transformer, aligning: Sequence[AlignmentHead
     spec.projection.weight = _array(model.output.weight)
     for number, (layer_spec, layer) in enumerate(zip(spec.layer, model.decoder_layers, strict=True)):
         _set_self_attention(layer_spec.self_attention, layer.self_attention)
-        first = [one.head for one in aligning if one.layer == number]
+        first = [chosen.head for chosen in aligning if chosen.layer == number]
         _set_cross_attention(layer_spec.attention, layer.cross_attention, first)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward)
         _set_residuals([layer_spec.self_attention, layer_spec.attention, layer_spec.ffn], layer.residuals)

@@ -10,7 +10,7 @@ that any of its sentences may need. Sentences with a token that has no line need
 
 import logging
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -83,9 +83,9 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
     always = _always(read.tgt, tokens, tokenizer.special_ids.eos)
     kept &= ~np.isin(table.tgt, always)
     lines = ["\t" + " ".join(tokens[i] for i in always)]
-    found = np.flatnonzero(n_seen)
-    starts = np.searchsorted(table.src[kept], found)  # the table is in the order of source tokens
-    names = tokenizer.src_tokens(found.tolist())
+    seen = np.flatnonzero(n_seen)
+    starts = np.searchsorted(table.src[kept], seen)  # the table is in the order of source tokens
+    names = tokenizer.src_tokens(seen.tolist())
     for name, ids in zip(names, np.split(table.tgt[kept], starts[1:]), strict=True):
         allowed = [tokens[i] for i in ids.tolist()]
         if tokenizer.joint and name not in allowed:  # a name is its own translation
@@ -99,14 +99,15 @@ def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
     src: list[list[int]] = []
     tgt: list[list[int]] = []
     n_cells = 0
-    for some in _windows(pairs):
-        sources = tokenizer.encode_src([pair.src for pair in some])
-        targets = tokenizer.encode_tgt([pair.tgt for pair in some])
-        for one, other in zip(sources, targets, strict=True):
-            if min(len(one), len(other)) > 1:  # EOS of the source is the model's empty word
-                src.append(one)
-                tgt.append(other[:-1])
-                n_cells += len(one) * (len(other) - 1)
+    remaining = iter(pairs)
+    while window := list(islice(remaining, _PAIRS_AT_ONCE)):
+        sources = tokenizer.encode_src([pair.src for pair in window])
+        targets = tokenizer.encode_tgt([pair.tgt for pair in window])
+        for src_ids, tgt_ids in zip(sources, targets, strict=True):
+            if min(len(src_ids), len(tgt_ids)) > 1:  # EOS of the source is the model's empty word
+                src.append(src_ids)
+                tgt.append(tgt_ids[:-1])
+                n_cells += len(src_ids) * (len(tgt_ids) - 1)
         if n_cells >= _CELLS_AT_ONCE:
             break
     if not src:
@@ -114,12 +115,6 @@ def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
     flat = (np.fromiter((i for ids in side for i in ids), dtype=np.int64) for side in (src, tgt))
     lengths = (np.array([len(ids) for ids in side], dtype=np.int64) for side in (src, tgt))
     return EncodedPairs(*flat, *lengths)
-
-
-def _windows(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
-    rest = iter(pairs)
-    while some := list(islice(rest, _PAIRS_AT_ONCE)):
-        yield some
 
 
 def _most_probable(table: TranslationTable) -> NDArray[np.bool_]:
