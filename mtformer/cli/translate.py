@@ -99,7 +99,6 @@ def translate(
     from mtformer.runs.models import find_models
     from mtformer.support.memory import keep_freed_memory
     from mtformer.translate.jobs.core import run
-    from mtformer.translate.jobs.ranks import run_on_ranks
     from mtformer.translate.jobs.reading import Source
     from mtformer.translate.jobs.translating import TranslationJob
 
@@ -128,4 +127,10 @@ def translate(
         work.check()
         launch(nproc, compute.device)
     keep_freed_memory()
-    (run_on_ranks if work.n_processes > 1 else run)(work, partial(load_translator, models, **asked))
+    load = partial(load_translator, models, **asked)
+    if work.n_processes > 1:
+        from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
+
+        run_on_ranks(work, load)
+    else:
+        run(work, load)
