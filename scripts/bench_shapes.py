@@ -18,10 +18,11 @@ import torch
 
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
-from mtformer.data.corpus import Corpus, fill_batches
+from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store.tokens import encode_corpus
 from mtformer.model.transformer import Transformer
+from mtformer.search.engine import fill_batches
 from mtformer.support.memory import keep_freed_memory
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training.memory import used_memory

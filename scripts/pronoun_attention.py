@@ -24,13 +24,13 @@ from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.data.batches import pad
-from mtformer.data.corpus import fill_batches
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.tap import record_attention
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out
 from mtformer.runs.models import find_model
+from mtformer.search.engine import fill_batches
 from mtformer.support.errors import UserError
 
 _BATCH_TOKENS = 4096

@@ -11,7 +11,6 @@ from torch import Tensor
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad
-from mtformer.data.corpus import fill_batches, longest_first
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
@@ -20,7 +19,7 @@ from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
-from mtformer.search.engine import AlignRequest, ScoreRequest, SearchRequest
+from mtformer.search.engine import AlignRequest, ScoreRequest, SearchRequest, fill_batches, longest_first
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan, rules_of

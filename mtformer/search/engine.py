@@ -1,4 +1,4 @@
-"""Requests to a model, and the protocol of what computes their results. Nothing here imports torch or numpy."""
+"""Requests to a model, their batches, and the protocol of what computes them. Nothing here imports torch or numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -125,3 +125,24 @@ def results_of(engine: Engine, requests: Sequence[Request[R_co]], *, on_done: On
             raise result
         results.append(result)
     return results
+
+
+def fill_batches(order: Sequence[int], lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Cut ``order`` into batches so that rows times the longest of ``lengths`` stays within ``max_tokens``."""
+    batches: list[list[int]] = []
+    batch: list[int] = []
+    longest = 0
+    for index in order:
+        longest = max(longest, lengths[index])
+        if batch and (len(batch) + 1) * longest > max_tokens:
+            batches.append(batch)
+            batch, longest = [], lengths[index]
+        batch.append(index)
+    if batch:
+        batches.append(batch)
+    return batches
+
+
+def longest_first(lengths: Sequence[int]) -> list[int]:
+    """Return the indices of ``lengths``, longest first."""
+    return sorted(range(len(lengths)), key=lambda i: -lengths[i])

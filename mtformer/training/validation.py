@@ -14,14 +14,14 @@ import torch
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
-from mtformer.data.corpus import Corpus, fill_batches
+from mtformer.data.corpus import Corpus
 from mtformer.data.mixing import Prefixed
 from mtformer.data.store.tokens import encode_corpus
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import choose_heads
-from mtformer.search.engine import SearchRequest, results_of
+from mtformer.search.engine import SearchRequest, fill_batches, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks

@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import ctranslate2
 
 from mtformer.config import SearchOptions
-from mtformer.data.corpus import fill_batches, longest_first
 from mtformer.engines.batched import BatchedEngine
 from mtformer.engines.ctranslate2 import require_supported
 from mtformer.engines.ctranslate2.folder import VOCABULARY_MAP
-from mtformer.search.engine import AlignRequest, EngineError, Request, ScoreRequest, SearchRequest
+from mtformer.search.engine import (
+    AlignRequest,
+    EngineError,
+    Request,
+    ScoreRequest,
+    SearchRequest,
+    fill_batches,
+    longest_first,
+)
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.workers import n_cpus
