@@ -30,11 +30,11 @@ VARIABLES = {  # what those of the examples hold
     "trace": "mtformer.explain.trace.Trace",
     "translator": "mtformer.Translator",
 }
+FOREIGN_PROGRAMS = ("pip", "sacrebleu", "tensorboard")
 FOREIGN_OPTIONS = {
     "--add_dummy_prefix": "SentencePiece",
     "--escape_whitespaces": "SentencePiece",
     "--extra-index-url": "pip",
-    "--logdir": "TensorBoard",
     "--max-restarts": "torchrun",
     "--treat_whitespace_as_suffix": "SentencePiece",
 }
@@ -177,6 +177,8 @@ def _import_problems(code: str) -> list[str]:
 
 def _command_problems(words: Sequence[str]) -> Iterator[str]:
     """Look up the command, the options and the settings of a command line, or of a part of one."""
+    if Path(words[0]).name in FOREIGN_PROGRAMS:
+        return
     root = command_line()
     has_program = "mtformer" in words
     arguments = words[words.index("mtformer") + 1 :] if has_program else words
