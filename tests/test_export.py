@@ -25,6 +25,7 @@ from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
 from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import SearchRequest, results_of
 from mtformer.support.errors import UserError
@@ -63,19 +64,22 @@ def readme_prints(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("norm", "norm_type", "activation", "positions", "tied"),
+    "architecture",
     [
-        *product(["pre", "post"], ["layernorm", "rmsnorm"], ["relu"], ["sinusoidal", "learned", "rotary"], [True]),
-        ("pre", "layernorm", "gelu", "sinusoidal", True),
-        ("pre", "layernorm", "swiglu", "sinusoidal", True),
-        ("post", "layernorm", "relu", "sinusoidal", False),
-        ("pre", "layernorm", "relu", "none", True),
+        *(
+            {"norm": norm, "norm_type": norm_type, "positions": positions}
+            for norm, norm_type, positions in product(["pre", "post"], NORMS, POSITIONS)
+        ),
+        *({"activation": activation} for activation in ACTIVATIONS),
+        {"norm": "post", "tie_embeddings": False},
+        {"output_bias": True},
     ],
+    ids=lambda architecture: "-".join(map(str, architecture.values())),
 )
 def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
-    tmp_path: Path, norm: str, norm_type: str, activation: str, positions: str, tied: bool
+    tmp_path: Path, architecture: dict[str, Any]
 ) -> None:
-    bundle = untrained(norm=norm, norm_type=norm_type, activation=activation, positions=positions, tie_embeddings=tied)
+    bundle = untrained(**architecture)
     spec = to_spec(bundle)
     spec.validate()
     spec.optimize()
@@ -91,11 +95,17 @@ def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
 
 
 @pytest.mark.parametrize(
-    ("norm", "activation", "joint"), [("pre", "relu", True), ("post", "gelu", True), ("post", "relu", False)]
+    "architecture",
+    [
+        *({"norm": norm, "output_bias": norm == "pre"} for norm in ("pre", "post")),
+        *({"activation": name} for name, activation in ACTIVATIONS.items() if activation.transformers),
+        {"norm": "post", "joint_vocab": False, "output_bias": True},
+    ],
+    ids=lambda architecture: "-".join(map(str, architecture.values())),
 )
-def test_transformers_give_the_logits_of_the_model(tmp_path: Path, norm: str, activation: str, joint: bool) -> None:
-    bundle = untrained(norm=norm, activation=activation, joint_vocab=joint)
-    if not joint:
+def test_transformers_give_the_logits_of_the_model(tmp_path: Path, architecture: dict[str, Any]) -> None:
+    bundle = untrained(**architecture)
+    if not bundle.header.architecture.joint_vocab:
         model = bundle.tokenizer.src_model
         bundle = replace(bundle, tokenizer=Tokenizer(model, model))
     write_huggingface(tmp_path, bundle, name="model.safetensors")

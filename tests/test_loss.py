@@ -3,15 +3,16 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch, make_batch
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.model.dropout import Dropout
+from mtformer.model.output import Losses, OutputHead, smoothed_cross_entropy
 from mtformer.model.transformer import Transformer
-from mtformer.training.loss import Losses, smoothed_cross_entropy, summed_loss
+from mtformer.training.update import summed_loss
 
 D_MODEL, VOCAB_SIZE = 24, 700
 
@@ -28,10 +29,11 @@ def draw(n: int) -> tuple[Tensor, Tensor, Tensor]:
     return hidden, weight, torch.randint(VOCAB_SIZE, (n,))
 
 
-def tiny_model() -> Transformer:
+def tiny_model(**changes: bool) -> Transformer:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1, dropout=0.0)
     torch.manual_seed(1)
-    return Transformer(config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=700))
+    architecture = config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=700)
+    return Transformer(architecture.model_copy(update=changes))
 
 
 def corpus_of(*lengths: tuple[int, int]) -> Corpus:
@@ -56,6 +58,47 @@ def test_value_and_gradients_are_those_of_cross_entropy_on_all_logits(n: int, la
     reference = F.cross_entropy(exact[0] @ exact[1].T, target, reduction="sum", label_smoothing=label_smoothing)
     for ours, theirs in zip(found, loss_and_gradients(reference, *exact), strict=True):
         assert_close(ours, theirs.float(), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_output_head_gives_the_logits_loss_and_gradients_of_plain_torch(
+    tied: bool, bias: bool, precision: torch.dtype
+) -> None:
+    model = tiny_model(tie_embeddings=tied, output_bias=bias)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    batch = make_batch(corpus_of((3, 2), (9, 1), (1, 80)), [0, 1, 2])
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
+        found = loss_and_gradients(summed_loss(model, batch, 0.1), *model.parameters())
+        hidden = model(batch.src, batch.src_mask, batch.tgt_in)[batch.tgt_mask]
+        logits = F.linear(hidden, model.output.weight, model.output.bias)
+        assert torch.equal(model.project(hidden), logits)
+    target = batch.tgt_out[batch.tgt_mask]
+    reference = F.cross_entropy(logits.float(), target, reduction="sum", label_smoothing=0.1)
+    expected = loss_and_gradients(reference, *model.parameters())
+    tolerance = 1e-5 if precision == torch.float32 else 0.1
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (ours - theirs).norm() <= tolerance * theirs.norm().clamp(min=1e-3)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 5.0])
+def test_a_bias_counts_in_the_loss_as_it_does_in_the_logits(r_drop: float) -> None:
+    hidden, weight, target = draw(2 * 70)
+    head, target = OutputHead(d_model=D_MODEL, vocab_size=VOCAB_SIZE, bias=True), target[: 70 if r_drop else None]
+    with torch.no_grad():
+        head.weight.copy_(weight)
+        nn.init.normal_(head.bias)
+    found = loss_and_gradients(head.loss(hidden, target, 0.1, r_drop), hidden, *head.parameters())
+    logits = F.linear(hidden, head.weight, head.bias)
+    if r_drop:
+        first, second = logits.chunk(2)
+        reference = r_drop_loss(first, second, target, 0.1, r_drop)
+    else:
+        reference = F.cross_entropy(logits, target, reduction="sum", label_smoothing=0.1)
+    for ours, theirs in zip(found, loss_and_gradients(reference, hidden, *head.parameters()), strict=True):
+        assert (ours - theirs).norm() < 1e-5 * theirs.norm()
 
 
 @pytest.mark.parametrize("r_drop", [0.0, 5.0])

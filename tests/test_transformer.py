@@ -28,10 +28,12 @@ def make_model(*, joint: bool = False, **config: Any) -> Transformer:
     """Build a small model in evaluation mode; learned positions are fewer than the pieces of a row."""
     values = {"d_model": D, "n_heads": 4, "d_ff": F, "n_encoder_layers": 2, "n_decoder_layers": 2, **config}
     src_vocab_size = V_TGT if joint else V_SRC
-    sizes = ModelConfig.model_validate(values)
-    return Transformer(
-        sizes.architecture(src_vocab_size=src_vocab_size, tgt_vocab_size=V_TGT, joint=joint, max_length=MAX_LENGTH)
-    ).eval()
+    of_config = {key: values[key] for key in values if key in ModelConfig.model_fields}
+    architecture = ModelConfig.model_validate(of_config).architecture(
+        src_vocab_size=src_vocab_size, tgt_vocab_size=V_TGT, joint=joint, max_length=MAX_LENGTH
+    )
+    others = {key: values[key] for key in values if key not in of_config}
+    return Transformer(architecture.model_copy(update=others)).eval()
 
 
 def sinusoid(position: int, dimension: int, d_model: int) -> float:

@@ -89,7 +89,7 @@ class Explainer:
             attentions=forward.attentions,
             tree=recorder.tree(hypotheses),
             steps=self._with_alternatives(src, best.ids, steps),
-            matrices=(*forward.blocks, *_logit_blocks(forward.logits, steps)),
+            matrices=(*forward.blocks, *self._logit_blocks(forward.logits, steps)),
         )
 
     def trace_attention(self, text: str, *, prefix: str | None = None) -> AttentionTrace:
@@ -229,23 +229,25 @@ class Explainer:
         never = torch.tensor(self._special_ids.never, device=log_probs.device)
         return log_probs.index_fill(-1, never, float("-inf"))
 
+    def _logit_blocks(self, logits: Tensor, steps: Sequence[Step]) -> list[Block]:
+        """Return logits and probabilities of each step's candidates."""
+        bias = " + b" if self.engine.model.architecture.output_bias else ""
+        ids = torch.tensor(
+            [[candidate.token.id for candidate in step.candidates] for step in steps], device=logits.device
+        )
+        blocks = (
+            ("logits", f"decoder output·W_out{bias}", logits),
+            ("probabilities", "softmax of each row", logits.softmax(dim=-1)),
+        )
+        return [
+            Block(
+                "output", "target", None, None, name, formula, tuple(logits.shape), "target", "candidates",
+                values.gather(1, ids).float().cpu().numpy(),
+            )
+            for name, formula, values in blocks
+        ]  # fmt: skip
+
 
 def _require_utf8(text: str, what: str) -> None:
     if not is_utf8(text):
         raise UserError(f"the {what} is not UTF-8")
-
-
-def _logit_blocks(logits: Tensor, steps: Sequence[Step]) -> list[Block]:
-    """Return logits and probabilities of each step's candidates."""
-    ids = torch.tensor([[candidate.token.id for candidate in step.candidates] for step in steps], device=logits.device)
-    blocks = (
-        ("logits", "decoder output·W_out", logits),
-        ("probabilities", "softmax of each row", logits.softmax(dim=-1)),
-    )
-    return [
-        Block(
-            "output", "target", None, None, name, formula, tuple(logits.shape), "target", "candidates",
-            values.gather(1, ids).float().cpu().numpy(),
-        )
-        for name, formula, values in blocks
-    ]  # fmt: skip

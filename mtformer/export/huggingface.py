@@ -168,7 +168,7 @@ def _state(model: Transformer) -> dict[str, Tensor]:
     order = torch.cat([torch.arange(0, model.d_model, 2), torch.arange(1, model.d_model, 2)])
     state: dict[str, Tensor] = {}
     for name, tensor in weights(model).items():
-        if "embedding" in name:
+        if "embedding" in name or name.startswith("output."):
             continue
         path, kind = name.rsplit(".", 1)  # as in encoder_layers.0.self_attention.qkv_proj, weight
         parent, _, module = path.rpartition(".")
@@ -186,6 +186,8 @@ def _state(model: Transformer) -> dict[str, Tensor]:
     state |= {"model.encoder.embed_tokens.weight": source, "model.decoder.embed_tokens.weight": target}
     if source.shape == target.shape and model.src_embedding is model.tgt_embedding:
         state["model.shared.weight"] = target
+    if model.output.bias is not None:
+        state["final_logits_bias"] = model.output.bias.detach()[None]  # (1, V)
     return state | {"lm_head.weight": target}
 
 

@@ -10,6 +10,7 @@ from mtformer.model.architecture import Architecture
 from mtformer.model.attention import stacked_matrices
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
+from mtformer.model.output import OutputHead
 
 
 class Transformer(nn.Module):
@@ -27,7 +28,7 @@ class Transformer(nn.Module):
             if tied and architecture.joint_vocab
             else nn.Embedding(architecture.src_vocab_size, d_model)
         )
-        self.output = nn.Linear(d_model, architecture.tgt_vocab_size, bias=architecture.output_bias)
+        self.output = OutputHead(d_model=d_model, vocab_size=architecture.tgt_vocab_size, bias=architecture.output_bias)
         if tied:
             self.output.weight = self.tgt_embedding.weight
         self.src_positions = make_positions(architecture)
@@ -71,7 +72,7 @@ class Transformer(nn.Module):
 
     def project(self, hidden: Tensor) -> Tensor:
         """Turn the decoder's output (…, D) into logits (…, V)."""
-        return self.output(hidden)
+        return self.output.project(hidden)
 
     def embed_src(self, src: Tensor) -> Tensor:
         """Turn source ids (B, S) into the encoder's input (B, S, D)."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
+from mtformer.model.output import Losses
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import autocast
@@ -17,7 +18,6 @@ from mtformer.support.memory import return_freed_memory_if_scarce
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
-from mtformer.training.loss import summed_loss
 from mtformer.training.optimizer import make_optimizers
 from mtformer.training.sharding import is_sharded, whole
 
@@ -186,6 +186,22 @@ class Updater:
         if factor and usual_loss and mean_loss > factor * usual_loss:
             return f"the loss is {mean_loss:.3g} and was {usual_loss:.3g} in the steps before"
         return ""
+
+
+def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+    """Return the losses summed over the batch's target tokens; padding is ignored.
+
+    Sums, not means: several batches are added up and divided once, by their common number of tokens. Then 8 pairs in
+    one batch and 2 pairs in each of 4 batches give the same gradient.
+
+    With ``r_drop``, its α, the model predicts every sentence twice, with different dropout, and the two predictions
+    should agree.
+    """
+    n = 2 if r_drop else 1
+    src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
+    hidden = model(src, src_mask, tgt_in)[batch.tgt_mask.repeat(n, 1)]  # (n·N, D)
+    target = batch.tgt_out[batch.tgt_mask]  # (N,)
+    return model.output.loss(hidden, target, label_smoothing, r_drop)
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -28,8 +28,8 @@ from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tags import tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.loss import summed_loss
 from mtformer.training.timing import expected_seconds
+from mtformer.training.update import summed_loss
 from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)

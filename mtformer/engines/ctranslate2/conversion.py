@@ -182,7 +182,7 @@ def _set_encoder(spec: Any, model: Transformer) -> None:
 
 def _set_decoder(spec: Any, model: Transformer, aligning: Sequence[AlignmentHead]) -> None:
     spec.embeddings.weight = _array(model.tgt_embedding.weight)
-    spec.projection.weight = _array(model.output.weight)
+    _set_linear(spec.projection, model.output.weight, model.output.bias)
     for number, (layer_spec, layer) in enumerate(zip(spec.layer, model.decoder_layers, strict=True)):
         _set_self_attention(layer_spec.self_attention, layer.self_attention)
         first = [chosen.head for chosen in aligning if chosen.layer == number]
@@ -246,8 +246,10 @@ def _set_norm(spec: Any, norm: Any) -> None:
         spec.beta = _array(norm.bias)
 
 
-def _set_linear(spec: Any, weight: Tensor, bias: Tensor) -> None:
-    spec.weight, spec.bias = _array(weight), _array(bias)
+def _set_linear(spec: Any, weight: Tensor, bias: Tensor | None) -> None:
+    spec.weight = _array(weight)
+    if bias is not None:
+        spec.bias = _array(bias)
 
 
 def _array(tensor: Any) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -1,13 +1,10 @@
-"""The loss: cross entropy with label smoothing, summed over the target tokens."""
+"""The output projection, and the loss of its logits. Legend of shapes: see :mod:`mtformer.model`; N target tokens."""
 
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-
-from mtformer.data.batches import Batch
-from mtformer.model.transformer import Transformer
+from torch import Tensor, nn
 
 _CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
 _ROW_MULTIPLE = 64  # divides them: matrix products of the last rows have few distinct shapes as well
@@ -27,20 +24,36 @@ class Losses(NamedTuple):
     cross_entropy: Tensor
 
 
-def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:
-    """Return the losses summed over the batch's target tokens; padding is ignored.
+class OutputHead(nn.Linear):
+    """The last layer: hidden·Wᵀ + b are the logits of the next token, or the loss if one gives the token.
 
-    Sums, not means: several batches are added up and divided once, by their common number of tokens. Then 8 pairs in
-    one batch and 2 pairs in each of 4 batches give the same gradient.
-
-    With ``r_drop``, its α, the model predicts every sentence twice, with different dropout, and the two predictions
-    should agree.
+    Attributes:
+        weight: W, (V, D); the target's embedding, if the two are tied (section 3.4).
+        bias: b, (V,); None for none.
     """
-    n = 2 if r_drop else 1
-    src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
-    hidden = model(src, src_mask, tgt_in)[batch.tgt_mask.repeat(n, 1)]  # (n·N, D)
-    target = batch.tgt_out[batch.tgt_mask]  # (N,)
-    return smoothed_cross_entropy(hidden, model.output.weight, target, label_smoothing, r_drop)
+
+    def __init__(self, *, d_model: int, vocab_size: int, bias: bool = False) -> None:
+        super().__init__(d_model, vocab_size, bias=bias)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Turn the decoder's output (…, D) into logits (…, V)."""
+        logits: Tensor = self(hidden)
+        return logits
+
+    def loss(self, hidden: Tensor, target: Tensor, label_smoothing: float, r_drop: float = 0.0) -> Losses:
+        """Return the summed losses of predicting tokens; see :func:`smoothed_cross_entropy`.
+
+        Args:
+            hidden: (N, D), the decoder's output; for R-Drop (2N, D).
+            target: (N,) ids.
+            label_smoothing: ε, from 0 to 1.
+            r_drop: α, or 0.
+        """
+        weight = self.weight
+        if self.bias is not None:  # another column of W, for an input of 1
+            hidden = torch.cat([hidden, hidden.new_ones(len(hidden), 1)], dim=1)
+            weight = torch.cat([weight, self.bias[:, None]], dim=1)
+        return smoothed_cross_entropy(hidden, weight, target, label_smoothing, r_drop)
 
 
 def smoothed_cross_entropy(
