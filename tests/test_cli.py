@@ -458,12 +458,31 @@ def test_a_run_goes_on_after_its_folder_has_moved(project: Project) -> None:
     assert "resuming from step 20" in result.stderr
 
 
-def test_a_run_without_its_config_is_not_overwritten(project: Project) -> None:
+@pytest.mark.parametrize("damaged", [None, "data: [", "data: {}", "\x00"])
+def test_a_run_whose_config_is_lost_is_resumed_with_its_recorded_settings(
+    project: Project, damaged: str | None
+) -> None:
     assert project.mtformer("train", project.config).status == 0
-    (project.folder / "runs/config/config.yaml").unlink()
+    config = project.folder / "runs/config/config.yaml"
+    settings = config.read_text(encoding="utf-8")
+    for change, status in (("model.d_model=64", 2), ("training.max_steps=21", 0)):
+        config.unlink(missing_ok=True) if damaged is None else config.write_text(damaged)
+        result = project.mtformer("train", project.config, "--set", change)
+        assert result.status == status, result.stderr
+        assert (
+            "config.yaml is missing or damaged: its settings are taken from runs/config/starts.jsonl" in result.stderr
+        )
+    assert "resuming from step 20" in result.stderr
+    assert config.read_text(encoding="utf-8").startswith(settings.split("training:")[0])
+
+
+def test_a_run_without_its_config_and_the_record_of_it_is_not_overwritten(project: Project) -> None:
+    assert project.mtformer("train", project.config).status == 0
+    for name in ("config.yaml", "starts.jsonl"):
+        (project.folder / "runs/config" / name).unlink()
     result = project.mtformer("train", project.config)
     assert result.status == 2
-    assert "--fresh" in result.stderr
+    assert "--fresh" in result.stderr and "--set run.name=" in result.stderr
     assert list((project.folder / "runs/config/checkpoints").iterdir())
 
 

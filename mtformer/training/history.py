@@ -37,6 +37,11 @@ _CONTENTS = {
     "fingerprints.tokenizer": "the SentencePiece model of the tokenizer",
 }
 
+_WAYS_OUT = (
+    "restore it from a backup, train in another folder (--set run.name=…), or start from scratch with --fresh, which "
+    "deletes the run"
+)
+
 
 class SavedRun(NamedTuple):
     """A run that can be resumed.
@@ -64,14 +69,8 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
     """
     if not folder.config.is_file() and not list_checkpoints(folder.checkpoints):
         return None
-    paths = [folder.joint_tokenizer] if folder.joint_tokenizer.is_file() else folder.separate_tokenizers
     try:
-        config = ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
-        tokenizer = Tokenizer(*(path.read_bytes() for path in paths))
-    except (FileNotFoundError, ValueError, yaml.YAMLError, UserError):
-        raise UserError(
-            f"{folder.path} does not contain an intact run of this version: start from scratch with --fresh"
-        ) from None
+        config, tokenizer = _saved_config(folder), _saved_tokenizer(folder)
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}; make it readable and rerun") from error
     newest = newest_checkpoint(folder.checkpoints)
@@ -82,6 +81,28 @@ def load_saved_run(folder: RunFolder) -> SavedRun | None:
             f"{folder.checkpoints} is of another version of mtformer; start from scratch with --fresh"
         ) from None
     return SavedRun(config, tokenizer, step, epoch, batch)
+
+
+def _saved_config(folder: RunFolder) -> ResolvedConfig:
+    """Read the settings of a run: its ``config.yaml``, or the record of its last start if that is lost or damaged."""
+    try:
+        return ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, yaml.YAMLError):
+        try:
+            config = ResolvedConfig.model_validate(folder.read_starts()[-1]["config"])
+        except (LookupError, ValueError):
+            raise UserError(f"{folder.config} is missing, damaged or of another version: {_WAYS_OUT}") from None
+    log.warning("%s is missing or damaged: its settings are taken from %s", folder.config, folder.starts)
+    return config
+
+
+def _saved_tokenizer(folder: RunFolder) -> Tokenizer:
+    paths = [folder.joint_tokenizer] if folder.joint_tokenizer.is_file() else folder.separate_tokenizers
+    try:
+        return Tokenizer(*(path.read_bytes() for path in paths))
+    except (FileNotFoundError, ValueError, UserError):
+        names = " and ".join(map(str, paths))
+        raise UserError(f"{names}: missing, damaged or of another version: {_WAYS_OUT}") from None
 
 
 def require_same_run(folder: RunFolder, saved: SavedRun, now: Config) -> None:

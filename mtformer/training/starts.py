@@ -22,7 +22,7 @@ def record_start(trainer: Trainer) -> None:
 
 
 def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
-    """Return the line of ``starts.jsonl``: time, machine, data and parameters of a start."""
+    """Return the line of ``starts.jsonl``: time, settings, machine, data and parameters of a start."""
     corpus, model = trainer.data.corpus, trainer.model
     parameters = list(model.parameters())
     return {
@@ -30,6 +30,7 @@ def describe_start(trainer: Trainer) -> dict[str, JsonValue]:
         "seconds": round(trainer.state.seconds, 1),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": dict(versions()),
+        "config": trainer.config.model_dump(mode="json"),  # from which a lost config.yaml is written again
         "machine": _machine(trainer),
         "data": {
             "pairs": len(corpus),
