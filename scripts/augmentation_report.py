@@ -17,7 +17,7 @@ from mtformer.bundle.format import load_bundle
 from mtformer.engines.loading import load_model
 from mtformer.evaluate.evaluation import evaluate_loaded
 from mtformer.evaluate.stress import StressRow, stress_model
-from mtformer.evaluate.testsets import joined, read_eval_sets
+from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.models import find_model
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.terminal import as_markdown
@@ -62,7 +62,7 @@ def tokens_per_sentence(model: Path) -> list[str]:
     """Return the mean numbers of tokens of a source and a reference of the test set, in each form."""
     bundle = load_bundle(model)
     tokenizer: Tokenizer = bundle.tokenizer
-    texts = joined(read_eval_sets(model, bundle.header))
+    texts = combined(read_eval_sets(model, bundle.header))
     sides = (tokenizer.encode_src, texts.sources), (tokenizer.encode_tgt, texts.references[0])
     return [
         " and ".join(f"{mean(map(len, encode([form(text) for text in side]))):.1f}" for encode, side in sides)

@@ -72,7 +72,7 @@ def prepare(config: Path) -> dict[str, float]:
     trainer.data.begin(0)
     plan = trainer.plan(0)
     make_batch(trainer.data.corpus, *plan[0])
-    run._write_beginning(RunFolder.of(loaded), trainer.config, trainer.tokenizer)
+    run._write_beginning(RunFolder.of(loaded), trainer.config, trainer.tokenizer, {})
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return found | {
         "seconds": time.monotonic() - started,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.evaluate.testsets import EvalSet, joined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, combined, read_eval_sets
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.translation import Translation
@@ -36,7 +36,7 @@ def main() -> None:
         path = find_model(arguments.run)
         bundle = load_bundle(path)
         data = [arguments.data] if arguments.data else []
-        texts = joined(read_eval_sets(path, bundle.header, data=data))
+        texts = combined(read_eval_sets(path, bundle.header, data=data))
         greedy, greedy_time = _translate(bundle, texts, arguments.n, arguments.device, 1)
         beam, beam_time = _translate(bundle, texts, arguments.n, arguments.device, arguments.beam_size)
         longer, _ = _translate(bundle, texts, arguments.n, arguments.device, arguments.beam_size, arguments.beam_size)

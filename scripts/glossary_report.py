@@ -31,7 +31,7 @@ from mtformer.bundle.format import load_bundle
 from mtformer.config import parse_source
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.evaluate.testsets import joined, read_eval_sets
+from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
@@ -145,7 +145,7 @@ def report(arguments: argparse.Namespace) -> None:
     path = find_model(arguments.run)
     bundle = load_bundle(path)
     languages = bundle.header.src_lang, bundle.header.tgt_lang
-    texts = joined(read_eval_sets(path, bundle.header, data=[arguments.data] if arguments.data else []))
+    texts = combined(read_eval_sets(path, bundle.header, data=[arguments.data] if arguments.data else []))
     sources, references = texts.sources[: arguments.n], texts.references[0][: arguments.n]
     plain = Translator.load(bundle, raw=True, beam_size=arguments.beam_size)
     before = [best.text for best, *_ in plain.translate(sources)]
