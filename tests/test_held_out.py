@@ -18,7 +18,8 @@ from mtformer.text.pairs import SentencePair
 EN_DE, DE_EN = LanguagePair("en", "de"), LanguagePair("de", "en")
 WORDS = ["".join("abcdefghij"[int(digit)] for digit in f"{n:04}") for n in range(1_000)]
 PAIRS = [SentencePair(f"the word is {word} here", f"das Wort ist {word} hier") for word in WORDS]
-SHORT = ("--set", "training.max_steps=4", "--set", "training.warmup_steps=0", "--set", "model.preset=tiny")
+SMALL = ("model.preset=tiny", "training.max_steps=4", "training.warmup_steps=0", "training.precision=fp32")
+SHORT = tuple(word for setting in SMALL for word in ("--set", setting))
 
 
 def tsv(folder: Path, name: str, pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
@@ -252,8 +253,7 @@ def test_languages_and_names_follow_from_the_files(
         data = "".join(pair[side] + "\n" for pair in PAIRS[:100]).encode()
         (tmp_path / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
     project = Project(tmp_path, tmp_path / f"{name}.yaml")
-    steps = ("--set", "training.max_steps=1", "--set", "model.preset=tiny")
-    result = project.mtformer("train", "--src", src, "--tgt", tgt, *options, *steps)
+    result = project.mtformer("train", "--src", src, "--tgt", tgt, *options, *SHORT)
     assert result.status == 0, result.stderr
     assert result.stdout == f"runs/{name}/model.safetensors\n"
     data = yaml.load(project.config.read_text(), Loader=yaml.BaseLoader)["data"]
