@@ -14,9 +14,22 @@ class StatisticsOptions(Options):
     """How to test for significance."""
 
     panel = "Statistics"
-    resamples: Annotated[int, option("Resampled test sets of the paired bootstrap.", min=1)] = 1_000
-    trials: Annotated[int, option("Trials of approximate randomization.", min=1)] = 10_000
+    n_resamples: Annotated[int, option("Resampled test sets of the paired bootstrap.", "--resamples", min=1)] = 1_000
+    n_trials: Annotated[int, option("Trials of approximate randomization.", "--trials", min=1)] = 10_000
     seed: Annotated[int, option("The seed of both tests.", min=1, envvar="SACREBLEU_SEED")] = 12_345
+
+
+@dataclass(frozen=True)
+class ResultOptions(Options):
+    """The output and its format."""
+
+    panel = IN_OUT
+    sentences: Annotated[int, option("How many of the most different sentences to show.", min=0)] = 5
+    format: Annotated[
+        Literal["text", "json", "csv", "markdown", "latex"],
+        option("text, json, or the tables as csv, markdown or latex."),
+    ] = "text"
+    output: Annotated[Path | None, option("Where to write the result instead of standard output.")] = None
 
 
 def compare(
@@ -41,14 +54,7 @@ def compare(
     search: BeamOptions,
     compute: ComputeOptions,
     statistics: StatisticsOptions,
-    sentences: Annotated[int, option("How many of the most different sentences to show.", min=0, panel=IN_OUT)] = 5,
-    format: Annotated[
-        Literal["text", "json", "csv", "markdown", "latex"],
-        option("text, json, or the tables as csv, markdown or latex.", panel=IN_OUT),
-    ] = "text",
-    output: Annotated[
-        Path | None, option("Where to write the result instead of standard output.", panel=IN_OUT)
-    ] = None,
+    results: ResultOptions,
 ) -> None:
     """Test whether systems differ.
 
@@ -59,18 +65,16 @@ def compare(
     from mtformer.text.lines import open_output
 
     languages = None if pair is None else parse_pair(pair)
-    coloured = output is None and has_colours()
-    with open_output(output, styled=coloured) as file:  # opened first: a wrong path must not cost the work
+    coloured = results.output is None and has_colours()
+    with open_output(results.output, styled=coloured) as file:  # opened first: a wrong path must not cost the work
         result = compare_paths(
             systems,
             pair=languages,
             search=search,
-            n_resamples=statistics.resamples,
-            n_trials=statistics.trials,
-            seed=statistics.seed,
-            n_sentences=sentences,
-            output=output,
+            **vars(statistics),
+            n_sentences=results.sentences,
+            output=results.output,
             **vars(compute),
             **test_set.texts,
         )
-        print(format_comparison(result, format, coloured=coloured), file=file)
+        print(format_comparison(result, results.format, coloured=coloured), file=file)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScoreOptions(Options):
-    """What to score beside the text as it is."""
+    """Scores of other texts, or by another model."""
 
     panel = SCORES
     protocol: Annotated[
@@ -44,7 +44,7 @@ class ScoreOptions(Options):
 
 @dataclass(frozen=True)
 class ResultOptions(Options):
-    """What to write."""
+    """The outputs."""
 
     panel = IN_OUT
     json: JsonOption = False

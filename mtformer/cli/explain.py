@@ -12,7 +12,7 @@ from mtformer.cli.output import columns, has_colours, print_result, require_file
 
 @dataclass(frozen=True)
 class QuestionOptions(Options):
-    """What to explain beside the translation itself."""
+    """Questions about a translation."""
 
     panel = "Questions"
     prefix: Annotated[str | None, option("What the translation must begin with, as in 'Das Tier'.")] = None

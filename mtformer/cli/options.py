@@ -95,7 +95,7 @@ class DirectionOptions(Options):
 
 @dataclass(frozen=True)
 class ComputeOptions(Options):
-    """Where to compute, and what beside the model."""
+    """The device, and whether anything is done beside running the model."""
 
     panel = SEARCH
     device: DeviceOption = "auto"
@@ -143,7 +143,7 @@ class TestSetOptions(Options):
 
     @property
     def texts(self) -> "TextOptions":
-        """What to read."""
+        """The texts to read."""
         return {"src": self.src, "ref": self.ref or [], "data": self.data or [], "testset": self.testset or []}
 
 

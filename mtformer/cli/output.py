@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Printing the results of commands."""
 
 import os
 import shutil

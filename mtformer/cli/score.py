@@ -1,12 +1,13 @@
 """``mtformer score``."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mtformer.cli.command import option
+from mtformer.cli.command import Options, option
 from mtformer.cli.options import (
     IN_OUT,
     SCORES,
@@ -21,33 +22,43 @@ from mtformer.cli.options import (
 from mtformer.translate.jobs.options import Format
 
 
+@dataclass(frozen=True)
+class FileOptions(Options):
+    """The input, the output and its format."""
+
+    panel = IN_OUT
+    src: Annotated[Path | None, option("Sources, one a line.")] = None
+    tgt: Annotated[Path | None, option("Their translations, one a line.")] = None
+    input: Annotated[
+        Path, option("Without --tgt: a source, a tab and its translation on each line; - is standard input.")
+    ] = Path("-")
+    output: OutputOption = Path("-")
+    format: Annotated[Format, option("A score a line; or score, source and translation; or JSON.")] = Format.text
+
+
+@dataclass(frozen=True)
+class ScoreOptions(Options):
+    """The scores, and what they choose."""
+
+    panel = SCORES
+    normalize: Annotated[bool, option("The mean log probability per token instead of the sum.")] = False
+    min_score: Annotated[float | None, option("Print the pairs that score X or more, and no others.")] = None
+    rerank: Annotated[
+        bool,
+        option(
+            "Read what translate --n-best N --format tsv prints; print the best translation of each line, or with "
+            "--format tsv or json all of them, best first."
+        ),
+    ] = False
+
+
 def score(
     context: typer.Context,
     *,
     model: ModelsOption = None,
     direction: DirectionOptions,
-    src: Annotated[Path | None, option("Sources, one a line.", panel=IN_OUT)] = None,
-    tgt: Annotated[Path | None, option("Their translations, one a line.", panel=IN_OUT)] = None,
-    input: Annotated[
-        Path,
-        option("Without --tgt: a source, a tab and its translation on each line; - is standard input.", panel=IN_OUT),
-    ] = Path("-"),
-    output: OutputOption = Path("-"),
-    format: Annotated[
-        Format, option("A score a line; or score, source and translation; or JSON.", panel=IN_OUT)
-    ] = Format.text,
-    normalize: Annotated[bool, option("The mean log probability per token instead of the sum.", panel=SCORES)] = False,
-    min_score: Annotated[
-        float | None, option("Print the pairs that score X or more, and no others.", panel=SCORES)
-    ] = None,
-    rerank: Annotated[
-        bool,
-        option(
-            "Read what translate --n-best N --format tsv prints; print the best translation of each line, or with "
-            "--format tsv or json all of them, best first.",
-            panel=SCORES,
-        ),
-    ] = False,
+    files: FileOptions,
+    scores: ScoreOptions,
     compute: EngineOptions,
     resume: ResumeOption = False,
 ) -> None:
@@ -60,18 +71,6 @@ def score(
     from mtformer.translate.jobs.scoring import ScoringJob
 
     models = find_models(model)
-    load = partial(load_translator, models, **vars(compute), **vars(direction))
-    job = ScoringJob(
-        models=models,
-        src=src,
-        tgt=tgt,
-        input=input,
-        output=output,
-        format=format,
-        normalize=normalize,
-        min_score=min_score,
-        rerank=rerank,
-        resume=resume,
-        options=compared_options(context),
-    )
-    run(job, load)
+    options = compared_options(context)
+    job = ScoringJob(models=models, **vars(files), **vars(scores), resume=resume, options=options)
+    run(job, partial(load_translator, models, **vars(compute), **vars(direction)))

@@ -95,13 +95,13 @@ def average(
     from mtformer.runs.folder import RunFolder
     from mtformer.support.files import require_distinct
 
-    [first, *others] = models
+    first, is_run = models[0], models[0].is_dir()
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
     require_file("--output", output, "the path of the bundle")
-    require_distinct(output, RunFolder(first).parts if first.is_dir() else models)
-    if first.is_dir():
-        if others:
+    require_distinct(output, RunFolder(first).parts if is_run else models)
+    if is_run:
+        if len(models) > 1:
             raise UserError("give one run's folder, or bundles")
         average_checkpoints(first, output, last=last, best=best)
     else:

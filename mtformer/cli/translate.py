@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileOptions(Options):
-    """What to read and write."""
+    """The input, the output and its format."""
 
     panel = IN_OUT
     input: InputOption = None
@@ -47,6 +47,19 @@ class FileOptions(Options):
     on_error: Annotated[
         OnError, option("At a line that is not UTF-8: stop; or write an empty line (skip), or the line (copy).")
     ] = OnError.stop
+
+    def source(self, text: str | None) -> "Source":
+        """Return the source of the texts.
+
+        Raises:
+            UserError: some of the options do not go together.
+        """
+        from mtformer.translate.jobs.reading import Source
+
+        check_text(text, self.input)
+        if self.document and self.alignments and self.format is Format.text:
+            raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
+        return Source(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
 
 
 @dataclass(frozen=True)
@@ -99,15 +112,11 @@ def translate(
     from mtformer.runs.models import find_models
     from mtformer.support.memory import keep_freed_memory
     from mtformer.translate.jobs.core import run
-    from mtformer.translate.jobs.reading import Source
     from mtformer.translate.jobs.translating import TranslationJob
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
-    check_text(text, files.input)
-    if files.document and files.alignments and files.format is Format.text:
-        raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
-    source = Source(text, files.input or Path("-"), is_document=files.document, on_error=files.on_error)
+    source = files.source(text)
     asked = {**vars(compute), **vars(direction), **search, "alignments": files.alignments}
     asked |= {"terms": terms.read(source, files.output), "terms_mode": terms.terms_mode}
     models = find_models(model)

@@ -1,4 +1,4 @@
-"""What can be set, and how it is read: the schema with the only defaults, and the reader of YAML files."""
+"""The settings: their schema, with the only defaults in the project, and the reader of configs."""
 
 from mtformer.config.data import AugmentConfig, DataConfig, FilterName, Normalization, TokenizerConfig, TokenizerType
 from mtformer.config.loading import dump_config, dump_new_config, load_config, parse_config, parse_source

@@ -210,8 +210,8 @@ class TokenizerConfig(Section):
         if not isinstance(given, dict):
             return given
         is_joint = {"model": True, "src_model": False, "tgt_model": False}
-        found = [joint for key, joint in is_joint.items() if given.get(key) is not None]
-        return given | {"joint": found[0]} if found and given.get("joint") is None else given
+        implied = [joint for key, joint in is_joint.items() if given.get(key) is not None]
+        return given | {"joint": implied[0]} if implied and given.get("joint") is None else given
 
     @model_validator(mode="after")
     def _models_are_complete(self) -> "TokenizerConfig":

@@ -1,4 +1,4 @@
-"""What all sections of a config share: the base class, and the types of keys."""
+"""The base class of the sections of a config, the types of their keys, and their documentation."""
 
 import ast
 import glob
@@ -36,7 +36,7 @@ def _existing_file(path: Path, info: ValidationInfo) -> Path:
 
 
 def _existing_text(path: Path, info: ValidationInfo) -> Path:
-    """Do the same, but allow what can be read only once as well: a pipe, a device, and ``-`` for standard input."""
+    """Make ``path`` absolute, and require a file, a pipe or a device there; ``-`` is standard input."""
     if str(path) == "-":
         return path
     file = _absolute(path, info)
@@ -47,10 +47,10 @@ def _existing_text(path: Path, info: ValidationInfo) -> Path:
 
 def _existing_files(prefix: Path, info: ValidationInfo) -> Path:
     """Make ``prefix`` absolute, and require files that begin with it and a dot."""
-    found = _absolute(prefix, info)
-    if found and not any(_is(path, Path.is_file) for path in found.parent.glob(f"{glob.escape(found.name)}.*")):
-        raise ValueError(f"there are no files {found}.*")
-    return found or prefix
+    path = _absolute(prefix, info)
+    if path and not any(_is(file, Path.is_file) for file in path.parent.glob(f"{glob.escape(path.name)}.*")):
+        raise ValueError(f"there are no files {path}.*")
+    return path or prefix
 
 
 def _existing_folder(name: str, info: ValidationInfo) -> str:
@@ -112,17 +112,16 @@ class Section(BaseModel):
 
 def subsections(section: type[Section]) -> dict[str, type[Section]]:
     """Return the keys of ``section`` whose values are sections themselves, or sections or null."""
-    found = {name: parts_of(field.annotation) for name, field in section.model_fields.items()}
     return {
         name: part
-        for name, parts in found.items()
-        for part in parts
+        for name, field in section.model_fields.items()
+        for part in parts_of(field.annotation)
         if isinstance(part, type) and issubclass(part, Section)
     }
 
 
 def parts_of(annotation: Any) -> tuple[Any, ...]:
-    """Take a union apart."""
+    """Return the members of a union, or the annotation itself."""
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     return typing.get_args(annotation) if is_union else (annotation,)
 

@@ -45,7 +45,7 @@ def expand_directions(data: dict[str, Any]) -> dict[str, Any]:
         return {"src_lang": MULTIPLE, "tgt_lang": MULTIPLE} | data
     languages = merged(list(map(LanguagePair.parse, directions)))._asdict()
     sources = {key: [source for _, source in expand_sources(data.get(key), directions)] for key in SOURCES}
-    return languages | data | {key: found for key, found in sources.items() if found}
+    return languages | data | {key: expanded for key, expanded in sources.items() if expanded}
 
 
 def expand_sources(sources: Any, directions: Any) -> list[tuple[int, Any]]:
@@ -68,7 +68,7 @@ def expand_sources(sources: Any, directions: Any) -> list[tuple[int, Any]]:
 
 
 def _are_directions(value: Any) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(isinstance(one, str) and one.count("-") == 1 for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) and item.count("-") == 1 for item in value)
 
 
 def _free(tag: str) -> str:
@@ -83,7 +83,7 @@ TagName = Annotated[str, Field(pattern="^[a-z][a-z0-9_-]*$", max_length=32), Aft
 
 
 class SourceSection(Section):
-    """What can be said of any source."""
+    """The settings of any source."""
 
     weight: float = Field(default=1.0, gt=0, le=1_000, allow_inf_nan=False)
     """How often each pair of this source occurs in an epoch, on average. Only in `data.train`."""
@@ -260,9 +260,9 @@ def require_own_sides(sources: Sequence[SourceSection]) -> None:
         sides = [name for name in _SIDES if getattr(source, name, None) is not None]
         if not sides or not source.languages:
             continue
-        other = seen.setdefault(repr(source.model_copy(update={"directions": []})), source.languages)
-        if other != source.languages:
+        first = seen.setdefault(repr(source.model_copy(update={"directions": []})), source.languages)
+        if first != source.languages:
             raise ValueError(
-                f"{' and '.join(sides)} of a source are the same for {other} and {source.languages}: limit the source "
+                f"{' and '.join(sides)} of a source are the same for {first} and {source.languages}: limit the source "
                 "with `directions`, or let {src_lang} and {tgt_lang} in paths, or a header, name the languages"
             )
