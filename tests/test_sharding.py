@@ -45,7 +45,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def train(project: Project, name: str, n_ranks: int) -> str:
     sets = ["--set", f"run.name={name}", "--set", f"training.shard={str(n_ranks > 1).lower()}"]
-    result = project.process("train", project.config, *sets, "--nproc", str(n_ranks))
+    run = project.process if n_ranks > 1 else project.mtformer
+    result = run("train", project.config, *sets, "--nproc", str(n_ranks))
     assert result.status == 0, result.stderr
     assert (n_ranks > 1) == ("on 2 × cpu, sharded" in result.stderr)
     return result.stderr
