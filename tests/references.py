@@ -64,8 +64,7 @@ def problems(code: str) -> list[str]:
             of ours has no problems.
     """
     code = " ".join(code.split())
-    missing = [f"no file {path}" for path in _PATH.findall(code) if not (ROOT / path).exists()]
-    if missing:
+    if missing := missing_files(code):
         return missing
     if re.match(r"(?:from|import) mtformer", code):
         return _import_problems(code)
@@ -78,6 +77,11 @@ def problems(code: str) -> list[str]:
     if match := _ARGUMENT.fullmatch(code):
         return [] if _is_name(match[1], "") else [f"no {match[1]}"]
     return []
+
+
+def missing_files(text: str) -> list[str]:
+    """Return the files of this repository that a text names and that do not exist."""
+    return [f"no file {path}" for path in _PATH.findall(text) if not (ROOT / path).exists()]
 
 
 def setting_problems(key: str, value: str) -> list[str]:
