@@ -123,6 +123,9 @@ def test_an_option_that_was_removed_names_what_to_use_instead(trained: Project) 
         ),
         ("translate a --sample --top-p 0", "search options: top_p = 0.0, allowed: more than 0.0"),
         ("translate a --pair en-de", "there is no option --pair here: use --from and --to"),
+        ("translate a --num-beams 3", "there is no option --num-beams here: use --beam-size"),
+        ("train a --max-steps 3", "there is no option --max-steps here: use --set training.max_steps=VALUE"),
+        ("train a --lr 3", "there is no option --lr here: use --set training.learning_rate=VALUE"),
         ("data sample a --from en", "there is no option --from here: use --pair, as in --pair en-de"),
     ],
 )
@@ -242,6 +245,11 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
         ("train c.yaml training.seed=3", f"unexpected arguments (training.seed=3): {ONE_CONFIG}"),
         ("data check c.yaml a=1 b=2", f"unexpected arguments (a=1 b=2): {ONE_CONFIG}"),
         ("data sample a.en a.de --pair en-de", "unexpected arguments (a.de): write two files as src:FILE,tgt:FILE"),
+        (
+            "translate A. B.",
+            "unexpected arguments (B.): give one text, in quotes; the lines of a file (--input) or a pipe are several",
+        ),
+        ("explain A. B.", "unexpected arguments (B.): give one text, in quotes"),
         ("eval more", "unexpected arguments (more)"),
     ],
 )

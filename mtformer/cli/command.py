@@ -17,6 +17,8 @@ from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mtformer.support.terminal import escaped
+
 Function = Callable[..., None]
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -27,6 +29,7 @@ _HINTS = {
     "CONFIG": ": give one config, and set its keys with --set KEY=VALUE",
     "SOURCE": ": write two files as src:FILE,tgt:FILE",
 }
+_WHOLE_TEXT = re.compile(r"\s|[.!?。！？]$")  # what was quoted, or ends like a sentence
 # Options that some commands have where others have another one.
 _INSTEAD = {
     "--pair": "--from and --to",
@@ -182,21 +185,37 @@ class Command(TyperCommand):
                 self._refuse(ctx, name)
             raise
         if extra and not ctx.resilient_parsing:
-            metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
-            ctx.fail(f"unexpected arguments ({' '.join(extra)}){''.join(_HINTS.get(name, '') for name in metavars)}")
+            ctx.fail(f"unexpected arguments ({escaped(' '.join(extra))}){self._hint(ctx.params, extra)}")
         return extra
 
-    def _refuse(self, ctx: Any, name: str) -> None:
-        """Say what to use instead of an option that was removed, or that other commands have."""
-        from mtformer.config.search import REMOVED_OPTIONS, SearchOptions
+    def _hint(self, params: Mapping[str, Any], extra: Sequence[str]) -> str:
+        """Return what may be meant by ``extra`` arguments after the one that the command takes."""
+        metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
+        if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(params["text"]), *extra])):
+            lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""
+            return f": give one text, in quotes{lines}"
+        return "".join(_HINTS.get(name, "") for name in metavars)
 
-        if advice := REMOVED_OPTIONS.get(name.removeprefix("--").replace("-", "_")):
+    def _refuse(self, ctx: Any, name: str) -> None:
+        """Say what to use instead of an option that was removed, or that others have; otherwise return."""
+        from mtformer.config import Config, SearchOptions
+        from mtformer.config.problems import our_keys
+        from mtformer.config.search import REMOVED_OPTIONS
+        from mtformer.config.section import subsections
+
+        key = name.removeprefix("--").replace("-", "_")
+        known = {spelling for parameter in self.params for spelling in parameter.opts}
+        if advice := REMOVED_OPTIONS.get(key):
             fields = SearchOptions.model_fields
             advice = re.sub(r"\w+", lambda word: _spelled(word[0]) if word[0] in fields else word[0], advice)
             ctx.fail(f"{name} was removed: {advice}")
-        known = {spelling for parameter in self.params for spelling in parameter.opts}
-        if name in _INSTEAD and _INSTEAD[name].split()[0].rstrip(",") in known:
-            ctx.fail(f"there is no option {name} here: use {_INSTEAD[name]}")
+        keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
+        keys = keys or our_keys(key)
+        instead = [_INSTEAD.get(name, ""), *(_spelled(key.split(".")[1]) for key in keys)]
+        instead += [f"--set {key}=VALUE" for key in keys]
+        for advice in filter(None, instead):
+            if advice.split()[0].rstrip(",") in known:
+                ctx.fail(f"there is no option {name} here: use {advice}")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, and the options of each panel in the order in which the panels first occur."""

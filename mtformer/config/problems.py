@@ -163,6 +163,11 @@ def allowed(details: ErrorDetails) -> str:
             return details["msg"]
 
 
+def our_keys(name: str) -> list[str]:
+    """Return the dotted keys for what another toolkit calls ``name``."""
+    return [ours for ours, names in OTHER_NAMES.items() if name.lower().replace("-", "_") in names.split()]
+
+
 def suggestion(key: str, section: type[Section] | None, root: type[Section] | None) -> str:
     """Suggest the valid key that is meant by ``key``: one of ``section``, or else of another section of ``root``."""
     if section is None or root is None:
@@ -170,7 +175,7 @@ def suggestion(key: str, section: type[Section] | None, root: type[Section] | No
     sections = subsections(root)
     homes = {field: name for name, part in sections.items() for field in part.model_fields}
     if key not in homes:
-        same = [ours for ours, names in OTHER_NAMES.items() if key.lower().replace("-", "_") in names.split()]
+        same = our_keys(key)
         if same and section in (root, *sections.values()):
             own = next((f"{name}." for name, part in sections.items() if part is section), "")
             return f"; did you mean {' and '.join(f'`{ours.removeprefix(own)}`' for ours in same)}?"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from mtformer.config.problems import allowed
+from mtformer.config.problems import allowed, our_keys, shown
 from mtformer.config.section import Section
 from mtformer.support.errors import UserError
 
@@ -122,9 +122,10 @@ def _explained(details: ErrorDetails) -> str:
     if name in REMOVED_OPTIONS:
         return f"{name} was removed: {REMOVED_OPTIONS[str(name)]}"
     if details["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)
-        return f"there is no option {name}" + (f"; did you mean {close[0]}?" if close else "")
-    return f"{name} = {details['input']}, allowed: {allowed(details)}"
+        same = [key.removeprefix("search.") for key in our_keys(str(name)) if key.startswith("search.")]
+        meant = same or difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)
+        return f"there is no option {name}" + (f"; did you mean {meant[0]}?" if meant else "")
+    return f"{name} = {shown(details['input'])}, allowed: {allowed(details)}"
 
 
 def _contradictions(options: SearchOptions) -> Iterator[str]:
