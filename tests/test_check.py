@@ -13,10 +13,13 @@ import yaml
 from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import Config, load_config, parse_source
+from mtformer.data.clean import checkup
 from mtformer.data.clean.checkup import Slip, _with_offsets, check, find_slips
+from mtformer.data.clean.learned import LearnedRules
 from mtformer.data.clean.report import write_clean
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
+from mtformer.support.processes.workers import in_order
 from mtformer.text.pairs import SentencePair
 
 SLIP = 2_000  # the line where the targets begin to stand a line late
@@ -215,6 +218,25 @@ def test_a_terminal_gets_no_control_characters(project: Project) -> None:
     result = project.mtformer("data", "check", project.config)
     assert "encoding, line 1: " in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
+    slipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[int] = []
+    scores = LearnedRules.scores
+
+    def counted(rules: LearnedRules, pairs: list[SentencePair], ways: set[str]) -> dict[str, np.ndarray]:
+        scored.append(len(pairs))
+        return scores(rules, pairs, ways)
+
+    n_calls = []
+    monkeypatch.setattr(LearnedRules, "scores", counted)
+    monkeypatch.setattr(checkup, "in_order", lambda *arguments: n_calls.append(1) or in_order(*arguments))
+    assert len(checkup.check(load_config(slipped)).sources) == 3
+    assert scored.count(N_PAIRS) == 1
+    assert sum(n for n in scored if n > 2 * 100) == N_PAIRS  # the others look for the offset of the passage
+    assert len(n_calls) == 1
 
 
 def best_passages(log_odds: list[float], border: float) -> float:

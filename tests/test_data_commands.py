@@ -189,7 +189,7 @@ def test_training_reports_the_problems_of_all_its_sources_before_it_begins(proje
     assert told == [
         "a.tsv: the header does not name the target (de); the columns are 1 'id', 2 'en', 3 'fr': set tgt_column; if "
         "the first row is a pair, set header: false",
-        "b.jsonl:1: there is no text under 'de'; the keys are: en",
+        "b.jsonl:1: there is no text under 'de'; the keys are: en; set tgt_key",
         "c.csv: it is not clear which columns contain the texts; the first row is 1 '1', 2 'a', 3 'b': set src_column "
         "and tgt_column",
     ]

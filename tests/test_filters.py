@@ -17,7 +17,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
 from mtformer.data.clean.association import Association
-from mtformer.data.clean.filters import Filters, filters_of, reason
+from mtformer.data.clean.filters import Filters, filters_of, reason_of
 from mtformer.data.clean.language import identifier, language_warning
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
 from mtformer.data.clean.words import EncodedPairs, HashTable, Words
@@ -483,7 +483,7 @@ def test_rules_judge_lines_of_any_length() -> None:
     long = ["1" * 300_000, "a.b-" * 75_000, "3,5." * 75_000]
     pairs = [SentencePair(f"{text} 99 www.a.de", f"{text} 98 www.b.de") for text in long]
     for rule in ("numbers", "urls"):
-        assert Filters([rule], EN_DE).reasons(pairs) == [reason(rule)] * 3
+        assert Filters([rule], EN_DE).reasons(pairs) == [reason_of(rule)] * 3
 
 
 def test_a_pipe_that_would_be_read_twice_is_an_error(project: Project) -> None:

@@ -214,7 +214,7 @@ def test_columns_of_any_name_are_read_and_a_missing_one_is_named_with_those_ther
 
     message = client.error(hf="me/table", split="train", src_column="one")
     assert message.startswith("me/table, split train, row ")
-    assert message.endswith("there is no text under 'de'; the keys are: one, two_, score")
+    assert message.endswith("there is no text under 'de'; the keys are: one, two_, score; set tgt_column")
 
 
 def test_a_data_set_or_split_that_is_not_there_is_named(hub: HubServer, client: Client, offline: Client) -> None:

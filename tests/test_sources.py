@@ -106,7 +106,7 @@ def test_a_bad_source_is_reported_when_its_turn_comes(tmp_path: Path) -> None:
         ({"en": "a\nb", "de": "c"}, (None, None)),
         ({"en": "a\rb", "de": "c"}, (None, None)),
         ({"src": "a b", "tgt": "c", "score": "0.5"}, (None, None)),
-        ({"text_de": "c", "text_en": "a b"}, (None, None)),
+        ({"DE": "c", "en_US": "a b"}, (None, None)),
     ],
 )
 def test_a_json_object_holds_a_pair_of_lines(
@@ -121,11 +121,11 @@ def test_a_json_object_holds_a_pair_of_lines(
         ('{"en": "a", "de": "b"', 'this line is not JSON: \'{"en"'),
         ("[" * 100_000, "this line is not JSON"),
         ('["a", "b"]', "this is not an object with the keys 'en' and 'de'"),
-        ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr"),
+        ('{"en": "a", "fr": "b"}', "there is no text under 'de'; the keys are: en, fr; set tgt_key"),
         ('{"en": null, "de": "b"}', "the value under 'en' is null, not text"),
         ('{"en": "a", "de": 5}', "there is no text under 'de'"),
-        ('{"translation": {"en": "a", "fr": "b"}}', "there is no text under 'de'; the keys are: en, fr"),
-        ("{}", "there is no text under 'en'; the keys are: none"),
+        ('{"translation": {"en": "a", "fr": "b"}}', "there is no text under 'de'; the keys are: en, fr; set tgt_key"),
+        ("{}", "there is no text under 'en'; the keys are: none; set src_key"),
         ('{"en": "half an emoji \\ud83d", "de": "b"}', "en"),  # no UTF-8 can hold it
     ],
 )

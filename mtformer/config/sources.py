@@ -128,13 +128,13 @@ class TsvFile(SourceSection):
     """The file."""
     src_column: Column | None = None
     """The column of the source text: its name in the header, or its number from 1. Default: the column that the header
-    names by the language (`en`, `en-US`, `eng`, `English`, `text_en`) or as `source` or `src`; without a header, the
-    first of two."""
+    names by the code of the language (`en`, `en-US`, `eng`) or as `source` or `src`; without a header, the first of
+    two."""
     tgt_column: Column | None = None
     """The column of the target text, likewise; without a header, the second of two."""
     header: BoolOrAuto = "auto"
-    """Whether the first line names the columns; `auto`: if it names the languages, if a column is given by name, or if
-    a further column has a name such as `score` or `id` there and a number below."""
+    """Whether the first line names the columns; `auto`: if it has the codes of both languages, or of others only, or if
+    a column is given by name."""
     quotes: bool = False
     """Read `"` around a field as quotes, as spreadsheets and pandas write them, and not as part of the text."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from mtformer.config import DataConfig, LanguagePair, Source
-from mtformer.data.clean.filters import filters_of, reason
+from mtformer.data.clean.filters import filters_of, reason_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store.arrays import read_arrays
@@ -101,7 +101,7 @@ def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
             portion = Portion(source, languages, [pairs[index] for index in kept.tolist()], lines)
             if _applies_rule(data):
                 is_known = sentences.contains(portion.pairs, languages=languages, near=True)
-                reasons = [reason("held_out") if known else None for known in is_known]
+                reasons = [reason_of("held_out") if known else None for known in is_known]
                 portion = portion.without(reasons, facts.drops[source])
             out.append_portion(portion)
             n_kept += len(portion.pairs)

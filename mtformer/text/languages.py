@@ -107,76 +107,16 @@ def function_words(code: str) -> tuple[str, ...]:
     return tuple("的 了 吗 呢 吧 它 太 很 没 因为 所以 虽然 但是 如果".split())
 
 
-# ISO 639-1, ISO 639-2 and 639-3, English, and for the most frequent ones the language itself.
-_TABLE = """
-af afr afrikaans
-ar ara arb arabic العربية
-be bel belarusian
-bg bul bulgarian
-bn ben bengali
-ca cat catalan
-cs ces cze czech čeština
-cy cym wel welsh
-da dan danish dansk
-de deu ger german deutsch
-el ell gre greek ελληνικά
-en eng english
-es spa spanish español
-et est estonian
-eu eus baq basque
-fa fas per farsi persian
-fi fin finnish suomi
-fr fra fre french français
-ga gle irish
-gl glg galician
-he heb hebrew
-hi hin hindi
-hr hrv croatian
-hu hun hungarian magyar
-hy hye arm armenian
-id ind indonesian
-is isl ice icelandic
-it ita italian italiano
-ja jpn japanese 日本語
-ka kat geo georgian
-kk kaz kazakh
-km khm khmer
-ko kor korean 한국어
-lt lit lithuanian
-lv lav latvian
-mk mkd mac macedonian
-mn mon mongolian
-mr mar marathi
-ms msa may malay
-mt mlt maltese
-nb nob
-ne nep nepali
-nl nld dut dutch nederlands
-nn nno
-no nor norwegian norsk
-pl pol polish polski
-ps pus pashto
-pt por portuguese português
-ro ron rum romanian română
-ru rus russian русский
-sk slk slo slovak
-sl slv slovenian
-sq sqi alb albanian
-sr srp serbian
-sv swe swedish svenska
-sw swa swahili
-ta tam tamil
-te tel telugu
-th tha thai
-tr tur turkish türkçe
-uk ukr ukrainian українська
-ur urd urdu
-uz uzb uzbek
-vi vie vietnamese
-yue cantonese
-zh zho chi cmn chinese mandarin 中文
-"""
-_CODES = {name: row.split()[0] for row in _TABLE.strip().splitlines() for name in row.split()}
+# The codes of each language in ISO 639-1, and in ISO 639-2 and 639-3.
+_TABLE = (
+    "af afr, ar ara arb, be bel, bg bul, bn ben, ca cat, cs ces cze, cy cym wel, da dan, de deu ger, el ell gre, "
+    "en eng, es spa, et est, eu eus baq, fa fas per, fi fin, fr fra fre, ga gle, gl glg, he heb, hi hin, hr hrv, "
+    "hu hun, hy hye arm, id ind, is isl ice, it ita, ja jpn, ka kat geo, kk kaz, km khm, ko kor, lt lit, lv lav, "
+    "mk mkd mac, mn mon, mr mar, ms msa may, mt mlt, nb nob, ne nep, nl nld dut, nn nno, no nor, pl pol, ps pus, "
+    "pt por, ro ron rum, ru rus, sk slk slo, sl slv, sq sqi alb, sr srp, sv swe, sw swa, ta tam, te tel, th tha, "
+    "tr tur, uk ukr, ur urd, uz uzb, vi vie, yue, zh zho chi cmn"
+)
+_CODES = {code: row.split()[0] for row in _TABLE.split(",") for code in row.split()}
 _SUBTAG = re.compile(r"[a-z]{4}|[a-z]{2}|\d{3}")  # a script or a region, as in zh-hant-tw
 
 EXACT, VARIANT = 2, 1
@@ -186,7 +126,7 @@ EXACT, VARIANT = 2, 1
 def matches_language(name: str, code: str) -> int:
     """Tell how well ``name`` names the language ``code``: ``EXACT``, ``VARIANT``, or 0 if it names another or none.
 
-    A variant is the same language with or without a region or script, or under a name of another standard.
+    A variant is the same language with or without a region or script, or under the code of another standard.
     """
     name, code = _normalized(name), _normalized(code)
     if name == code:
@@ -198,13 +138,13 @@ def matches_language(name: str, code: str) -> int:
 
 
 def is_language(name: str) -> bool:
-    """Tell whether ``name`` is a code or a name of a known language."""
+    """Tell whether ``name`` is the code of a known language."""
     base, *rest = _normalized(name).split("-")
     return base in _CODES and all(_SUBTAG.fullmatch(part) for part in rest)
 
 
 def language_code(name: str) -> str | None:
-    """Return the code of the language that ``name`` names, with its region or script; None if it names none."""
+    """Return the shortest code of a language, with its region or script; None if ``name`` is none."""
     if not is_language(name):
         return None
     base = base_language(name)

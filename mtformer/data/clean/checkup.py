@@ -17,6 +17,7 @@ from mtformer.data.drops import Drops
 from mtformer.data.held_out import held_out_share
 from mtformer.data.sampling import Reservoir
 from mtformer.data.sources.parallel import ParallelText, source_name
+from mtformer.data.store.store import Portion, text_portions
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.languages import suit_joint_vocabulary
@@ -32,7 +33,6 @@ _TRIED = 200  # pairs that an offset is tried on
 
 Score = Callable[[Sequence[SentencePair]], NDArray[np.float64]]
 PERCENTILES = (50, 90, 99, 99.9, 100)
-_CHUNK = 10_000
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
@@ -193,28 +193,26 @@ class SourceCheck:
     Attributes:
         part: the source by itself.
         use: ``train``, ``valid`` or ``test``.
+        names: the rules that it was checked with.
         n_pairs: how many pairs it has.
         blank: lines that contain no pair.
-        problems: the number of pairs that each rule would drop.
-        examples: the first of them.
+        rules: (N,) for each pair, the index in ``names`` of the rule that would drop it; -1 for none.
+        examples: the first pairs that each rule would drop.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
         slips: the passages that are out of alignment, by the numbers of their pairs.
         slip_lines: the first and the last line of each.
-        dropped: (N,) for each pair, the index of its problem in ``names``; -1 for none.
-        names: the problems.
     """
 
     part: ParallelText
     use: str
+    names: list[str]
     n_pairs: int = 0
     blank: Drops = field(default_factory=Drops)
-    problems: Counter[str] = field(default_factory=Counter)
+    rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
     examples: dict[str, list[Example]] = field(default_factory=dict)
     n_exact: int = 0
     slips: list[Slip] = field(default_factory=list)
     slip_lines: list[tuple[int, int]] = field(default_factory=list)
-    dropped: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
-    names: list[str] = field(default_factory=list)
 
     @property
     def source(self) -> Source:
@@ -230,6 +228,12 @@ class SourceCheck:
     def languages(self) -> LanguagePair:
         """The languages of its pairs."""
         return LanguagePair(self.part.src_lang, self.part.tgt_lang)
+
+    @property
+    def problems(self) -> Counter[str]:
+        """The number of pairs that each rule would drop."""
+        counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.names)).tolist()
+        return Counter({name: n for name, n in zip(self.names, counts, strict=True) if n})
 
 
 class Checkup(NamedTuple):
@@ -251,16 +255,6 @@ class Checkup(NamedTuple):
         return sum(source.problems.total() or not source.n_pairs for source in self.sources)
 
 
-class _Portion(NamedTuple):
-    examples: list[Example]
-    pairs: list[SentencePair]
-
-
-class _Judged(NamedTuple):
-    reasons: list[str | None]
-    log_odds: NDArray[np.float64] | None
-
-
 def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
     """Apply all rules of ``data.filters`` to the text of a config, find slips, and measure lengths in tokens.
 
@@ -272,19 +266,20 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         UserError: the text cannot be read.
     """
     data = config.data
-    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
-    checked: list[SourceCheck] = []
+    examinations = list(_examinations(data))
+    parts = [examination.check.part for examination in examinations]
+    judge = partial(_judge, [examination.filters for examination in examinations])
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
     with Progress("checking the text", unit="pairs") as progress:
-        for part in ParallelText(data.train, data.src_lang, data.tgt_lang).parts():
-            filters = by_direction[LanguagePair(part.src_lang, part.tgt_lang)]
-            checked.append(_check_source(part, "train", filters, progress, sample))
-        for use, sources in (("valid", data.valid), ("test", data.test)):
-            for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
-                # Nothing is held out from these, and duplicates are counted within each.
-                own = Filters(_RULES_OF_EVALUATION, LanguagePair(part.src_lang, part.tgt_lang))
-                checked.append(_check_source(part, use, own, progress, sample))
-    n_pairs = sum(one.n_pairs for one in checked if one.use == "train")
+        drops = [examination.check.blank for examination in examinations]
+        for portion, (reasons, log_odds) in in_order(judge, text_portions(parts, drops)):
+            examination = examinations[portion.source]
+            examination.add(portion, reasons, log_odds)
+            for pair in portion.pairs if examination.check.use == "train" else ():
+                sample.add(pair)
+            progress.advance(len(portion.pairs))
+    checked = [examination.finish() for examination in examinations]
+    n_pairs = sum(source.n_pairs for source in checked if source.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
     return Checkup(checked, lengths, _held_out(data, checked))
 
@@ -298,55 +293,64 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     return dict.fromkeys(data.held_out, sum(round(held_out_share(n) * n) for n in sizes.values()))
 
 
-def _check_source(
-    part: ParallelText, use: str, filters: Filters, progress: Progress, sample: Reservoir[SentencePair]
-) -> SourceCheck:
-    """Check a source; if it is one to train on, add its pairs to ``sample``."""
-    found = SourceCheck(part, use, names=filters.names)
-    dropped: list[NDArray[np.int8]] = []
-    log_odds: list[NDArray[np.float64]] = []
-    lines: list[NDArray[np.int64]] = []
-    number_of = {name: number for number, name in enumerate(found.names)}
-    for portion, judged in in_order(partial(_judge, filters), _portions(part, found.blank)):
-        reasons = filters.corpus_reasons(portion.pairs, judged.reasons)
-        for pair in portion.pairs if use == "train" else ():
-            sample.add(pair)
-        names = [reason and rule_of(reason) for reason in reasons]
-        for name, example in zip(names, portion.examples, strict=True):
-            if name and len(found.examples.setdefault(name, [])) < _EXAMPLES:
-                found.examples[name].append(example)
-        leaked = [pair for name, pair in zip(names, portion.pairs, strict=True) if name == HELD_OUT]
-        found.n_exact += sum(filters.held_out.contains(leaked, languages=found.languages, near=False))
-        dropped.append(np.array([number_of[name] if name else -1 for name in names], dtype=np.int8))
-        lines.append(np.array([example.line for example in portion.examples]))
-        log_odds += [] if judged.log_odds is None else [judged.log_odds]
-        found.n_pairs += len(portion.pairs)
-        progress.advance(len(portion.pairs))
-    if dropped:
-        found.dropped = np.concatenate(dropped)
-    if log_odds and filters.learned:
-        slips = find_slips(np.concatenate(log_odds))
-        found.slips = list(_with_offsets(slips, part, filters.learned))
-        numbers = np.concatenate(lines)
-        found.slip_lines = [(int(numbers[slip.first]), int(numbers[slip.end - 1])) for slip in slips]
-        for slip in slips:
-            passage = found.dropped[slip.first : slip.end]
-            passage[passage < 0] = number_of[MISALIGNED]
-    counts = np.bincount(found.dropped[found.dropped >= 0], minlength=len(found.names))
-    found.problems = Counter({name: int(n) for name, n in zip(found.names, counts, strict=True) if n})
-    return found
+class _Examination:
+    """Collects what is wrong with a source, portion by portion."""
+
+    def __init__(self, part: ParallelText, use: str, filters: Filters) -> None:
+        self.check = SourceCheck(part, use, filters.names)
+        self.filters = filters
+        self._rules: list[NDArray[np.int8]] = []
+        self._log_odds: list[NDArray[np.float64]] = []
+        self._lines: list[NDArray[np.int64]] = []
+
+    def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
+        """Take the next pairs, why other processes would drop them, and the log odds of their being misaligned."""
+        check = self.check
+        reasons = self.filters.corpus_reasons(portion.pairs, reasons)
+        rules = [rule_of(reason) if reason else None for reason in reasons]
+        leaked = []
+        for rule, pair, line in zip(rules, portion.pairs, portion.lines, strict=True):
+            if rule and len(check.examples.setdefault(rule, [])) < _EXAMPLES:
+                check.examples[rule].append(Example(*pair, line))
+            if rule == HELD_OUT:
+                leaked.append(pair)
+        check.n_exact += sum(self.filters.held_out.contains(leaked, languages=check.languages, near=False))
+        check.n_pairs += len(portion.pairs)
+        self._rules.append(np.array([check.names.index(rule) if rule else -1 for rule in rules], dtype=np.int8))
+        self._lines.append(np.array(portion.lines))
+        if log_odds is not None:
+            self._log_odds.append(log_odds)
+
+    def finish(self) -> SourceCheck:
+        """Find the passages that are out of alignment, all of whose pairs are to be dropped."""
+        check = self.check
+        if self._rules:
+            check.rules = np.concatenate(self._rules)
+        if self._log_odds and self.filters.learned:
+            slips = find_slips(np.concatenate(self._log_odds))
+            lines = np.concatenate(self._lines)
+            check.slips = list(_with_offsets(slips, check.part, self.filters.learned))
+            check.slip_lines = [(int(lines[slip.first]), int(lines[slip.end - 1])) for slip in slips]
+            for slip in slips:
+                passage = check.rules[slip.first : slip.end]
+                passage[passage < 0] = check.names.index(MISALIGNED)
+        return check
 
 
-def _portions(part: ParallelText, blank: Drops) -> Iterator[_Portion]:
-    examples = part.examples(blank)
-    while chunk := list(islice(examples, _CHUNK)):
-        yield _Portion(chunk, [SentencePair(example.src, example.tgt) for example in chunk])
+def _examinations(data: DataConfig) -> Iterator[_Examination]:
+    by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
+    for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
+        for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
+            languages = LanguagePair(part.src_lang, part.tgt_lang)
+            # Nothing is held out from the validation and test sets, and duplicates are counted within each.
+            yield _Examination(
+                part, use, by_direction[languages] if use == "train" else Filters(_RULES_OF_EVALUATION, languages)
+            )
 
 
-def _judge(filters: Filters, portion: _Portion) -> _Judged:
+def _judge(filters: Sequence[Filters], portion: Portion) -> tuple[list[str | None], NDArray[np.float64] | None]:
     """Apply the rules that look at one pair at a time; other processes may call this."""
-    learned = filters.learned
-    return _Judged(filters.pair_reasons(portion.pairs), learned.misalignment(portion.pairs) if learned else None)
+    return filters[portion.source].judge(portion.pairs)
 
 
 def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:

@@ -1,15 +1,16 @@
 """The filters of a config, applied to chunks of a text in order."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtformer.config import DataConfig, FilterName, LanguagePair, Source
-from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
+from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
 from mtformer.data.sampling import Reservoir
@@ -109,14 +110,26 @@ class Filters:
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each pair by the rules that look at one pair at a time."""
-        rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
-        reasons = _apply(rules, pairs, [None] * len(pairs))
-        left = [place for place, one in enumerate(reasons) if one is None]
+        reasons = self._plain_reasons(pairs)
+        left = [place for place, reason in enumerate(reasons) if reason is None]
         if (learned := self.learned) and left:
-            for name, dropped in learned.found([pairs[place] for place in left], self.names).items():
-                for place in np.array(left)[dropped].tolist():
-                    reasons[place] = reasons[place] or reason(name)
+            scores = learned.scores([pairs[place] for place in left], learned.ways(self.names))
+            _add_reasons(reasons, np.array(left), learned.is_corrupted(scores))
         return reasons
+
+    def judge(self, pairs: Sequence[SentencePair]) -> tuple[list[str | None], NDArray[np.float64] | None]:
+        """Return the same, and the log odds of all pairs for being misaligned; None if nothing was learned."""
+        reasons = self._plain_reasons(pairs)
+        if not (learned := self.learned):
+            return reasons, None
+        ways = learned.ways(self.names)
+        scores = learned.scores(pairs, {MISALIGNED, *ways})
+        _add_reasons(reasons, np.arange(len(pairs)), learned.is_corrupted({way: scores[way] for way in ways}))
+        return reasons, scores[MISALIGNED]
+
+    def _plain_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
+        return _apply(rules, pairs, [None] * len(pairs))
 
     def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
@@ -183,9 +196,18 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
     return kept.items
 
 
-def reason(name: str) -> str:
+def reason_of(name: str) -> str:
     """Return how a run reports the pairs that a rule has dropped."""
     return f"{MEANINGS[name]} (data.filters: {name})"
+
+
+def _add_reasons(
+    reasons: list[str | None], places: NDArray[np.int64], dropped: Mapping[str, NDArray[np.bool_]]
+) -> None:
+    """Fill in the reasons at some places that are None, by the rules that drop them."""
+    for name, is_dropped in dropped.items():
+        for place in places[is_dropped].tolist():
+            reasons[place] = reasons[place] or reason_of(name)
 
 
 def rule_of(reason: str) -> str:
@@ -205,6 +227,6 @@ def _apply(
         dropped = rule([pairs[place] for place in left])
         for place, is_dropped in zip(left, dropped, strict=True):
             if is_dropped:
-                found[place] = reason(name)
+                found[place] = reason_of(name)
         left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
     return found

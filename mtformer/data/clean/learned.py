@@ -12,7 +12,7 @@ A pair must not explain itself: each half of the text is judged by what the othe
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +24,11 @@ from mtformer.data.clean.seen import hashes
 from mtformer.data.clean.words import EncodedPairs, Encoder, Features, WordOrder, Words
 from mtformer.text.pairs import SentencePair
 
-CORRUPTIONS = ("misaligned", "truncated", "misordered")
-WAYS = ("misaligned", "truncated src", "truncated tgt", "misordered src", "misordered tgt")
+log = logging.getLogger(__name__)
+
+MISALIGNED = "misaligned"
+CORRUPTIONS = (MISALIGNED, "truncated", "misordered")
+WAYS = (MISALIGNED, "truncated src", "truncated tgt", "misordered src", "misordered tgt")
 _SHORTEST = 4  # words of a pair that is cut
 _MOST_SHUFFLED = 5_000  # of each half, since texts are slower than numbers
 _LEAST_POSTERIOR = 0.85  # probability of being corrupted
@@ -36,7 +39,6 @@ _LEAST_DEVIATION = 0.3
 _ROUNDING = 1e-6  # of a score, which depends on how many pairs are scored at once
 _ITERATIONS = 100
 _MOST_STEPS, _SMALLEST_STEP = 20, 1e-6  # of the regressions
-log = logging.getLogger(__name__)
 _FEWEST_PAIRS = 2_000  # that teach anything
 _FEWEST_EXAMPLES = 100  # of each half
 _MOST_CELLS = 2**22  # of each half: 64 to 300 megabytes while learning
@@ -204,17 +206,19 @@ class Half(NamedTuple):
         orders = WordOrder(pairs.src, pairs.src_lengths), WordOrder(pairs.tgt, pairs.tgt_lengths)
         return cls(Association(next(pairs.portions(_MOST_CELLS))), *orders)
 
-    def features(self, pairs: EncodedPairs, aspect: str) -> Features:
-        """Return numbers of each pair that tell good pairs from bad ones, of shape (pairs, features)."""
-        if aspect == "src order":
-            return self.src_order.features(pairs.src, pairs.src_lengths)
-        if aspect == "tgt order":
-            return self.tgt_order.features(pairs.tgt, pairs.tgt_lengths)
-        association = self.association.features(pairs)
-        if aspect == "association":
-            return association
-        ends = self.src_order.ends(pairs.src, pairs.src_lengths), self.tgt_order.ends(pairs.tgt, pairs.tgt_lengths)
-        return np.column_stack([association, *ends])
+    def features(self, pairs: EncodedPairs, aspects: Collection[str]) -> dict[str, Features]:
+        """Return for each aspect numbers that tell good pairs from bad ones, of shape (pairs, features)."""
+        src, tgt = (pairs.src, pairs.src_lengths), (pairs.tgt, pairs.tgt_lengths)
+        features = {}
+        if "src order" in aspects:
+            features["src order"] = self.src_order.features(*src)
+        if "tgt order" in aspects:
+            features["tgt order"] = self.tgt_order.features(*tgt)
+        if not {"association", "association and ends"}.isdisjoint(aspects):
+            features["association"] = self.association.features(pairs)
+            ends = self.src_order.ends(*src), self.tgt_order.ends(*tgt)
+            features["association and ends"] = np.column_stack([features["association"], *ends])
+        return features
 
 
 class LearnedRules:
@@ -243,53 +247,54 @@ class LearnedRules:
         encoder, words = Encoder.learn(pairs, languages)
         numbers = [np.flatnonzero(halves == half) for half in (0, 1)]
         taught = [Half.learn(words.selected(of_half)) for of_half in numbers]
-        judged = [
-            (Examples([pairs[number] for number in some.tolist()], words.selected(some)), teacher)
-            for some, teacher in zip((of_half[:_MOST_EXAMPLES] for of_half in numbers), reversed(taught), strict=True)
-        ]
-        good: dict[str, Features] = {}
+        chosen = [of_half[:_MOST_EXAMPLES] for of_half in numbers]
+        examples = [Examples([pairs[i] for i in of_half.tolist()], words.selected(of_half)) for of_half in chosen]
+        teachers = taught[::-1]
+        aspects = set(map(_aspect, WAYS))
+        good = [teacher.features(half.encoded, aspects) for half, teacher in zip(examples, teachers, strict=True)]
         classifiers = {}
         for number, way in enumerate(WAYS):
-            random = np.random.default_rng((_SEED, number))
-            aspect = _aspect(way)
-            if aspect not in good:
-                good[aspect] = np.concatenate([teacher.features(one.encoded, aspect) for one, teacher in judged])
-            copies = [(corrupted(examples, way, encoder, random), teacher) for examples, teacher in judged]
-            if min(len(one.src_lengths) for one, _ in copies) >= _FEWEST_EXAMPLES:
-                bad = np.concatenate([teacher.features(one, aspect) for one, teacher in copies])
-                classifiers[way] = Classifier.fit(good[aspect], bad)
+            random, aspect = np.random.default_rng((_SEED, number)), _aspect(way)
+            copies = [corrupted(half, way, encoder, random) for half in examples]
+            if min(len(half.src_lengths) for half in copies) >= _FEWEST_EXAMPLES:
+                bad = [teacher.features(half, [aspect]) for half, teacher in zip(copies, teachers, strict=True)]
+                classifiers[way] = Classifier.fit(
+                    np.concatenate([half[aspect] for half in good]), np.concatenate([half[aspect] for half in bad])
+                )
         learned = cls(encoder, taught, classifiers)
         for name, share in learned.shares().items():
             if share:
                 log.info("%s: an estimated %.1f %% of the text are %s pairs", languages, 100 * share, name)
         return learned
 
-    def found(self, pairs: Sequence[SentencePair], names: Collection[str]) -> dict[str, NDArray[np.bool_]]:
-        """Tell for each of :data:`CORRUPTIONS` that is in ``names`` which pairs to drop."""
-        found = {name: np.zeros(len(pairs), dtype=np.bool_) for name in CORRUPTIONS if name in names}
-        ways = [way for way, one in self._classifiers.items() if way.split()[0] in found and one.threshold < np.inf]
-        for way, scores in self.scores(pairs, ways).items():
-            found[way.split()[0]] |= scores >= self._classifiers[way].threshold
-        return found
+    def ways(self, names: Collection[str]) -> list[str]:
+        """Return the ways of corruption by which pairs are dropped, of the rules ``names``."""
+        return [way for way, one in self._classifiers.items() if way.split()[0] in names and one.threshold < np.inf]
 
-    def misalignment(self, pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
-        """Return the log odds of each pair for being misaligned, if half of all pairs were."""
-        return self.scores(pairs, ["misaligned"])["misaligned"]
-
-    def scores(self, pairs: Sequence[SentencePair], ways: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    def scores(self, pairs: Sequence[SentencePair], ways: Collection[str]) -> dict[str, NDArray[np.float64]]:
         """Return the log odds of each pair for being corrupted in each of some ways, if half of all pairs were."""
         scores = {way: np.zeros(len(pairs)) for way in ways}
-        if not ways:
-            return scores
         halves = _halves(pairs)
         for half, teacher in enumerate(reversed(self._halves)):
             places = np.flatnonzero(halves == half)
-            if len(places):
+            if len(places) and scores:
                 encoded = self._encoder.encode([pairs[place] for place in places.tolist()])
-                features = {aspect: teacher.features(encoded, aspect) for aspect in set(map(_aspect, ways))}
-                for way in ways:
+                features = teacher.features(encoded, set(map(_aspect, ways)))
+                for way in scores:
                     scores[way][places] = self._classifiers[way].scores(features[_aspect(way)])
         return scores
+
+    def is_corrupted(self, scores: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.bool_]]:
+        """Tell by their scores which pairs each of :data:`CORRUPTIONS` drops, if any."""
+        dropped: dict[str, NDArray[np.bool_]] = {}
+        for way in scores:
+            name, is_dropped = way.split()[0], scores[way] >= self._classifiers[way].threshold
+            dropped[name] = dropped[name] | is_dropped if name in dropped else is_dropped
+        return dropped
+
+    def misalignment(self, pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
+        """Return the log odds of each pair for being misaligned, if half of all pairs were."""
+        return self.scores(pairs, [MISALIGNED])[MISALIGNED]
 
     def shares(self) -> dict[str, float]:
         """Return the estimated share of such pairs in the text, of each of :data:`CORRUPTIONS`."""

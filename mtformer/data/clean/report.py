@@ -182,7 +182,7 @@ def _write(checkup: Checkup, sources: list[SourceCheck], names: list[tuple[str, 
 def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> None:
     """Write each pair of a source to one place or the other."""
     examples, n_read = source.part.examples(), 0
-    for number, example in zip(source.dropped.tolist(), examples, strict=False):
+    for number, example in zip(source.rules.tolist(), examples, strict=False):
         n_read += 1
         if number < 0:
             for file, text in zip(sides, (example.src, example.tgt), strict=True):

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from mtformer.config import HubDataset, Source
-from mtformer.data.sources.columns import Wanted
-from mtformer.data.sources.rows import RowReader
+from mtformer.data.sources.tables import Columns, RowReader
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.pairs import Example
 
@@ -47,7 +46,7 @@ def read_hub(source: HubDataset, src_lang: str, tgt_lang: str) -> Iterator[Examp
         if rows.features:  # pictures and sounds would be decoded
             texts = [name for name, feature in rows.features.items() if not hasattr(feature, "decode_example")]
             rows = rows.select_columns(texts)
-    reader = RowReader(Wanted((source.src_column, source.tgt_column), (src_lang, tgt_lang)))
+    reader = RowReader(Columns((source.src_column, source.tgt_column), (src_lang, tgt_lang)))
     for number, row in enumerate(_rows(rows, source), 1):
         yield Example(*reader.pair(row, f"{source.hf}, split {source.split}, row {number}"), number)
 

@@ -21,8 +21,7 @@ from mtformer.config import (
 from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import read_hub
 from mtformer.data.sources.phrasebook import read_phrasebook
-from mtformer.data.sources.rows import read_jsonl
-from mtformer.data.sources.tables import read_table
+from mtformer.data.sources.tables import read_jsonl, read_table
 from mtformer.data.sources.test_sets import read_test_set
 from mtformer.data.sources.text_files import moses_files, read_text_files
 from mtformer.data.sources.tmx import read_tmx

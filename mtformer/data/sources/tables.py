@@ -1,18 +1,110 @@
-"""Tables: tsv and csv."""
+"""Tables and objects with named columns: tsv, csv, lines of JSON, and the rows of data sets."""
 
 import csv
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from mtformer.config import CsvFile, TsvFile
+from mtformer.config import CsvFile, JsonlFile, TsvFile
 from mtformer.data.drops import BLANK, Drops
-from mtformer.data.sources.columns import Layout, Wanted, find_layout
 from mtformer.support.errors import UserError
-from mtformer.text.lines import input_name, read_lines
-from mtformer.text.pairs import Example, one_line
+from mtformer.text.languages import is_language, matches_language
+from mtformer.text.lines import input_name, is_utf8, read_lines
+from mtformer.text.pairs import ROLES, Example, SentencePair, is_column_name, one_line
 
 Row = tuple[int, list[str]]  # the number of its first line, its cells
+
+_SIDES = ("source", "target")
+
+
+class Columns(NamedTuple):
+    """Where the two texts are: in the columns that the user names, or else in those that the languages name.
+
+    Attributes:
+        given: the columns of source and target, by name or number; None if left open.
+        languages: the source and the target language.
+        settings: the keys of a config that name them.
+    """
+
+    given: tuple[str | None, str | None]
+    languages: tuple[str, str]
+    settings: tuple[str, str] = ("src_column", "tgt_column")
+
+    def named(self, names: Sequence[str], side: int) -> int | None:
+        """Return the position of the name that fits one side best: as its language, or as source or target.
+
+        Raises:
+            UserError: several names fit equally well.
+        """
+        ranks = self._ranks(names, side)
+        best = max(ranks, default=0)
+        places = [place for place, rank in enumerate(ranks) if rank == best]
+        if best and len(places) > 1:
+            shown = " or ".join(repr(names[place]) for place in places)
+            raise UserError(f"the column of the {_SIDES[side]} may be {shown}: set {self.settings[side]}")
+        return places[0] if best else None
+
+    def in_table(self, row: Sequence[str], header: bool | str) -> tuple[int, int, bool]:
+        """Find the columns by the first row of a table.
+
+        Args:
+            row: the cells.
+            header: whether they are a header; ``auto`` if that has to be decided.
+
+        Returns:
+            the positions of source and target, from 0, and whether the row is a header.
+
+        Raises:
+            UserError: the columns do not exist or are not clear; the message lists those that there are.
+        """
+        while len(row) > 2 and not row[-1].strip():
+            row = row[:-1]
+        has_header = self._is_header(row) if header == "auto" else bool(header)
+        places = [self._place(row, side, has_header) for side in (0, 1)]
+        free = [place for place in range(len(row)) if place not in places]
+        if len(row) == 2 and not (has_header and any(is_language(row[place]) for place in free)):
+            places = [free.pop(0) if place is None else place for place in places]
+        src, tgt = places
+        if src is None or tgt is None:
+            raise UserError(self._open_message(row, places, has_header))
+        if src == tgt:
+            raise UserError(f"source and target are both column {src + 1}; {_listing(row, has_header)}")
+        return src, tgt, has_header
+
+    def _is_header(self, row: Sequence[str]) -> bool:
+        """Tell whether a row names the languages, columns that the user names, or other languages only."""
+        by_name = any(given is not None and not given.isdecimal() for given in self.given)
+        names_both = all(any(self._ranks(row, side)) for side in (0, 1))
+        return by_name or names_both or (len(row) > 1 and all(map(is_column_name, row)))
+
+    def _ranks(self, names: Sequence[str], side: int) -> list[int]:
+        """Tell how well each name fits a side; 0 if it does not."""
+        language, roles = self.languages[side], ROLES[side]
+        return [2 * matches_language(name, language) or int(name.strip().lower() in roles) for name in names]
+
+    def _place(self, row: Sequence[str], side: int, has_header: bool) -> int | None:
+        column, names = self.given[side], [cell.strip() for cell in row]
+        if column is None:
+            return self.named(names, side) if has_header else None
+        if has_header and column in names:
+            return names.index(column)
+        if column.isdecimal() and 1 <= int(column) <= len(row):
+            return int(column) - 1
+        what = f"number {column}" if column.isdecimal() else repr(column)
+        raise UserError(f"there is no column {what}; {_listing(row, has_header)}")
+
+    def _open_message(self, row: Sequence[str], places: Sequence[int | None], has_header: bool) -> str:
+        sides = [side for side in (0, 1) if places[side] is None]
+        keys = " and ".join(self.settings[side] for side in sides)
+        if not has_header:
+            return f"it is not clear which columns contain the texts; {_listing(row, has_header)}: set {keys}"
+        texts = " and ".join(f"the {_SIDES[side]} ({self.languages[side]})" for side in sides)
+        return (
+            f"the header does not name {texts}; {_listing(row, has_header)}: set {keys}; if the first row is a pair, "
+            "set header: false"
+        )
 
 
 def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
@@ -21,36 +113,93 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
     Raises:
         UserError: naming the line that cannot be read, or the columns if those of the texts are not found.
     """
-    path = source.tsv if isinstance(source, TsvFile) else source.csv
-    name = input_name(path)
+    name = input_name(_path(source))
     rows = _rows_with_text(source, drops)
-    start = list(islice(rows, 2))
-    if not start:
-        return
-    layout = _layout(source, start, name, (src_lang, tgt_lang))
-    n_columns = len(start[0][1])
-    for line, cells in chain(start[1:] if layout.has_header else start, rows):
-        if len(cells) <= max(layout.src, layout.tgt) or any(cells[n_columns:]):
-            _require_two(cells, source, f"{name}:{line}")
-            counts = f"this line has {len(cells)} columns, and the first has {n_columns}"
-            raise UserError(f"{name}:{line}: {counts}{_hint(cells, source)}")
-        yield Example(one_line(cells[layout.src]), one_line(cells[layout.tgt]), line)
+    for line, first in islice(rows, 1):
+        _require_two(first, source, f"{name}:{line}")
+        columns = Columns((source.src_column, source.tgt_column), (src_lang, tgt_lang))
+        try:
+            src, tgt, has_header = columns.in_table(first, source.header)
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
+        if source.languages and not has_header and None in columns.given:
+            raise UserError(
+                f"{name}: no header says which column is in which language, and the model has several directions: "
+                "set src_column, tgt_column and directions"
+            )
+        for number, cells in rows if has_header else chain([(line, first)], rows):
+            if len(cells) <= max(src, tgt) or any(cells[len(first) :]):
+                _require_two(cells, source, f"{name}:{number}")
+                counts = f"this line has {len(cells)} columns, and the first has {len(first)}"
+                raise UserError(f"{name}:{number}: {counts}{_hint(cells, source)}")
+            yield Example(one_line(cells[src]), one_line(cells[tgt]), number)
 
 
-def _layout(source: TsvFile | CsvFile, start: list[Row], name: str, languages: tuple[str, str]) -> Layout:
-    line, cells = start[0]
-    _require_two(cells, source, f"{name}:{line}")
-    wanted = Wanted((source.src_column, source.tgt_column), languages)
-    try:
-        layout = find_layout([cells for _, cells in start], wanted, source.header)
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from None
-    if source.languages and not layout.has_header and None in wanted.given:
-        raise UserError(
-            f"{name}: no header says which column is in which language, and the model has several directions: "
-            "set src_column, tgt_column and directions"
-        )
-    return layout
+def read_jsonl(source: JsonlFile, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator[Example]:
+    """Yield the pairs of a file with a JSON object on each line; blank lines are skipped and counted in ``drops``.
+
+    Raises:
+        UserError: naming the line that is not JSON or lacks a text.
+    """
+    name = input_name(source.jsonl)
+    rows = RowReader(Columns((source.src_key, source.tgt_key), (src_lang, tgt_lang), ("src_key", "tgt_key")))
+    for number, line in enumerate(read_lines(source.jsonl), 1):
+        if not line or line.isspace():
+            drops.add(BLANK, number)
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise UserError(f"{name}:{number}: this line is not JSON: {line[:80]!r}") from None
+        yield Example(*rows.pair(row, f"{name}:{number}"), number)
+
+
+class RowReader:
+    """Extracts pairs from rows that all have the keys of the first."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._keys: list[str] = []
+
+    def pair(self, row: Any, where: str) -> SentencePair:
+        """Extract a pair from a row, where it may be under ``translation``, as in translation data sets of the hub."""
+        if isinstance(row, dict) and isinstance(row.get("translation"), dict):
+            row = row["translation"]
+        if not isinstance(row, dict):
+            src_lang, tgt_lang = self._columns.languages
+            raise UserError(f"{where}: this is not an object with the keys {src_lang!r} and {tgt_lang!r}")
+        if not self._keys:
+            try:
+                self._keys = [self._key(row, side) for side in (0, 1)]
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from None
+        return SentencePair(*(self._text(row, side, where) for side in (0, 1)))
+
+    def _key(self, row: dict[str, Any], side: int) -> str:
+        """Return the key of one side; if no key names it, the code of the language, which is then reported."""
+        names = [name for name, value in row.items() if isinstance(value, str)]
+        given = self._columns.given[side]
+        if given is not None:
+            return given
+        place = self._columns.named(names, side)
+        return self._columns.languages[side] if place is None else names[place]
+
+    def _text(self, row: dict[str, Any], side: int, where: str) -> str:
+        key = self._keys[side]
+        text = row.get(key)
+        if key in row and text is None:
+            raise UserError(f"{where}: the value under {key!r} is null, not text")
+        if not isinstance(text, str):
+            keys = ", ".join(map(str, row)) or "none"
+            setting = self._columns.settings[side]
+            raise UserError(f"{where}: there is no text under {key!r}; the keys are: {keys}; set {setting}")
+        if not is_utf8(text):
+            raise UserError(f"{where}: the text under {key!r} contains half a character (a lone surrogate)")
+        return one_line(text)
+
+
+def _path(source: TsvFile | CsvFile) -> Path:
+    return source.tsv if isinstance(source, TsvFile) else source.csv
 
 
 def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
@@ -87,6 +236,11 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
                 reason += "; set delimiter, or double the quotes inside quoted text"
             raise UserError(f"{input_name(path)}:{first}: this row cannot be read: {reason}") from None
         yield first, cells
+
+
+def _listing(row: Sequence[str], has_header: bool) -> str:
+    columns = ", ".join(f"{number} {cell.strip()[:30]!r}" for number, cell in enumerate(row, 1))
+    return f"the columns are {columns}" if has_header else f"the first row is {columns}"
 
 
 def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> None:

@@ -300,7 +300,7 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     drops = [Drops() for _ in text.sources]
     n_pairs = [0] * len(text.sources)
     with TextWriter(folder) as out, Progress("reading the text", unit="pairs") as progress:
-        portions = _portions(text, drops)
+        portions = text_portions(text.parts(), drops)
         for portion, found in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
@@ -310,10 +310,18 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
         out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")
 
 
-def _portions(text: ParallelText, drops: Sequence[Drops]) -> Iterator[Portion]:
-    """Read the sources, and the others as well once one cannot be read, so that all problems are reported at once."""
+def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iterator[Portion]:
+    """Read sources, and the others as well once one cannot be read, so that all problems are reported at once.
+
+    Args:
+        parts: each source by itself.
+        drops: counts the lines of each that contain no pair.
+
+    Raises:
+        UserError: sources cannot be read.
+    """
     problems = Problems()
-    for number, part in enumerate(text.parts()):
+    for number, part in enumerate(parts):
         languages = LanguagePair(part.src_lang, part.tgt_lang)
         with problems.collected():
             examples = part.examples(drops[number])
