@@ -33,12 +33,15 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import combined, read_eval_sets
 from mtformer.runs.models import find_model
+from mtformer.search.engine import SearchRequest
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
 from mtformer.text.words import WordRule, find_words, word_rule
 from mtformer.translate.placement import Placement
+from mtformer.translate.plan import Plan
 from mtformer.translate.terms import MODES, Terms
 from mtformer.translate.translator import Translator
 
@@ -162,7 +165,7 @@ def report(arguments: argparse.Namespace) -> None:
     for name, (terms, expected) in kinds.items():
         translator = plain.with_terms(TermsOfSentences(terms, bundle.tokenizer, languages, arguments.terms_mode))
         after = [best.text for best, *_ in translator.translate(sources)]
-        with mock.patch.object(Placement, "improved", lambda placement, requests, terms_of, found: list(found)):
+        with mock.patch.object(Placement, "plan", unmoved_terms):
             unmoved = [best.text for best, *_ in translator.translate(sources)]
         counts = [share(terms, sources, found, languages[1]) for found in (before, after)]
         ratio = time_ratio(translator, plain, sources, arguments.turns)
@@ -173,6 +176,14 @@ def report(arguments: argparse.Namespace) -> None:
             f"{scores[0].value:>15.2f}{scores[1].value:>7.2f}{scores[2].value:>9.2f}{ratio:>7.2f}"
         )
     print(scores[0].signature)
+
+
+def unmoved_terms(
+    placement: Placement, request: SearchRequest, terms: Sequence[Term], hypotheses: list[Hypothesis]
+) -> Plan[list[Hypothesis]]:
+    """Leave the terms where the search has put them."""
+    yield from ()
+    return hypotheses
 
 
 def terms_of(glossary: Glossary, sources: Sequence[str], language: str) -> dict[str, list[Term]]:

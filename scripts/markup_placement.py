@@ -15,7 +15,7 @@ from mtformer.phrasebook.alignments import concepts
 from mtformer.phrasebook.splits import LANGUAGES, held_out
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
-from mtformer.translate.markup.lines import MarkedLines
+from mtformer.translate.markup.line import take_out
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -36,9 +36,15 @@ def cases(src_lang: str, tgt_lang: str, n_sentences: int) -> Iterator[tuple[str,
 
 def placed(translator: Translator, sources: Sequence[str], references: Sequence[str]) -> list[str]:
     """Put the tags of the sources into their references."""
-    lines = MarkedLines(sources, translator.src_lang, str.isalpha)
-    found = lines.put_back([[Translation(reference, 0.0, 0.0)] for reference in references], translator.align)
-    return [best.text for [best] in found]
+    lines = [take_out(source, translator.src_lang) for source in sources]
+    assert all(lines)
+    texts = ["".join(line.texts) for line in lines if line]
+    alignments = translator.align(texts, references)
+    return [
+        line.put_back([Translation(reference, 0.0, 0.0)], [alignment.word_weights()]).text
+        for line, reference, alignment in zip(lines, references, alignments, strict=True)
+        if line
+    ]
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,22 @@ from mtformer.config import SearchOptions
 from mtformer.search.constraints import Constraint
 from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, SearchRequest, results_of
 from mtformer.search.hypothesis import Hypothesis
+from mtformer.translate.plan import Plan, run, succeeded
 
 Ids = Sequence[int]
+T = TypeVar("T")
+
+
+def given(result: T) -> Plan[T]:
+    """Return a plan that asks for nothing."""
+    yield from ()
+    return result
+
+
+def result_of(plan: Plan[T], engine: Engine | None = None) -> T:
+    """Drive a plan to its end; without an engine, it may ask for nothing."""
+    [result] = succeeded(run([plan], cast(Engine, engine)))
+    return result
 
 
 def request(src: Ids, limit: int, prefix: Ids = (), constraint: Constraint | None = None) -> SearchRequest:

@@ -30,7 +30,7 @@ from mtformer.text.tags import all_tags
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.casing import Casing
+from mtformer.translate.preparation import Casing
 
 ROOT = Path(__file__).parent.parent
 NAMES = tuple(AugmentConfig.model_fields)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Project
-from engines import request
+from engines import request, result_of
 from numpy.typing import NDArray
 
 from mtformer.bundle.format import load_bundle
@@ -377,8 +377,9 @@ def test_a_term_added_at_the_end_is_moved_to_its_place(
     ids = tokenizer.encode_tgt([before])[0][:-1]
     found = [Hypothesis(ids, [*[-0.1] * len(ids), log_prob]), Hypothesis(ids[:-1], [-0.1] * len(ids))]
     engine = WordForWord(tokenizer, "der Hund sieht ein Haus")
-    placement = Placement(engine, tokenizer, terms, SearchOptions(n_best=2))
-    [improved] = placement.improved([request(src_ids, 20)], [[match.term for match in terms.find(src)]], [found])
+    in_source = [match.term for match in terms.find(src)]
+    search = SearchRequest(src_ids, SearchOptions(n_best=2), 20)
+    improved = result_of(Placement(tokenizer, terms).plan(search, in_source, found), engine)
     assert len(improved) == 2
     if expected is None:
         assert improved == found
@@ -407,9 +408,9 @@ def test_what_follows_a_term_is_kept_if_the_model_ends_the_translation_there(
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary([("dog", "Köter")]), tokenizer, src_lang="en", tgt_lang="de")
     [src], [ids] = tokenizer.encode_src(["the dog sees a house"]), tokenizer.encode_tgt(["ein. ein. ein Köter"])
-    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
-    placement = Placement(EndsAtTheTerm(tokenizer, translation), tokenizer, terms, SearchOptions())
-    [[best]] = placement.improved([request(src, 20)], [[match.term for match in terms.find("the dog")]], found)
+    found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
+    plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find("the dog")], found)
+    [best] = result_of(plan, EndsAtTheTerm(tokenizer, translation))
     assert tokenizer.decode(best.ids) == expected
 
 
@@ -437,9 +438,9 @@ def test_a_term_replaces_the_word_that_needs_it_and_not_one_that_attends_to_it_t
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary(pairs), tokenizer, src_lang="en", tgt_lang="de")
     [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt([before])
-    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
-    placement = Placement(LooksAhead(tokenizer, "der Hund sieht ein Haus"), tokenizer, terms, SearchOptions())
-    [[best]] = placement.improved([request(src, 20)], [[match.term for match in terms.find(SOURCE)]], found)
+    found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
+    plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
+    [best] = result_of(plan, LooksAhead(tokenizer, "der Hund sieht ein Haus"))
     assert tokenizer.decode(best.ids) == expected
 
 
@@ -447,8 +448,37 @@ def test_a_term_that_has_no_place_stays_where_the_search_put_it(trained: Project
     tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
     terms = Terms(Glossary([("dog", "Köter"), ("sees", "Bude")]), tokenizer, src_lang="en", tgt_lang="de")
     [src], [ids] = tokenizer.encode_src(["the dog sees"]), tokenizer.encode_tgt(["der Hund. Köter Bude"])
-    found = [[Hypothesis(ids[:-1], [-12.0] * len(ids))]]
-    placement = Placement(WordForWord(tokenizer, ""), tokenizer, terms, SearchOptions())
-    assert (
-        placement.improved([request(src, 20)], [[match.term for match in terms.find("the dog sees")]], found) == found
-    )
+    found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
+    in_source = [match.term for match in terms.find("the dog sees")]
+    plan = Placement(tokenizer, terms).plan(request(src, 20), in_source, found)
+    assert result_of(plan, WordForWord(tokenizer, "")) == found
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("der Köter Hund sieht ein Haus", "der Köter sieht ein Haus"),
+        ("der Hund Köter sieht ein Haus", "der Köter sieht ein Haus"),
+        ("der Hund sieht ein Haus Köter", "der Köter sieht ein Haus"),
+        ("der Köter sieht ein Haus", None),
+    ],
+)
+def test_a_term_replaces_the_models_own_word_and_does_not_stand_beside_it(
+    trained: Project, before: str, expected: str | None
+) -> None:
+    class RepeatsItsWord(WordForWord):
+        """An engine that continues with its own word after the term."""
+
+        def search(self, request: SearchRequest) -> list[Hypothesis]:
+            prefix = self.tokenizer.decode(list(request.prefix))
+            text = f"{prefix} Hund sieht ein Haus" if prefix.endswith("Köter") else prefix or " ".join(self.words)
+            ids = self.tokenizer.encode_tgt([text])[0][:-1]
+            return [Hypothesis(ids, [-0.1] * (len(ids) + 1))]
+
+    tokenizer = load_bundle(trained.folder / "runs/config/model.safetensors").tokenizer
+    terms = Terms(Glossary([("dog", "Köter")]), tokenizer, src_lang="en", tgt_lang="de")
+    [src], [ids] = tokenizer.encode_src([SOURCE]), tokenizer.encode_tgt([before])
+    found = [Hypothesis(ids[:-1], [-12.0] * len(ids))]
+    plan = Placement(tokenizer, terms).plan(request(src, 20), [match.term for match in terms.find(SOURCE)], found)
+    [best] = result_of(plan, RepeatsItsWord(tokenizer, "der Hund sieht ein Haus"))
+    assert tokenizer.decode(best.ids) == (expected or before)

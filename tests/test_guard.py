@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from conftest import Project
+from engines import given, result_of
 
 from mtformer.config import ModelConfig, SearchConfig, SearchOptions, TokenizerConfig
 from mtformer.engines.torch import TorchEngine
@@ -16,9 +17,9 @@ from mtformer.text.numbers import lost_numbers, with_right_number
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.guard.checks import Guard
-from mtformer.translate.guard.retry import guarded, stricter
+from mtformer.translate.guard import Guard, guarded, stricter
 from mtformer.translate.jobs.core import Tally
+from mtformer.translate.plan import Plan
 from mtformer.translate.terms import Numbers
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
@@ -58,6 +59,8 @@ def german(tokenizer: Tokenizer) -> Guard:
         (SOURCE, "Hunde Hunde Hunde spielen", "repeats itself"),
         (SOURCE, "Zwei Hunde im Zaundigigigigig.", "repeats itself"),
         (SOURCE, "ZWEI GOWWWSSSSSSSSWWWW IM SCHNEE", "repeats itself"),
+        ("no no no no!", "nein " * 9, "repeats itself"),
+        ("a " * 300, "ein " * 20, "repeats itself as its source does"),
         ("A dog", "Ein Hund, der mit einem anderen Hund im Schnee spielt", "too long"),
         (SOURCE * 4, "Zwei Hunde.", "too short"),
         (SOURCE, SOURCE, "not translated"),
@@ -85,6 +88,7 @@ def test_problems_are_found(german: Guard, source: str, translation: str, proble
         ("", ""),
         ("dog", "Hund"),
         ("no no no no!", "nein nein nein nein!"),
+        ("no " * 9, "nein " * 18),
         ("Wait ............ what?", "Warte ............ was?"),
         ("Very, very big", "Sehr, sehr groß"),
         ("Two of 12 dogs, 3 cats", "Zwei von zwölf Hunden, drei Katzen"),
@@ -116,28 +120,33 @@ def test_problems_of_texts_without_spaces(tokenizer: Tokenizer) -> None:
 
 
 def attempt(second: str, first: str = "", source: str = SOURCE) -> tuple[list[Translation], list[SearchOptions]]:
-    """Guard a text whose two attempts are given, beside one that is right; return its translations and the options."""
+    """Guard a text whose two attempts are given, and one that is right; return its translations and the options."""
     pairs = [SentencePair(SOURCE, "Zwei Hunde 12 34.")] * 10
     guard = Guard(train_tokenizer(pairs, TokenizerConfig(vocab_size=300), "en", "de", adjust=True), "en", "de")
     used: list[SearchOptions] = []
 
-    def translate(texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
-        assert list(texts) == [source]
+    def search(options: SearchOptions) -> Plan[list[Translation]]:
         used.append(options)
-        return [[Translation(second, -2.0, -2.0)]]
+        return given([Translation(second, -2.0, -2.0)])
 
     right = [Translation("Zwei Hunde", -1.0, -1.0)]
     options = SearchConfig().updated(n_best=2)
-    given = [right, [Translation(first, -1.0, -1.0), Translation("Zwei", -1.5, -1.5)]]
-    untouched, found = guarded(guard, ["Two dogs", source], given, options, translate, nothing_missing)
-    assert untouched == right
-    return found, used
+    assert result_of(guarded(guard, "Two dogs", right, options, search, nothing_missing)) == right
+    assert not used
+    doubtful = [Translation(first, -1.0, -1.0), Translation("Zwei", -1.5, -1.5)]
+    return result_of(guarded(guard, source, doubtful, options, search, nothing_missing)), used
 
 
 def test_a_second_attempt_replaces_a_rejected_translation() -> None:
     found, [options] = attempt("Zwei Hunde 12", first="Hunde Hunde Hunde", source="Two dogs 12")
     assert found == [Translation("Zwei Hunde 12", -2.0, -2.0)]
     assert (options.beam_size, options.no_repeat_ngram_size, options.max_length_factor) == (8, 2, 1.5)
+
+
+def test_what_repeats_itself_as_its_source_does_is_noted_and_not_translated_again() -> None:
+    found, options = attempt("", first="Hunde " * 11, source="dogs " * 10)
+    assert not options
+    assert (found[0].text, found[0].notes) == ("Hunde " * 11, ("check: repeats itself as its source does",))
 
 
 def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None:
@@ -161,16 +170,13 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
 def test_the_search_is_made_to_keep_numbers_that_are_still_lost(
     german: Guard, source: str, again: str | None, expected: str, notes: tuple[str, ...]
 ) -> None:
-    def keep_numbers(texts: Sequence[str]) -> list[list[Translation]]:
-        assert list(texts) == [source] and again is not None
-        return [[Translation(again, -3.0, -3.0, ("t",) * 3)]]
+    def search_with_numbers() -> Plan[list[Translation]]:
+        assert again is not None
+        return given([Translation(again, -3.0, -3.0, ("t",) * 3)])
 
-    def translate(texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
-        return [[lost] for _ in texts]
-
-    lost = Translation("Zwei Hunde", -1.0, -1.0, ("t",) * 3)
-    options = SearchConfig().updated()
-    [[best]] = guarded(german, [source], [[lost]], options, translate, nothing_missing, keep_numbers)
+    lost = [Translation("Zwei Hunde", -1.0, -1.0, ("t",) * 3)]
+    search, options = lambda options: given(lost), SearchConfig().updated()
+    [best] = result_of(guarded(german, source, lost, options, search, nothing_missing, search_with_numbers))
     assert (best.text, best.notes) == (expected, notes)
 
 
@@ -200,7 +206,7 @@ def test_characters_are_compared_where_there_are_no_spaces(tokenizer: Tokenizer)
 def test_numbers_that_the_target_language_writes_otherwise_are_not_forced_into_a_translation(
     tokenizer: Tokenizer,
 ) -> None:
-    texts = ["10:45 3,500 1987"]
+    text = "10:45 3,500 1987"
     for languages, numbers in (
         (("en", "zh"), ["10:45", "3,500", "1987"]),
         (("de", "fr"), ["10:45", "3,500", "1987"]),
@@ -208,17 +214,15 @@ def test_numbers_that_the_target_language_writes_otherwise_are_not_forced_into_a
         (("und", "de"), ["10:45", "1987"]),
     ):
         src_lang, tgt_lang = languages
-        terms = Numbers(texts, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
-        assert [match.term.tgt for match in terms.find(texts[0])] == numbers
+        terms = Numbers(text, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
+        assert [match.term.tgt for match in terms.find(text)] == numbers
 
 
-def test_the_numbers_of_a_text_do_not_depend_on_the_texts_beside_it(tokenizer: Tokenizer) -> None:
+def test_a_part_of_a_number_is_none_of_the_numbers_of_a_text(tokenizer: Tokenizer) -> None:
     text = "He pays 1,500 on 2026-07-30 at 10:45."
-    alone, beside = (
-        Numbers(texts, tokenizer, src_lang="en", tgt_lang="de") for texts in ([text], [text, "500 45 2026 30 1"])
-    )
-    assert [match.term.tgt for match in alone.find(text)] == ["2026", "30", "10:45"]
-    assert beside.find(text) == alone.find(text)
+    numbers = Numbers(text, tokenizer, src_lang="en", tgt_lang="de")
+    assert [match.term.tgt for match in numbers.find(text)] == ["2026", "30", "10:45"]
+    assert not numbers.find("1,500 45")
 
 
 def test_numbers_that_a_model_loses_are_in_its_translations(

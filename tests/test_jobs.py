@@ -351,6 +351,33 @@ def test_a_line_that_is_not_utf8_is_copied_or_skipped(
     assert "not UTF-8: 1 line (6), " in caplog.text
 
 
+@pytest.mark.parametrize(("on_error", "printed"), [(OnError.copy, "line 2"), (OnError.skip, ""), (OnError.stop, None)])
+def test_a_line_that_fails_is_copied_or_skipped_or_ends_the_job(
+    job: TranslationJob, on_error: OnError, printed: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Fails(Reverser):
+        def translate(self, texts: Sequence[str], on_error: Any = None, **_: Any) -> list[list[Translation]]:
+            results = super().translate(texts)
+            for index, text in enumerate(texts):
+                if text == "line 2":
+                    if on_error is None:
+                        raise MtformerError("the model predicts NaN")
+                    results[index] = on_error(index, MtformerError("the model predicts NaN"))
+            return results
+
+    job.source.path.write_text("line 1\nline 2\nline 3\n")
+    job = replace(job, source=replace(job.source, on_error=on_error), format=Format.json)
+    if printed is None:
+        with pytest.raises(MtformerError, match="predicts NaN"):
+            run(job, lambda: cast(Translator, Fails()))
+        return
+    run(job, lambda: cast(Translator, Fails()))
+    found = [json.loads(line)["translations"][0] for line in job.output.read_text().splitlines()]
+    assert [each["text"] for each in found] == ["1 enil", printed, "3 enil"]
+    assert found[1]["notes"][0].startswith("failed: the model predicts NaN: ")
+    assert "not translated: 1 line (2), " in caplog.text
+
+
 def test_a_copied_line_has_as_many_columns_as_the_others(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "in.en").write_bytes(b"a small dog.\n\nbad \xff\tline\t.\n")
     options = ("--format", "tsv", "--alignments", "--on-error", "copy")

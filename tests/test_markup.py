@@ -11,7 +11,7 @@ from snippets import is_well_formed, marks_of, snippets
 from mtformer.text.words import word_spans
 from mtformer.translate.markup import scanner
 from mtformer.translate.markup.atoms import Links
-from mtformer.translate.markup.marked import take_out
+from mtformer.translate.markup.line import take_out
 from mtformer.translate.markup.scanner import scan
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

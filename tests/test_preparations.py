@@ -10,12 +10,16 @@ from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.casing import Casing
-from mtformer.translate.characters import KnownCharacters
-from mtformer.translate.copying import CopyUnknown
-from mtformer.translate.plan import Preparation, make_plan
-from mtformer.translate.sentences import SplitSentences, split_sentences
-from mtformer.translate.standard import standard_preparations
+from mtformer.translate.preparation import (
+    Casing,
+    CopyUnknown,
+    KnownCharacters,
+    Preparation,
+    SplitSentences,
+    prepared,
+    standard_preparations,
+)
+from mtformer.translate.sentences import split_sentences
 from mtformer.translate.translation import Translation
 
 ASCII = frozenset(map(chr, range(32, 127)))
@@ -40,13 +44,13 @@ def tokenizer() -> Tokenizer:
 
 
 def leaves(text: str, *preparations: Preparation) -> list[str]:
-    return list(make_plan(text, preparations).leaves())
+    return list(prepared(text, preparations).leaves())
 
 
 def restored(text: str, *preparations: Preparation) -> Translation:
     """Translate with a model that repeats what it is given."""
-    plan = make_plan(text, preparations)
-    [best] = plan.restored(iter([[Translation(leaf, -1.0, -2.0)] for leaf in plan.leaves()]))
+    tree = prepared(text, preparations)
+    [best] = tree.restored(iter([[Translation(leaf, -1.0, -2.0)] for leaf in tree.leaves()]))
     return best
 
 
@@ -87,10 +91,10 @@ def test_sentences_are_translated_one_by_one_and_joined_as_the_target_language_d
 
 
 def test_the_n_best_of_several_sentences_use_the_best_of_a_sentence_that_has_fewer() -> None:
-    plan = make_plan("A dog. 12. A cat.", [SplitSentences("en", "de"), CopyUnknown(ASCII.__contains__)])
-    assert list(plan.leaves()) == ["A dog.", "A cat."]
+    tree = prepared("A dog. 12. A cat.", [SplitSentences("en", "de"), CopyUnknown(ASCII.__contains__)])
+    assert list(tree.leaves()) == ["A dog.", "A cat."]
     found = [[Translation(f"{text} {rank}", -rank, -rank) for rank in (1, 2)] for text in "AB"]
-    assert [best.text for best in plan.restored(iter(found))] == ["A 1 12. B 1", "A 2 12. B 2"]
+    assert [best.text for best in tree.restored(iter(found))] == ["A 1 12. B 1", "A 2 12. B 2"]
 
 
 @pytest.mark.parametrize("text", ["12", "...", "-5 °", "😀 🎉", "2026-11-22 10:30", "«»"])

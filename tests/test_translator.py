@@ -32,7 +32,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sentencepiece_file import read_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.translation import Translation, ranked
+from mtformer.translate.translation import Translation, by_rank
 from mtformer.translate.translator import Translator
 
 TEXTS = [
@@ -135,14 +135,71 @@ def test_a_model_that_takes_no_text_beside_its_tags_is_refused(model: Transforme
 
 def test_a_text_has_as_many_translations_as_its_part_with_the_most(model: Transformer, tokenizer: Tokenizer) -> None:
     """One rule for paragraphs of markup, for sentences and for the parts of what is too long."""
-    assert ranked([[1, 2, 3], [4], [5, 6]]) == [[1, 4, 5], [2, 4, 6], [3, 4, 6]]
-    assert ranked([]) == []
+    assert by_rank([[1, 2, 3], [4], [5, 6]]) == [[1, 4, 5], [2, 4, 6], [3, 4, 6]]
+    assert by_rank([]) == []
     translator = replace(make_translator(model, tokenizer, n_best=3, max_length=8), markup=True)
     for text in ("<p>her new garden</p><p>needs</p>", " ".join(TEXTS)):
         [several] = translator.translate([text])
         assert len({translation.text for translation in several}) == len(several) == 3
         [[best]] = translator.with_options(n_best=1).translate([text])
         assert several[0].text == best.text
+
+
+def test_the_lines_of_a_text_are_translated_one_by_one_and_keep_their_ends(
+    model: Transformer, tokenizer: Tokenizer
+) -> None:
+    translator = make_translator(model, tokenizer, n_best=2)
+    [several, *lines] = translator.translate(["\n\r\n".join([*TEXTS[:2], ""]), *TEXTS[:2]])
+    for rank, whole in enumerate(several):
+        assert whole.text == "".join(f"{line[min(rank, len(line) - 1)].text}\n\r\n" for line in lines)
+    assert len(several) == max(map(len, lines))
+    [[aligned]] = replace(translator, alignments=True).with_options(n_best=1).translate(["\n".join(TEXTS[:2])])
+    parts = translator.align(TEXTS[:2], aligned.text.split("\n"))
+    assert aligned.alignment is not None
+    assert [block.shape for block in aligned.alignment.blocks] == [
+        block.shape for part in parts for block in part.blocks
+    ]
+    [scored] = translator.score(["\n".join(TEXTS[:2])], [aligned.text])
+    assert scored.tokens.count("</s>") == 2
+
+
+def test_what_is_too_long_for_a_word_is_copied_with_a_note(model: Transformer, tokenizer: Tokenizer) -> None:
+    translator = replace(make_translator(model, tokenizer), markup=True, src_lang="en")
+    data = "iVBORw0KGgo" * 100_000
+    alone, inside, tagged = (best for best, *_ in translator.translate([data, f"a dog {data}.", f"<p>{data}</p>"]))
+    assert (alone.text, tagged.text) == (data, f"<p>{data}</p>")
+    assert data in inside.text and inside.tokens
+    assert {t.notes for t in (alone, inside, tagged)} == {("check: copied what is too long for a word",)}
+    for text in ("-" * 300, "我们的狗" * 100, "<b>a</b>" * 100, "word " * 30):
+        assert not any("too long" in note for note in translator.translate([text])[0][0].notes)
+
+
+def test_a_text_that_fails_leaves_those_beside_it_alone(model: Transformer, tokenizer: Tokenizer) -> None:
+    bad = TEXTS[3]
+
+    class Fails(TorchEngine):
+        def submit(self, requests: Any, **settings: Any) -> Any:
+            results = super().submit(requests, **settings)
+            refused = tokenizer.encode_src([bad])
+            return [
+                MtformerError("bad") if request.src in refused else r
+                for request, r in zip(requests, results, strict=True)
+            ]
+
+    translator = replace(make_translator(model, tokenizer), engine=Fails(model))
+    with pytest.raises(MtformerError, match="bad"):
+        translator.translate(TEXTS)
+    stand_in = [Translation("?", 0.0, 0.0)]
+    failed: dict[int, MtformerError] = {}
+
+    def note(index: int, error: MtformerError) -> list[Translation]:
+        failed[index] = error
+        return stand_in
+
+    results = translator.translate(TEXTS, on_error=note)
+    assert list(failed) == [3]
+    for text, result in zip(TEXTS, results, strict=True):
+        assert_same(result, stand_in if text == bad else translator.translate([text])[0])
 
 
 def test_the_n_best_are_different_and_best_first(model: Transformer, tokenizer: Tokenizer) -> None:

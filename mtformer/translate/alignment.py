@@ -117,7 +117,7 @@ class Alignment:
         """The target words, the source words and the weights of all pairs of words with a weight."""
         of_src, of_tgt = _Membership(self.src, self.src_spans), _Membership(self.tgt, self.tgt_spans)
         is_mark = np.array([not _has_letters(word) for word in _texts(self.tgt)], dtype=bool)
-        tgt, src, found = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
+        tgt, src, values = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
         for row, column, block in self._placed():
             tgt_words, in_tgt = of_tgt.among(row, row + block.shape[0])  # (target words,), (2, target words, T)
             src_words, in_src = of_src.among(column, column + block.shape[1])
@@ -128,10 +128,10 @@ class Alignment:
             rows, columns = weights.nonzero()
             tgt.append(tgt_words[rows])
             src.append(src_words[columns])
-            found.append(weights[rows, columns])
+            values.append(weights[rows, columns])
         n_src = of_src.n_tokens.shape[1]
         pairs, places = np.unique(np.concatenate(tgt) * n_src + np.concatenate(src), return_inverse=True)
-        sums = np.bincount(places, np.concatenate(found), len(pairs))  # words of which several parts have a token
+        sums = np.bincount(places, np.concatenate(values), len(pairs))  # words of which several parts have a token
         return pairs // max(n_src, 1), pairs % max(n_src, 1), sums.astype(np.float32)
 
     def pharaoh(self) -> str:
@@ -165,7 +165,7 @@ class _Membership:
     def __init__(self, text: str, spans: Sequence[Span]) -> None:
         """Take a text and where its tokens stand."""
         words = word_spans(text)
-        found: list[tuple[int, int, bool]] = []
+        members: list[tuple[int, int, bool]] = []
         first = 0
         for token, (start, end) in enumerate(spans):
             while first < len(words) and words[first][1] <= start:
@@ -175,8 +175,8 @@ class _Membership:
                 if left >= end:
                     break
                 is_attached = not _has_letters(text[max(start, left) : min(end, right)])
-                found.append((token, word, not (is_attached and _has_letters(text[left:right]))))
-        columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+                members.append((token, word, not (is_attached and _has_letters(text[left:right]))))
+        columns = np.array(members, dtype=np.int64).reshape(-1, 3).T
         self._tokens, self._words = columns[:2]
         self._counts = np.stack([columns[2], np.ones_like(columns[2])]).astype(np.float32)
         self.n_tokens = np.stack([np.bincount(self._words, counts, len(words)) for counts in self._counts])
@@ -189,9 +189,9 @@ class _Membership:
         """
         here = slice(*np.searchsorted(self._tokens, [start, end]))
         words, rows = np.unique(self._words[here], return_inverse=True)
-        found = np.zeros((2, len(words), end - start), dtype=np.float32)
-        found[:, rows, self._tokens[here] - start] = self._counts[:, here]
-        return words, found
+        members = np.zeros((2, len(words), end - start), dtype=np.float32)
+        members[:, rows, self._tokens[here] - start] = self._counts[:, here]
+        return words, members
 
 
 def _has_letters(text: str) -> bool:

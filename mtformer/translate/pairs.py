@@ -1,20 +1,15 @@
 """Texts and their translations, in parts that the model reads as it translates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import accumulate
 
-from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, results_of
-from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.engine import AlignRequest, ScoreRequest
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, cut, cut_alike
-from mtformer.translate.alignment import Alignment
-from mtformer.translate.leaves import LeafTranslator
-from mtformer.translate.plan import Preparation, make_plan
-from mtformer.translate.standard import standard_preparations
-from mtformer.translate.translation import Translation
+from mtformer.translate.preparation import Preparation, prepared, standard_preparations
 
 
 @dataclass
@@ -38,6 +33,14 @@ class Pair:
     src_spans: list[Span] = field(default_factory=list)
     tgt_spans: list[Span] = field(default_factory=list)
     is_cut: bool = False
+
+    def align_requests(self) -> list[AlignRequest]:
+        """Return what aligns the parts."""
+        return list(map(AlignRequest, self.sources, self.targets))
+
+    def score_requests(self) -> list[ScoreRequest]:
+        """Return what scores the parts."""
+        return list(map(ScoreRequest, self.sources, self.targets))
 
 
 class Pairing:
@@ -66,7 +69,7 @@ class Pairing:
 
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
-        sources, targets = self._sentences(src, tgt)
+        sources, targets = self._of_lines(src, tgt)
         pair = Pair(src, tgt)
         places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
         for src_part, tgt_part, src_places, tgt_places in places:
@@ -78,23 +81,32 @@ class Pairing:
             pair.is_cut |= of_part.is_cut
         return pair
 
+    def _of_lines(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
+        """Return the texts that the model reads, and what it writes for them, line by line if there are as many."""
+        lines = list(zip(src.split("\n"), tgt.split("\n"), strict=False))
+        if not src.count("\n") == tgt.count("\n") > 0:
+            return self._sentences(src, tgt)
+        of_lines = [self._sentences(*line) for line in lines if any(map(str.strip, line))]
+        return [text for sources, _ in of_lines for text in sources], [text for _, texts in of_lines for text in texts]
+
     def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
         """Return the texts that the model reads, and what it writes for them."""
-        sources = list(make_plan(src, self._preparations).leaves())
+        sources = list(prepared(src, self._preparations).leaves())
         if sources == [src] or not sources:
             return [src], [tgt]
-        *others, casing = self._tgt_preparations
-        targets = list(make_plan(tgt, others).leaves())
+        *before, casing = self._tgt_preparations
+        targets = list(prepared(tgt, before).leaves())
         if len(sources) != len(targets):
             return [src], [tgt]
-        recased = (next(make_plan(target, [casing]).leaves()) for target in targets)
+        recased = (next(prepared(target, [casing]).leaves()) for target in targets)
         pairs = zip(sources, targets, recased, strict=True)
         return sources, [target if source in src else usual for source, target, usual in pairs]
 
     @cached_property
     def _tgt_preparations(self) -> Sequence[Preparation]:
         """What would happen to the translation if it was translated back."""
-        tokenizer = Tokenizer(self._tokenizer.tgt_model or self._tokenizer.src_model, self._tokenizer.src_model)
+        tgt_model = self._tokenizer.tgt_model
+        tokenizer = self._tokenizer if tgt_model is None else Tokenizer(tgt_model)
         return standard_preparations(tokenizer, self._tgt_lang, self._tgt_lang)
 
     def _cut(self, src: str, tgt: str) -> Pair:
@@ -126,12 +138,12 @@ def _parts(ids: Sequence[int], sizes: Sequence[int]) -> list[Sequence[int]]:
 
 def _located(parts: Sequence[str], text: str) -> list[list[Span]]:
     """Return for each character of each part where it comes from in ``text``, whose parts follow each other."""
-    found, start = [], 0
+    of_parts, start = [], 0
     for part in parts:
         places = _places(part, text, start)
-        found.append(places)
+        of_parts.append(places)
         start = max([start, *(end for _, end in places)])
-    return found
+    return of_parts
 
 
 def _places(part: str, text: str, start: int) -> list[Span]:
@@ -139,11 +151,11 @@ def _places(part: str, text: str, start: int) -> list[Span]:
     if at >= 0:
         return [(place, place + 1) for place in range(at, at + len(part))]
     stop = start + 2 * len(part) + 20  # the part has been changed, for example from ALL CAPS
-    one, other = part, text[start:stop]
-    if (len(one.lower()), len(other.lower())) == (len(one), len(other)):
-        one, other = one.lower(), other.lower()
+    changed, given = part, text[start:stop]
+    if (len(changed.lower()), len(given.lower())) == (len(changed), len(given)):
+        changed, given = changed.lower(), given.lower()
     places: list[Span] = []
-    for _, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+    for _, a, b, c, d in SequenceMatcher(None, changed, given, autojunk=False).get_opcodes():
         each = [(start + c + i, start + c + i + 1) for i in range(b - a)]
         places += each if b - a == d - c else [(start + c, start + d)] * (b - a)
     return places
@@ -156,37 +168,3 @@ def _in_text(span: Span, places: Sequence[Span]) -> Span:
         return places[start][0], max(places[start][0], places[end - 1][1])
     at = places[start][0] if start < len(places) else (places[-1][1] if places else 0)
     return at, at
-
-
-def align(engine: Engine, pairs: Sequence[Pair]) -> list[Alignment]:
-    """Align texts with their translations.
-
-    Raises:
-        UserError: the engine does not give its attention.
-    """
-    weights = iter(results_of(engine, [AlignRequest(*part) for part in _all_parts(pairs)]))
-    return [
-        Alignment(pair.src, pair.tgt, pair.src_spans, pair.tgt_spans, [next(weights)[:, :-1] for _ in pair.sources])
-        for pair in pairs
-    ]
-
-
-def score(leaves: LeafTranslator, pairs: Sequence[Pair]) -> list[Translation]:
-    """Return the translations of ``pairs`` with the probabilities that the model gives them.
-
-    The empty translation of an empty text has probability 1 and no tokens.
-    """
-    log_probs = iter(results_of(leaves.engine, [ScoreRequest(*part) for part in _all_parts(pairs)]))
-    scored = []
-    for pair in pairs:
-        parts = [leaves.to_translation(Hypothesis(list(ids), next(log_probs))) for ids in pair.targets]
-        notes = (f"scored in {len(parts)} parts",) if pair.is_cut else ()
-        is_empty = not pair.src.strip() and not pair.tgt.strip()
-        whole = Translation("", 0.0, 0.0) if is_empty else leaves.join(parts, notes)
-        scored.append(replace(whole, text=pair.tgt))
-    return scored
-
-
-def _all_parts(pairs: Sequence[Pair]) -> list[tuple[Sequence[int], Sequence[int]]]:
-    """Return the ids of the text and of the translation in each part of all pairs."""
-    return [part for pair in pairs for part in zip(pair.sources, pair.targets, strict=True)]

@@ -1,67 +1,121 @@
-"""Preparations: reversible changes of a text, such as splitting it into sentences, and the plan that they make."""
+"""Plans: what happens to a text, as a generator that asks for searches, scores and alignments and gets their results.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+A plan does no input or output, and leaves computing to whoever drives it: :func:`run` drives the plans of many texts at
+once and submits what all of them ask for together, so that an engine finds sentences of one length for its batches.
+"""
 
-from mtformer.translate.translation import Translation, ranked
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from mtformer.search.engine import Engine, R_co, Request
+from mtformer.support.errors import MtformerError
+
+T = TypeVar("T")
+
+# Yields requests, and receives for each of them its result or its error; its own result is a T.
+Plan: TypeAlias = Generator[Sequence[Request[Any]], Sequence[Any], T]
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What is translated instead of a text.
+def ask(requests: Sequence[Request[R_co]]) -> Plan[list[R_co]]:
+    """Return the results of requests.
+
+    Raises:
+        MtformerError: that of the first request that has failed.
+    """
+    results = (yield requests) if requests else []
+    return succeeded(results)
+
+
+def together(plans: Iterable[Plan[T]]) -> Plan[list[T]]:
+    """Return the results of plans that are driven side by side, as parts of one.
+
+    Raises:
+        MtformerError: that of the first plan that has failed.
+    """
+    group = Group(plans)
+    while group.requests:
+        group.receive((yield group.requests))
+    return succeeded(group.outcomes)
+
+
+def succeeded(outcomes: Sequence["T | MtformerError"]) -> list[T]:
+    """Return results that must not be errors.
+
+    Raises:
+        MtformerError: the first of the errors.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, MtformerError):
+            raise outcome
+    return list(outcomes)  # type: ignore[arg-type]
+
+
+class Group(Generic[T]):
+    """Plans that are driven side by side, so that what they ask for at the same time is computed at the same time.
 
     Attributes:
-        parts: the texts to translate; none of them if the text needs no model.
-        restore: makes the text's translation from one translation of each part.
+        requests: what they ask for now; nothing once all of them have ended.
+        owners: the number of the plan that asks for each.
+        outcomes: for each plan that has ended, its result or its error.
     """
 
-    parts: Sequence[str]
-    restore: Callable[[Sequence[Translation]], Translation]
+    def __init__(self, plans: Iterable[Plan[T]]) -> None:
+        """Start the plans."""
+        self._plans = list(plans)
+        self.outcomes: list[Any] = [None] * len(self._plans)
+        self._advance(dict.fromkeys(range(len(self._plans))))
+
+    def receive(self, results: Sequence[Any]) -> None:
+        """Give the plans the results of :attr:`requests`."""
+        of_plan: dict[int, Any] = {number: [] for number in self.owners}
+        for number, result in zip(self.owners, results, strict=True):
+            of_plan[number].append(result)
+        self._advance(of_plan)
+
+    def _advance(self, results: dict[int, Any]) -> None:
+        """Continue plans, each with its results; None starts one."""
+        self.requests: list[Request[Any]] = []
+        self.owners: list[int] = []
+        for number, of_plan in results.items():
+            try:
+                requests = self._plans[number].send(of_plan)
+            except StopIteration as end:
+                self.outcomes[number] = end.value
+            except MtformerError as error:
+                self.outcomes[number] = error
+            else:
+                self.requests += requests
+                self.owners += [number] * len(requests)
 
 
-class Preparation(Protocol):
-    """A reversible change of texts."""
+def run(
+    plans: Iterable[Plan[T]], engine: Engine, on_progress: Callable[[int], object] | None = None
+) -> "list[T | MtformerError]":
+    """Drive plans to their ends.
 
-    def __call__(self, text: str) -> Prepared | None:
-        """Prepare ``text``; None leaves it as it is."""
-        ...
+    Args:
+        plans: any number of them.
+        engine: computes what they ask for.
+        on_progress: called with the number of plans whose first requests have been computed since the last call, which
+            are most of the work, or that have none.
 
-
-@dataclass(frozen=True)
-class Plan:
-    """How a text is translated: a tree whose leaves are what the model translates.
-
-    Attributes:
-        text: what is translated.
-        parts: the plans of the texts that are translated instead.
-        restore: makes the translation of ``text`` from one of each part; None if the model translates ``text`` itself.
+    Returns:
+        For each plan its result, or the error that has ended it; the others go on.
     """
+    report = on_progress or (lambda n_plans: None)
+    group = Group(plans)
+    owners = group.owners
+    left = Counter(owners)
+    report(len(group.outcomes) - len(left))
 
-    text: str
-    parts: Sequence["Plan"] = ()
-    restore: Callable[[Sequence[Translation]], Translation] | None = None
+    def count(done: Sequence[int]) -> None:
+        numbers = [owners[i] for i in done]
+        left.subtract(numbers)
+        report(sum(not left[number] for number in set(numbers)))
 
-    def leaves(self) -> Iterator[str]:
-        """Yield the texts that the model translates, in order."""
-        if self.restore is None:
-            yield self.text
-        for part in self.parts:
-            yield from part.leaves()
-
-    def restored(self, found: Iterator[list[Translation]]) -> list[Translation]:
-        """Take the translations of each leaf, best first, and return those of the text, best first."""
-        if self.restore is None:
-            return next(found)
-        of_parts = [part.restored(found) for part in self.parts]
-        return [self.restore(chosen) for chosen in ranked(of_parts) or [[]]]
-
-
-def make_plan(text: str, preparations: Sequence[Preparation]) -> Plan:
-    """Apply ``preparations`` in order, each to the parts that those before it have made."""
-    for place, prepare in enumerate(preparations):
-        prepared = prepare(text)
-        if prepared is not None:
-            rest = preparations[place + 1 :]
-            return Plan(text, [make_plan(part, rest) for part in prepared.parts], prepared.restore)
-    return Plan(text)
+    if group.requests:
+        group.receive(engine.submit(group.requests, on_done=count))
+    while group.requests:
+        group.receive(engine.submit(group.requests))
+    return group.outcomes

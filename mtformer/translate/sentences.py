@@ -1,12 +1,10 @@
-"""Sentences: a line of several is translated one by one."""
+"""Sentences: where the sentences of a text end."""
 
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
-from mtformer.translate.plan import Prepared
-from mtformer.translate.translation import joined
+from mtformer.text.languages import base_language, has_full_stops_in_ordinals
 
 # Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
 _ABBREVIATIONS = {
@@ -42,18 +40,18 @@ def split_sentences(text: str, language: str) -> list[str]:
 
 
 def _ends(text: str, language: str) -> Iterator[int]:
-    """Yield where sentences other than the first start."""
+    """Yield where each sentence but the first starts."""
     has_quotes = text.count('"') % 2 == 0 and '"' in text
     n_quotes = counted = 0  # straight quotes in the text up to there
-    for found in _END.finditer(text):
-        n_quotes, counted = n_quotes + text.count('"', counted, found.end()), found.end()
-        follows = text[found.end()]
+    for match in _END.finditer(text):
+        n_quotes, counted = n_quotes + text.count('"', counted, match.end()), match.end()
+        follows = text[match.end()]
         if follows.islower() or follows in ",;:)" or (has_quotes and n_quotes % 2):
             continue
-        if follows == "と" and text[found.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
+        if follows == "と" and text[match.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
             continue
-        if found["mark"] != "." or not _has_own_stop(_word_before(text, found.start()), language):
-            yield found.end()
+        if match["mark"] != "." or not _has_own_stop(_word_before(text, match.start()), language):
+            yield match.end()
 
 
 def _word_before(text: str, end: int) -> str:
@@ -67,17 +65,3 @@ def _has_own_stop(word: str, language: str) -> bool:
         or (_INITIALS.fullmatch(word) is not None and word != "I")
         or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
     )
-
-
-class SplitSentences:
-    """Splits a line of several sentences, and joins their translations."""
-
-    def __init__(self, src_lang: str, tgt_lang: str) -> None:
-        """Take the languages: of the abbreviations, and of the spaces between translations."""
-        self._language = src_lang
-        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
-
-    def __call__(self, text: str) -> Prepared | None:
-        """Prepare texts of at least two sentences."""
-        sentences = split_sentences(text, self._language)
-        return Prepared(sentences, lambda parts: joined(parts, self._joiner)) if len(sentences) > 1 else None

@@ -1,6 +1,6 @@
 """The terms of a glossary in texts, and what they require of the translations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mtformer.search.constraints import Constraint, Ids, Phrase, Spellings, Vocabulary, capitalized
 from mtformer.support.errors import UserError
@@ -22,7 +22,14 @@ class Terms:
     """
 
     def __init__(
-        self, glossary: Glossary, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str, mode: str = "hard"
+        self,
+        glossary: Glossary,
+        tokenizer: Tokenizer,
+        *,
+        src_lang: str,
+        tgt_lang: str,
+        mode: str = "hard",
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         """Spell the translations of all terms.
 
@@ -33,6 +40,7 @@ class Terms:
             tgt_lang: the target language.
             mode: ``hard``: the search puts the translations of terms into the text; ``soft``: they are annotated in the
                 source, where the model has learned to copy them; ``both``.
+            vocabulary: what :func:`tgt_vocabulary` returns for the tokenizer; None makes it anew.
 
         Raises:
             UserError: there is no such mode, the model was not trained with annotated terms, or the tokenizer has no
@@ -44,10 +52,7 @@ class Terms:
         self._annotator = Annotator(tokenizer, tgt_lang) if mode != "hard" else None
         self._glossary = glossary = _normalized(glossary, tokenizer)
         self._src_words, self._tgt_words = word_rule(src_lang), word_rule(tgt_lang)
-        tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
-        if tokenizer.markers is not None:  # they spell nothing
-            tokens = ["" if token in MARKERS else token for token in tokens]
-        self._vocabulary = Vocabulary(tokens, tokenizer.special_ids, self._tgt_words)
+        self._vocabulary = vocabulary or tgt_vocabulary(tokenizer, tgt_lang)
         with_spaces = is_written_with_spaces(tgt_lang)
         self._phrases: dict[str, Phrase] = {}
         for term in glossary.terms:
@@ -89,12 +94,12 @@ class Terms:
         """
         if self._annotator is None:
             return None
-        rest = list(matches)
-        while rest:
-            ids = self._annotator.encode(normalize(text), rest)
+        chosen = list(matches)
+        while chosen:
+            ids = self._annotator.encode(normalize(text), chosen)
             if len(ids) <= max_length:
                 return ids
-            rest.remove(max(rest, key=lambda match: len(match.term.tgt)))
+            chosen.remove(max(chosen, key=lambda match: len(match.term.tgt)))
         return None
 
     def constraint(self, terms: Sequence[Term]) -> Constraint | None:
@@ -108,38 +113,52 @@ class Terms:
         """Return the terms whose translations ``translation`` lacks, or contains less often than it should."""
         small = translation[:1].lower() + translation[1:]  # the first letter may have been capitalized
         required = self._required(terms)
-        found = {tgt: max(self._count(translation, tgt), self._count(small, tgt)) for tgt in required}
-        return [term for term in dict.fromkeys(terms) if found[term.tgt] < required[term.tgt]]
+        counts = {tgt: max(self._count(translation, tgt), self._count(small, tgt)) for tgt in required}
+        return [term for term in dict.fromkeys(terms) if counts[term.tgt] < required[term.tgt]]
+
+    def missing_notes(self, terms: Sequence[Term], translation: str) -> list[str]:
+        """Return a note on each of :meth:`missing`."""
+        return [f"the term {term.src!r} is not translated as {term.tgt!r}" for term in self.missing(terms, translation)]
 
     def _required(self, terms: Sequence[Term]) -> dict[str, int]:
         """Return how often each translation must occur: once for its term, and in each translation that contains it."""
         wanted = [term.tgt for term in terms]
-        return {tgt: sum(self._count(other, tgt) for other in wanted) for tgt in dict.fromkeys(wanted)}
+        return {tgt: sum(self._count(each, tgt) for each in wanted) for tgt in dict.fromkeys(wanted)}
 
     def _count(self, text: str, tgt: str) -> int:
         return len(find_words(text, tgt, self._tgt_words))
 
 
 class Numbers(Terms):
-    """The numbers of texts as terms that are their own translations."""
+    """The numbers of a text as terms that are their own translations."""
 
-    def __init__(self, texts: Iterable[str], tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str) -> None:
-        """Take the numbers of all texts.
+    def __init__(
+        self, text: str, tokenizer: Tokenizer, *, src_lang: str, tgt_lang: str, vocabulary: Vocabulary | None = None
+    ) -> None:
+        """Take the numbers of a text.
 
         Left out are those that may be spelled out, those that the target language may write with other separators, and
         those that the tokenizer has no tokens for.
         """
-        numbers = dict.fromkeys(number for text in texts for number in numbers_to_keep(text))
+        numbers = dict.fromkeys(numbers_to_keep(text))
         if not share_separators(src_lang, tgt_lang):
             numbers = {number: None for number in numbers if SEPARATORS.isdisjoint(number)}
         glossary = Glossary((number, number) for number in numbers if _spell(number, tokenizer) is not None)
-        super().__init__(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang)
+        super().__init__(glossary, tokenizer, src_lang=src_lang, tgt_lang=tgt_lang, vocabulary=vocabulary)
         self._terms = {term.src: term for term in self._glossary.terms}
 
     def find(self, text: str) -> list[Match]:
         """Return the numbers in the normalized form of a source text; 500 is none of "1,500"."""
         numbers = find_numbers(normalize(text))
         return [Match(number.start, self._terms[number.text]) for number in numbers if number.text in self._terms]
+
+
+def tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
+    """Return what the target tokens spell."""
+    tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
+    if tokenizer.markers is not None:  # they spell nothing
+        tokens = ["" if token in MARKERS else token for token in tokens]
+    return Vocabulary(tokens, tokenizer.special_ids, word_rule(tgt_lang))
 
 
 def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:

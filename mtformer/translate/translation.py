@@ -51,7 +51,7 @@ class Translation:
         return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
 
 
-def ranked(parts: Sequence[Sequence[Part]]) -> list[list[Part]]:
+def by_rank(parts: Sequence[Sequence[Part]]) -> list[list[Part]]:
     """Return the parts of the best translation of a text, of the second best, and so on.
 
     The r-th best translation of a text is made of the r-th best of each part. A part that has fewer repeats its last:

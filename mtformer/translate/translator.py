@@ -1,87 +1,46 @@
-"""Strings to strings: take out markup, prepare, search, check, and put everything back. The public Python API."""
+"""Strings to strings: the public Python API."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtformer.config import SearchOptions
 from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.runs.models import find_model
-from mtformer.search.engine import Engine, OnDone
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.glossary import Glossary
-from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.lines import without_surrogates
-from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.translate.guard.checks import Guard
-from mtformer.translate.guard.retry import guarded
-from mtformer.translate.leaves import LeafTranslator, by_first_part
-from mtformer.translate.markup.lines import MarkedLines
-from mtformer.translate.plan import Preparation, make_plan
-from mtformer.translate.standard import known_characters, standard_preparations
-from mtformer.translate.terms import Numbers, Terms
+from mtformer.translate.alignment import Alignment
+from mtformer.translate.guard import Guard
+from mtformer.translate.plan import run, succeeded
+from mtformer.translate.planner import Planner
+from mtformer.translate.preparation import standard_preparations
+from mtformer.translate.terms import Terms
 from mtformer.translate.translation import FLAG, Translation
 
 if TYPE_CHECKING:
     from mtformer.bundle.format import Bundle
     from mtformer.explain.record import Explainer
     from mtformer.explain.trace import Trace
-    from mtformer.translate.alignment import Alignment
-    from mtformer.translate.pairs import Pair
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Translator:
-    """A model that can be searched, with its tokenizer and search options; :meth:`load` makes one of a trained model.
+class Translator(Planner):
+    """A model that translates, with its tokenizer and search options; :meth:`load` makes one of a trained model.
 
-    Several threads may share a translator: it does not change once it is made.
+    Several threads may share a translator: it does not change once it is made. It runs its own plans; another driver
+    may run them as well (:meth:`Planner.plan`).
 
     Attributes:
-        engine: the model.
-        tokenizer: the one that the model was trained with.
-        options: how to search.
-        tgt_lang: the target language, which decides whether a space joins the parts of a split text.
-        max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
-        src_lang: the source language, which decides which lines begin with the number of a list's item.
-        preparations: what happens to texts before the model sees them, in order.
-        terms: how terms are to be translated; None for no glossary.
-        markup: whether tags, placeholders and the like are taken out before and put back afterwards.
-        alignments: whether translations come with their alignments.
-        guard: finds problems of translations; None if they are not checked.
         computation: the engine that computes, its version and its precision, as in ``torch 2.12.0, fp32``.
     """
 
-    engine: Engine
-    tokenizer: Tokenizer
-    options: SearchOptions
-    _: KW_ONLY
-    tgt_lang: str
-    max_length: int
-    src_lang: str = UNDETERMINED
-    preparations: Sequence[Preparation] = ()
-    terms: Terms | None = None
-    markup: bool = False
-    alignments: bool = False
-    guard: Guard | None = None
-    computation: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a model that takes no text, and search options that cannot be combined with the terms."""
-        n_added = len(self.tokenizer.prefixes.src) + 1
-        if self.max_length <= n_added:
-            raise UserError(
-                f"data.max_length = {self.max_length} of this model leaves no room for text: its tags and the end of a "
-                f"text take {n_added}"
-            )
-        if self.terms is not None and self.terms.is_hard and self.options.sample:
-            raise UserError("terms do not go with sample: a beam search places them")
+    computation: str = field(default="", kw_only=True)
 
     @classmethod
     def load(
@@ -182,18 +141,22 @@ class Translator:
         *,
         numbers: Iterable[int] | None = None,
         on_progress: Callable[[int], object] | None = None,
+        on_error: Callable[[int, MtformerError], list[Translation]] | None = None,
     ) -> list[list[Translation]]:
         """Translate ``texts``, each into its ``n_best`` best translations (fewer where the search found fewer).
 
-        A blank text has the empty text as its one translation. A text that is too long is split at sentence
-        ends or else at words, with a warning, and its parts' translations are joined. What the guard rejects is
-        translated again; what may still be wrong with it is in the notes of its translations. Surrogates without their
-        other half, which no text in UTF-8 has, are read as U+FFFD.
+        A blank text has the empty text as its one translation. The lines of a text that has several are translated one
+        by one, and joined with the same line ends. A line that is too long is split at sentence ends or else at words,
+        with a warning, and its parts' translations are joined. What the guard rejects is translated again; what may
+        still be wrong with it is in the notes of its translations. Surrogates without their other half, which no text
+        in UTF-8 has, are read as U+FFFD.
 
         Args:
-            texts: one line each.
+            texts: any number of them.
             numbers: the line of each text, for warnings; None counts from 1.
             on_progress: called with the number of texts that have been translated since the last call.
+            on_error: called with the index of a text that cannot be translated and the reason, and returns what stands
+                for its translations; None raises the first error.
 
         Raises:
             UserError: ``texts`` is a single string, or contains something else than strings.
@@ -201,13 +164,15 @@ class Translator:
         """
         if isinstance(texts, str):
             raise UserError("translate takes a list of texts: write translate([text]) for a single one")
-        texts = _checked(texts)
-        report = on_progress or (lambda n_texts: None)
-        results = self._translate_marked(texts, lambda indices: report(len(indices)))
-        if not self.options.sample:
-            results = [_distinct(translations) for translations in results]
+        outcomes = run(map(self.plan, _checked(texts)), self.engine, on_progress)
+        if on_error is not None:
+            outcomes = [
+                on_error(index, outcome) if isinstance(outcome, MtformerError) else outcome
+                for index, outcome in enumerate(outcomes)
+            ]
+        results = succeeded(outcomes)
         _warn([best for best, *_ in results], numbers)
-        return self._with_alignments(texts, results) if self.alignments else results
+        return results
 
     def stream(
         self, lines: Iterable[str], *, at_once: int = 1_000, on_progress: Callable[[int], object] | None = None
@@ -237,7 +202,7 @@ class Translator:
             yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
-    def align(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Alignment]":
+    def align(self, sources: Sequence[str], translations: Sequence[str]) -> list[Alignment]:
         """Find which words of each source the words of its translation come from.
 
         The translations may be anyone's. A pair that is too long for the model is cut into parts.
@@ -250,12 +215,16 @@ class Translator:
             UserError: there are not as many translations as sources, or the engine has no attention to align by.
             MtformerError: the model predicts NaN.
         """
-        from mtformer.translate.pairs import align
-
-        return align(self.engine, self._pairs(sources, translations))
+        pairs = _pairs(sources, translations)
+        return succeeded(run((self.plan_alignment(*pair) for pair in pairs), self.engine))
 
     def score(
-        self, sources: Sequence[str], translations: Sequence[str], *, numbers: Iterable[int] | None = None
+        self,
+        sources: Sequence[str],
+        translations: Sequence[str],
+        *,
+        numbers: Iterable[int] | None = None,
+        on_progress: Callable[[int], object] | None = None,
     ) -> list[Translation]:
         """Score translations, anyone's: how probable the model thinks they are.
 
@@ -266,6 +235,7 @@ class Translator:
             sources: one line each.
             translations: one of each source.
             numbers: the line of each pair, for warnings; None counts from 1.
+            on_progress: called with the number of pairs that have been scored since the last call.
 
         Returns:
             The translations with their scores, log probabilities and tokens. The empty translation of an empty source
@@ -275,9 +245,8 @@ class Translator:
             UserError: there are not as many translations as sources.
             MtformerError: the model predicts NaN.
         """
-        from mtformer.translate.pairs import score
-
-        scored = score(self._leaves, self._pairs(sources, translations))
+        pairs = _pairs(sources, translations)
+        scored = succeeded(run((self.plan_score(*pair) for pair in pairs), self.engine, on_progress))
         _warn(scored, numbers)
         return scored
 
@@ -305,11 +274,6 @@ class Translator:
         explainer = self.explainer()
         return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
 
-    def texts_read(self, text: str) -> list[str]:
-        """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
-        unmarked = self._marked([text]).texts_of[0] if self.markup else [text]
-        return [leaf for part in unmarked for leaf in make_plan(part, self.preparations).leaves()]
-
     def explainer(self) -> "Explainer":
         """Return what records traces with this model.
 
@@ -322,78 +286,11 @@ class Translator:
             self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
         )
 
-    def _translate_marked(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
-        """Translate texts that may have markup, each into its best translations.
 
-        ``on_done`` is called with indices of ``texts``, here and in all that follows.
-        """
-        if not self.markup:
-            return self._translate_texts(texts, on_done)
-        lines = self._marked(texts)
-        unmarked = [text for texts in lines.texts_of for text in texts]
-        found = self._translate_texts(unmarked, by_first_part(list(map(len, lines.texts_of)), on_done))
-        return lines.put_back(found, self.align)
-
-    def _marked(self, texts: Sequence[str]) -> MarkedLines:
-        return MarkedLines(texts, self.src_lang, known_characters(self.tokenizer).can_write)
-
-    def _translate_texts(self, texts: Sequence[str], on_done: OnDone) -> list[list[Translation]]:
-        """Prepare texts, translate and check what is left to the model, and undo the preparations."""
-        plans = [make_plan(text, self.preparations) for text in texts]
-        leaves_of = [list(plan.leaves()) for plan in plans]
-        leaves = [leaf for leaves in leaves_of for leaf in leaves]
-        found = self._leaves.translate(leaves, self.options, by_first_part(list(map(len, leaves_of)), on_done))
-        if self.guard is not None:
-            found = guarded(
-                self.guard,
-                leaves,
-                found,
-                self.options,
-                self._leaves.translate,
-                self._leaves.missing_terms,
-                self._keeping_numbers if self._can_keep_numbers else None,
-            )
-        rest = iter(found)
-        return [plan.restored(rest) for plan in plans]
-
-    @cached_property
-    def _leaves(self) -> LeafTranslator:
-        joiner = " " if is_written_with_spaces(self.tgt_lang) else ""
-        return LeafTranslator(
-            self.engine, self.tokenizer, self.terms, self.max_length, self.options.length_penalty, joiner=joiner
-        )
-
-    @property
-    def _can_keep_numbers(self) -> bool:
-        return not self.options.sample and self.terms is None and self.engine.has_constraints
-
-    def _keeping_numbers(self, texts: Sequence[str]) -> list[list[Translation]]:
-        """Translate texts so that their numbers are in the translations."""
-        terms = Numbers(texts, self.tokenizer, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
-        found = replace(self._leaves, terms=terms).translate(texts, self.options)
-        return [[replace(one, terms=()) for one in ones] for ones in found]
-
-    def _pairs(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Pair]":
-        """Take texts and translations apart; see :class:`mtformer.translate.pairs.Pairing`."""
-        from mtformer.translate.pairs import Pairing
-
-        if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
-            raise UserError("give a list of sources and a list of as many translations")
-        pairing = Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
-        return list(map(pairing, _checked(sources), _checked(translations)))
-
-    def _with_alignments(self, texts: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
-        sources = [text for text, translations in zip(texts, results, strict=True) for _ in translations]
-        found = iter(self.align(sources, [translation.text for found in results for translation in found]))
-        return [[replace(translation, alignment=next(found)) for translation in result] for result in results]
-
-
-def _distinct(translations: Sequence[Translation]) -> list[Translation]:
-    """Return the first of all translations with the same text, which differ in their tokens."""
-    first: dict[str, Translation] = {}
-    for translation in translations:
-        first.setdefault(translation.text, translation)
-    return list(first.values())
+def _pairs(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:
+    if isinstance(sources, str) or isinstance(translations, str) or len(sources) != len(translations):
+        raise UserError("give a list of sources and a list of as many translations")
+    return list(zip(_checked(sources), _checked(translations), strict=True))
 
 
 def _warn(translations: Iterable[Translation], numbers: Iterable[int] | None) -> None:

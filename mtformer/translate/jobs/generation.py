@@ -22,7 +22,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
-from mtformer.translate.guard.checks import REPAIRED_NUMBERS
+from mtformer.translate.guard import REPAIRED_NUMBERS
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
 from mtformer.translate.jobs.documents import Paragraph
 from mtformer.translate.jobs.partial import Done

@@ -1,6 +1,5 @@
 """Translate a text, a file or a pipe, and print the translations in order."""
 
-import glob
 import json
 import logging
 import re
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtformer.support.errors import UserError
+from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Work
 from mtformer.translate.jobs.documents import Paragraph
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_DOUBTFUL, _NOT_UTF8 = "doubtful", "not UTF-8"  # names of tallies
+_DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,16 +71,13 @@ class TranslationJob(Job[Paragraph]):
 
     def _require_no_other_shares(self) -> None:
         """Refuse to leave the unfinished shares of another number of processes behind."""
-        shares = self.output.parent.glob(
-            glob.escape(self.output.stem) + ".*-of-*" + glob.escape(self.output.suffix) + ".part"
-        )
-        n_shares = {
-            int(count[1]) for share in shares if (count := re.search(r"\.\d+-of-(\d+)(?:\.\w+)?\.part$", share.name))
-        }
-        if other := sorted(n_shares - {self.n_processes}):
+        share = rf"{re.escape(self.output.stem)}\.\d+-of-(\d+){re.escape(self.output.suffix)}\.part"
+        folder = self.output.absolute().parent
+        matches = (re.fullmatch(share, path.name) for path in (folder.iterdir() if folder.is_dir() else ()))
+        for n_shares in {int(match[1]) for match in matches if match} - {self.n_processes}:
             raise UserError(
-                f"{self.output} has unfinished shares of {other[0]} processes: continue them with --nproc {other[0]} "
-                f"--resume, or delete {self.share(Shard(1, other[0])).output}.part and the like to start over"
+                f"{self.output} has unfinished shares of {n_shares} processes: continue them with --nproc {n_shares} "
+                f"--resume, or delete {self.share(Shard(1, n_shares)).output}.part and the like to start over"
             )
 
     def share(self, shard: Shard) -> "TranslationJob":
@@ -100,16 +96,22 @@ class TranslationJob(Job[Paragraph]):
         [translator] = translators
 
         def printed(window: Sequence[Paragraph], tallies: Tallies, advance: Callable[[int], object]) -> str:
+            def fail(index: int, error: MtformerError) -> list[Translation]:
+                tallies[_FAILED].add(window[index].number, [_FAILED])
+                [[empty, *_]] = translator.translate([""])
+                return [self._stand_in(window[index], f"failed: {error}", empty)]
+
             results = translator.translate(
                 ["" if unit.problem else unit.text for unit in window],
                 numbers=[unit.number for unit in window],
                 on_progress=advance,
+                on_error=None if self.source.on_error is OnError.stop else fail,
             )
             blocks = []
             for unit, translations in zip(window, results, strict=True):
                 if unit.problem:
                     tallies[_NOT_UTF8].add(unit.number, [_NOT_UTF8])
-                    translations = [self._stand_in(unit, translations[0])]
+                    translations = [self._stand_in(unit, _NOT_UTF8, translations[0])]
                 tallies[_DOUBTFUL].add(unit.number, translations[0].flags)
                 blocks.append(formatted(unit, translations, self.format, self.n_best))
             return "".join(blocks)
@@ -117,25 +119,24 @@ class TranslationJob(Job[Paragraph]):
         return printed
 
     def warn(self, tallies: Tallies) -> None:
-        """Log which lines are not UTF-8 and which translations are doubtful."""
-        bad, doubtful = tallies[_NOT_UTF8], tallies[_DOUBTFUL]
-        if bad.n_lines:
-            lines = "1 line" if bad.n_lines == 1 else f"{bad.n_lines:,} lines"
-            what = "copied with U+FFFD for the bad bytes" if self._copies else "replaced by empty lines"
-            log.warning("not UTF-8: %s (%s), %s", lines, bad.lines, what)
-        if doubtful.n_lines:
-            which = (
-                f"line {doubtful.lines}" if doubtful.n_lines == 1 else f"{doubtful.n_lines:,} lines ({doubtful.lines})"
-            )
+        """Log which lines have not been translated and which translations are doubtful."""
+        for kind, how in ((_NOT_UTF8, " with U+FFFD for the bad bytes"), (_FAILED, "")):
+            if n_lines := tallies[kind].n_lines:
+                lines = "1 line" if n_lines == 1 else f"{n_lines:,} lines"
+                what = f"copied{how}" if self._copies else "replaced by empty lines"
+                log.warning("%s: %s (%s), %s", kind, lines, tallies[kind].lines, what)
+        doubtful = tallies[_DOUBTFUL]
+        if n_lines := doubtful.n_lines:
+            which = f"line {doubtful.lines}" if n_lines == 1 else f"{n_lines:,} lines ({doubtful.lines})"
             log.warning("check the translation of %s: %s; --format json has the notes of each", which, doubtful)
 
     @property
     def _copies(self) -> bool:
         return self.source.on_error is OnError.copy
 
-    def _stand_in(self, unit: Paragraph, empty: Translation) -> Translation:
-        """Return what is printed for a line that is not UTF-8, made from the translation of an empty one."""
-        note = "not UTF-8: copied" if self._copies else "not UTF-8: skipped"
+    def _stand_in(self, unit: Paragraph, reason: str, empty: Translation) -> Translation:
+        """Return what is printed for a line that has not been translated, made from the translation of an empty one."""
+        note = f"{reason}: {'copied' if self._copies else 'skipped'}"
         return replace(empty, text=unit.text if self._copies else "", notes=(note,))
 
 

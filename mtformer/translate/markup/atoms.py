@@ -72,35 +72,35 @@ def split_copies(
         return src, tgt, links
     src_parts, src_numbers = _split(src, {s: offsets[s] for s in copies})
     tgt_parts, tgt_numbers = _split(tgt, {t: offsets[s] for s, t in copies.items()})
-    found: list[tuple[int, int, float]] = []
+    of_parts: list[tuple[int, int, float]] = []
     for s, t, weight in links:
-        ours, theirs = src_numbers[s], tgt_numbers[t]
+        src_of_word, tgt_of_word = src_numbers[s], tgt_numbers[t]
         if copies.get(s) == t:
-            found += [(i, j, weight) for i, j in zip(ours, theirs, strict=True)]
+            of_parts += [(i, j, weight) for i, j in zip(src_of_word, tgt_of_word, strict=True)]
         else:
-            found += [(i, j, weight / len(ours)) for i in ours for j in theirs]
-    return src_parts, tgt_parts, found
+            of_parts += [(i, j, weight / len(src_of_word)) for i in src_of_word for j in tgt_of_word]
+    return src_parts, tgt_parts, of_parts
 
 
 def _offsets(atoms: Sequence[Atom], marks: Sequence[int]) -> dict[int, list[int]]:
     """Return where ``marks`` stand inside of words: for each word, how many characters after its start."""
-    found = {}
+    offsets = {}
     for word, place in words_of(atoms).items():
         start, end = atoms[place].start, atoms[place].end
         if inside := marks[bisect_right(marks, start) : bisect_left(marks, end)]:
-            found[word] = [mark - start for mark in inside]
-    return found
+            offsets[word] = [mark - start for mark in inside]
+    return offsets
 
 
 def _copies(src: Sequence[Atom], tgt: Sequence[Atom], links: Links, wanted: Iterable[int]) -> dict[int, int]:
     """Return which target word is a copy of each ``wanted`` source word, if one that attends to it is."""
     src_words, tgt_words = words_of(src), words_of(tgt)
     copies: dict[int, int] = {}
-    rest = set(wanted)
+    remaining = set(wanted)
     for s, t, _ in sorted(links, key=lambda link: -link[2]):
-        if s in rest and t in tgt_words and src[src_words[s]].text == tgt[tgt_words[t]].text:
+        if s in remaining and t in tgt_words and src[src_words[s]].text == tgt[tgt_words[t]].text:
             copies[s] = t
-            rest.remove(s)
+            remaining.remove(s)
             del tgt_words[t]
     return copies
 

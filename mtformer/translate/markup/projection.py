@@ -3,12 +3,33 @@
 import html
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from mtformer.translate.markup.atoms import Atom, words_of
 from mtformer.translate.markup.scanner import unescape
-from mtformer.translate.markup.segment import Node
+
+
+@dataclass
+class Node:
+    """A pair of marks around some text, or a single mark.
+
+    Attributes:
+        opening: the first mark as written, or the single one; empty if the pair begins before the segment.
+        closing: the second mark; empty if the pair ends after the segment, None of a single mark.
+        start: where the text inside starts, in characters of the segment's text.
+        end: where it ends.
+        spaced: whether it is not glued to a word that spaces separate from others, nor to another single mark.
+        children: what is inside.
+    """
+
+    opening: str
+    closing: str | None
+    start: int
+    end: int
+    spaced: bool = True
+    children: list["Node"] = field(default_factory=list)
 
 
 @dataclass
@@ -26,19 +47,16 @@ class _Chunk:
     is_mark: bool = False
 
 
-@dataclass
-class _Place:
-    """Where a mark goes: around the atoms from ``start`` to before ``end`` of the target.
+class _Place(NamedTuple):
+    """Where a mark goes.
 
     Attributes:
-        start: the first atom inside.
-        end: the atom after the last.
+        stretch: the target atoms that it goes around; an empty range is a boundary.
         number: the mark's place among its siblings in the source.
         node: the mark.
     """
 
-    start: int
-    end: int
+    stretch: range
     number: int
     node: Node
 
@@ -48,7 +66,21 @@ _NO_SPACE_BEFORE = tuple(".,;:!?)]}…。，、；：！？）」』”")
 
 
 class Projection:
-    """The translation of a segment, into which marks are put."""
+    """The translation of a segment, into which marks are put.
+
+    The atoms of both sides are numbered from 0, and boundary i is before atom i. A pair of marks goes around a stretch
+    of target atoms; a single mark, or a pair without words inside, goes to a boundary, which is an empty stretch::
+
+        source    Press <b> the red button </b> .
+        atoms       0        1   2    3         4
+
+        target    Drücken Sie auf den roten Knopf .
+        atoms        0     1   2   3    4     5   6      the stretch of <b>: range(3, 6)
+                                  <b>          </b>
+
+    Target atoms 3 to 5 attend to source atoms 1 to 3 more than to all others. A pair that is inside of another stays
+    ``within`` the stretch of that one.
+    """
 
     def __init__(
         self, src: Sequence[Atom], tgt: Sequence[Atom], links: Iterable[tuple[int, int, float]], tgt_text: str
@@ -79,17 +111,17 @@ class Projection:
     def render(self, nodes: Sequence[Node], *, escaped: bool) -> str:
         """Return the translation with the marks; ``escaped`` writes it with HTML's entities."""
         self._escaped = escaped
-        chunks = self._render(nodes, 0, len(self._tgt))
+        chunks = self._render(nodes, range(len(self._tgt)))
         return "".join(" " * (chunk.spaced and place > 0) + chunk.text for place, chunk in enumerate(chunks))
 
-    def _render(self, nodes: Sequence[Node], first: int, last: int) -> list[_Chunk]:
-        """Render the target's atoms from ``first`` to before ``last`` with the marks among them."""
+    def _render(self, nodes: Sequence[Node], within: range) -> list[_Chunk]:
+        """Render a stretch of the target with the marks in it."""
         chunks: list[_Chunk] = []
-        position = first
-        for place in self._places(nodes, first, last):
-            self._write_atoms(chunks, position, place.start)
-            node, position = place.node, place.end
-            inner = self._render(node.children, place.start, place.end)
+        position = within.start
+        for stretch, _, node in self._places(nodes, within):
+            self._write_atoms(chunks, range(position, stretch.start))
+            position = stretch.stop
+            inner = self._render(node.children, stretch)
             if node.closing is not None and inner:
                 inner[0].spaced = self._is_spaced(chunks, inner[0].text, inner[0].spaced)
                 inner[0].text = node.opening + inner[0].text
@@ -98,11 +130,11 @@ class Projection:
             elif node.closing != node.opening:  # Markdown's emphasis on nothing would be read as something else
                 spaced = node.spaced and not (chunks and chunks[-1].text.endswith(_NO_SPACE_AFTER))
                 chunks.append(_Chunk(node.opening + (node.closing or ""), spaced, is_mark=True))
-        self._write_atoms(chunks, position, last)
+        self._write_atoms(chunks, range(position, within.stop))
         return chunks
 
-    def _write_atoms(self, chunks: list[_Chunk], first: int, last: int) -> None:
-        for place in range(first, last):
+    def _write_atoms(self, chunks: list[_Chunk], atoms: range) -> None:
+        for place in atoms:
             text = self._tgt[place].text
             spaced = self._is_spaced(chunks, text, self._spaced[place])
             chunks.append(_Chunk(html.escape(text, quote=False) if self._escaped else text, spaced))
@@ -113,110 +145,118 @@ class Projection:
             return not (text.startswith(_NO_SPACE_BEFORE) or unescape(chunks[-1].text).isspace())
         return otherwise
 
-    def _places(self, nodes: Sequence[Node], first: int, last: int) -> list[_Place]:
-        """Return where marks go, from left to right: inside of the range, and in or beside each other."""
+    def _places(self, nodes: Sequence[Node], within: range) -> list[_Place]:
+        """Return where marks go, from left to right, so that none is partly inside of another."""
+        wanted = [_Place(self._stretch(node, within), number, node) for number, node in enumerate(nodes)]
         pairs: list[_Place] = []
-        singles: list[_Place] = []
-        for number, node in enumerate(nodes):
-            start, end = self._range(node, first, last)
-            (pairs if end > start else singles).append(_Place(start, end, number, node))
-        pairs.sort(key=lambda place: (place.start, place.number))
-        position = first
-        for pair in pairs:
-            pair.start = max(pair.start, position)
-            pair.end = position = max(pair.end, pair.start)
-        starts = [pair.start for pair in pairs]
-        for single in singles:
-            before = bisect_left(starts, single.start) - 1
-            if before >= 0 and single.start < pairs[before].end:
-                pair = pairs[before]
-                single.start = single.end = pair.start if single.number < pair.number else pair.end
-        return sorted([*pairs, *singles], key=lambda place: (place.start, place.end, place.number))
+        position = within.start
+        for place in sorted((place for place in wanted if place.stretch), key=lambda place: place.stretch.start):
+            start = max(place.stretch.start, position)
+            position = max(place.stretch.stop, start)
+            pairs.append(place._replace(stretch=range(start, position)))
+        singles = [_beside(place, pairs) for place in wanted if not place.stretch]
+        return sorted([*pairs, *singles], key=lambda place: (place.stretch.start, place.stretch.stop, place.number))
 
-    def _range(self, node: Node, first: int, last: int) -> tuple[int, int]:
-        """Return the atoms of the target, from the first to before the second, that a node surrounds."""
-        inside = range(bisect_right(self._ends, node.start), bisect_left(self._starts, node.end))
+    def _stretch(self, node: Node, within: range) -> range:
+        """Return the target atoms that a node goes around."""
+        inside = range(bisect_right(self._ends, node.start), bisect_left(self._starts, node.end))  # of the source
         if not any(self._src[i].is_word for i in inside):
-            place = min(max(self._boundary(node.start), first), last)
-            return place, place
-        linked = {t for i in inside for t in self._targets[i] if first <= t < last}
-        if len(linked) == self._n_linked[last] - self._n_linked[first]:  # no other words are translated here
-            start, end = first, last
-        elif linked:
-            start, end = self._attending(inside, first, last)
-        else:
-            start = end = first
-        start, end = self._with_punctuation_of(self._src[inside[0]], self._src[inside[-1]], start, end, first, last)
-        return (start, end) if start < end else self._nearest_word(node.start, first, last)
+            boundary = self._boundary(node.start, within)
+            return range(boundary, boundary)
+        stretch = self._with_punctuation_of(inside, self._translated(inside, within), within)
+        return stretch or self._nearest_word(node.start, within)
 
-    def _attending(self, inside: range, first: int, last: int) -> tuple[int, int]:
-        """Return the atoms from ``first`` to before ``last`` that attend to ``inside`` more than to all else.
+    def _translated(self, inside: range, within: range) -> range:
+        """Return the target atoms that translate the source atoms ``inside``."""
+        linked = {t for i in inside for t in self._targets[i] if t in within}
+        if len(linked) == self._n_linked[within.stop] - self._n_linked[within.start]:
+            return within  # no other words are translated there
+        return self._attending(inside, within) if linked else within[:0]
 
-        If there are none, return the one that attends to ``inside`` most: half of a compound, for example.
+    def _attending(self, inside: range, within: range) -> range:
+        """Return the target atoms that attend to the source atoms ``inside`` more than to all else.
+
+        If there are none, return the one that attends to them most: half of a compound, for example.
         """
         weights: dict[int, float] = {}
         for i in inside:
             for t, weight in self._weights[i].items():
-                if first <= t < last:
+                if t in within:
                     weights[t] = weights.get(t, 0.0) + weight
-        left, right = min(weights), max(weights) + 1
-        start, end = _best_range([2 * weights.get(t, 0.0) - self._sums[t] for t in range(left, right)])
-        if start < end:
-            return start + left, end + left
-        best = max(weights, key=lambda t: weights[t])
-        return best, best + 1
+        candidates = range(min(weights), max(weights) + 1)
+        best = _best_range([2 * weights.get(t, 0.0) - self._sums[t] for t in candidates])
+        if best:
+            return candidates[best.start : best.stop]
+        most = max(weights, key=lambda t: weights[t])
+        return range(most, most + 1)
 
-    def _nearest_word(self, position: int, first: int, last: int) -> tuple[int, int]:
-        """Return the range of the word that is nearest to where ``position`` of the source is in the target."""
-        place = min(max(self._boundary(position), first), last)
-        number = bisect_left(self._tgt_words, place)
-        nearest = [i for i in self._tgt_words[max(number - 1, 0) : number + 1] if first <= i < last]
-        start = min(nearest, key=lambda i: abs(i + 0.5 - place), default=first)
-        return start, start + bool(nearest)
+    def _nearest_word(self, position: int, within: range) -> range:
+        """Return the stretch of the word that is nearest to where ``position`` of the source is in the target."""
+        boundary = self._boundary(position, within)
+        number = bisect_left(self._tgt_words, boundary)
+        neighbours = [i for i in self._tgt_words[max(number - 1, 0) : number + 1] if i in within]
+        nearest = min(neighbours, key=lambda i: abs(i + 0.5 - boundary), default=within.start)
+        return range(nearest, nearest + bool(neighbours))
 
-    def _with_punctuation_of(
-        self, src_first: Atom, src_last: Atom, start: int, end: int, first: int, last: int
-    ) -> tuple[int, int]:
-        """Move the ends of a range so that punctuation is inside of it if it is in the source."""
-        if src_first.is_word:
+    def _with_punctuation_of(self, inside: range, stretch: range, within: range) -> range:
+        """Move the ends of a stretch so that punctuation is in it if it is ``inside`` in the source."""
+        start, end = stretch.start, stretch.stop
+        if self._src[inside[0]].is_word:
             while start < end and not self._tgt[start].is_word:
                 start += 1
-        elif first < start and not self._tgt[start - 1].is_word:
+        elif within.start < start and not self._tgt[start - 1].is_word:
             start -= 1
-        if src_last.is_word:
+        if self._src[inside[-1]].is_word:
             while start < end and not self._tgt[end - 1].is_word:
                 end -= 1
-        elif end < last and not self._tgt[end].is_word:
+        elif end < within.stop and not self._tgt[end].is_word:
             end += 1
-        return start, end
+        return range(start, end)
 
-    def _boundary(self, position: int) -> int:
-        """Return before which atom of the target a mark goes that stands at ``position`` of the source."""
-        n_before = bisect_right(self._ends, position)
-        n_after = len(self._src) - bisect_left(self._starts, position)
-        left = bisect_left(self._src_words, n_before) - 1
-        right = bisect_left(self._src_words, len(self._src) - n_after)
+    def _boundary(self, position: int, within: range) -> int:
+        """Return the boundary in the target that corresponds to ``position`` of the source.
+
+        It is beside the translations of the words that are to the left and to the right of the position, with as much
+        punctuation between as in the source.
+        """
+        before, after = bisect_right(self._ends, position), bisect_left(self._starts, position)  # source boundaries
+        left, right = bisect_left(self._src_words, before) - 1, bisect_left(self._src_words, after)
         if left < 0:
-            return self._skip_punctuation(0, n_before)
-        if right == len(self._src_words):
-            end = len(self._tgt)
-            least = max(0, end - n_after)
-            while end > least and not self._tgt[end - 1].is_word:
-                end -= 1
-            return end
-        n_between = n_before - 1 - self._src_words[left]  # punctuation between the word and the mark
-        lefts = [self._skip_punctuation(t + 1, n_between) for t in self._targets[self._src_words[left]]]
-        rights = self._targets[self._src_words[right]]
-        if lefts and rights:
-            return min(lefts, key=lambda place: _distance(place, rights))
-        if lefts or rights:
-            return max(lefts) if lefts else min(rights)
-        return round(len(self._tgt) * n_before / len(self._src))
+            boundary = self._skip_punctuation(0, before)
+        elif right == len(self._src_words):
+            boundary = self._skip_final_punctuation(len(self._src) - after)
+        else:
+            last, following = self._src_words[left], self._src_words[right]
+            ends = [self._skip_punctuation(t + 1, before - 1 - last) for t in self._targets[last]]
+            starts = self._targets[following]
+            if ends and starts:
+                boundary = min(ends, key=lambda end: _distance(end, starts))
+            elif ends or starts:
+                boundary = max(ends) if ends else min(starts)
+            else:
+                boundary = round(len(self._tgt) * before / len(self._src))
+        return min(max(boundary, within.start), within.stop)
 
     def _skip_punctuation(self, place: int, most: int) -> int:
-        """Return the place after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
+        """Return the boundary after the punctuation at ``place``, of which at most ``most`` atoms are skipped."""
         end = min(place + most, len(self._tgt))
         return next((i for i in range(place, end) if self._tgt[i].is_word), end)
+
+    def _skip_final_punctuation(self, most: int) -> int:
+        """Return the boundary before the punctuation at the end, of which at most ``most`` atoms are skipped."""
+        end = len(self._tgt)
+        least = max(0, end - most)
+        return next((i for i in range(end, least, -1) if self._tgt[i - 1].is_word), least)
+
+
+def _beside(single: _Place, pairs: Sequence[_Place]) -> _Place:
+    """Move a single mark that would be inside of a pair of its siblings to the side of it where it is in the source."""
+    number = bisect_left(pairs, single.stretch.start, key=lambda pair: pair.stretch.start) - 1
+    if number < 0 or single.stretch.start >= pairs[number].stretch.stop:
+        return single
+    pair = pairs[number]
+    boundary = pair.stretch.start if single.number < pair.number else pair.stretch.stop
+    return single._replace(stretch=range(boundary, boundary))
 
 
 def _linked(weights: Sequence[Mapping[int, float]]) -> list[list[int]]:
@@ -233,25 +273,25 @@ def _linked(weights: Sequence[Mapping[int, float]]) -> list[list[int]]:
     for t in sorted(best):
         targets[-best[t][1]].append(t)
     return [
-        found or ([max(of_targets, key=lambda t: (of_targets[t], -t))] if of_targets else [])
-        for found, of_targets in zip(targets, weights, strict=True)
+        linked or ([max(of_targets, key=lambda t: (of_targets[t], -t))] if of_targets else [])
+        for linked, of_targets in zip(targets, weights, strict=True)
     ]
 
 
 def _distance(place: int, places: Sequence[int]) -> int:
     """Return how far ``place`` is from the nearest of ``places``, which are in order."""
     number = bisect_left(places, place)
-    return min(abs(place - other) for other in places[max(number - 1, 0) : number + 1])
+    return min(abs(place - neighbour) for neighbour in places[max(number - 1, 0) : number + 1])
 
 
-def _best_range(scores: Sequence[float]) -> tuple[int, int]:
-    """Return start and end of the stretch with the largest sum, the shortest of several (Kadane's algorithm)."""
-    best, best_range = 0.0, (0, 0)
+def _best_range(scores: Sequence[float]) -> range:
+    """Return the places with the largest sum, the fewest of several such ranges (Kadane's algorithm)."""
+    best, best_range = 0.0, range(0)
     total, start = 0.0, 0
     for place, score in enumerate(scores):
         if total <= 0:
             total, start = 0.0, place
         total += score
         if total > best:
-            best, best_range = total, (start, place + 1)
+            best, best_range = total, range(start, place + 1)
     return best_range

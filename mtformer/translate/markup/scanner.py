@@ -113,6 +113,10 @@ _PATTERNS = {
 _HINT = re.compile(r"[<`\[{%$@#&/\\*_~:\u00a9\u00ae\u203c-\u2fff\u3030\u303d\u3297\u3299\U0001f000-\U0010ffff]")
 _HINT_AT_START = re.compile(r"\s*[-+>|\d]")
 _UNKNOWN = re.compile(r"(?<![kum])u[um]*(?: +u[um]*)*(?![kum])")  # of letters (u), combining marks (m), spaces
+LONGEST_WORD = 200  # characters; where no spaces separate words, as in Chinese and Khmer, any stretch may be text
+_LONG_WORD = re.compile(
+    rf"[^\s{CHARACTER_WORDS}\u0e80-\u0fff\u1000-\u109f\u1780-\u17ff\U00020000-\U0003ffff]{{{LONGEST_WORD + 1},}}"
+)
 _LINE_START = re.compile(r"\s*(?:(?:#(?!\s*\d)|#{2,6}|>+|[-*+]|\d{1,3}[.)]|\[[ xX]\])\s+)+")
 _LINE_START_WITH_ORDINALS = re.compile(_LINE_START.pattern.replace("[.)]", "[)]"))  # "3. Mai" is no item
 _TABLE_ROW = re.compile(r"\s*\|.*\|\s*")
@@ -160,7 +164,18 @@ def unknown_words(text: str, is_known: Callable[[str], bool]) -> list[Mark]:
         return []
     kinds = {letter: "k" if letter in known else "u" for letter in letters}
     shape = "".join(kinds.get(character) or _kind(character) for character in text)
-    return [Mark(*found.span(), Role.WORD) for found in _UNKNOWN.finditer(shape)]
+    return [Mark(*match.span(), Role.WORD) for match in _UNKNOWN.finditer(shape)]
+
+
+def long_words(text: str, marks: Sequence[Mark]) -> list[Mark]:
+    """Return a mark for each stretch between ``marks`` that is too long for a word, such as encoded data."""
+    if len(text) <= LONGEST_WORD:
+        return []
+    starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(text)]
+    stretches = (
+        match for start, end in zip(starts, ends, strict=True) for match in _LONG_WORD.finditer(text, start, end)
+    )
+    return [Mark(*stretch.span(), Role.WORD) for stretch in stretches if any(map(str.isalnum, stretch[0]))]
 
 
 def _kind(character: str) -> str:

@@ -1,4 +1,4 @@
-"""Find problems of translations, and repair what can be repaired without the model."""
+"""The guard: problems of a translation, seen from the two texts alone; repairs, and a second attempt."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,18 +6,23 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
-from mtformer.text.numbers import lost_numbers, with_right_number
+from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
 from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.translate.plan import Plan
 from mtformer.translate.translation import FLAG, Translation
 
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
 LOOP, EMPTY, SHORT = "repeats itself", "empty", "too short"
+REPEATED_SOURCE = "repeats itself as its source does"  # which another search would not change
 
 _MOST_LOST = 1.0  # nats per token that a translation may be less probable for having numbers
 _MOST_PHRASE_WORDS = 8
-_REPEATS = 3  # of a phrase in a row
+_FEWEST_REPEATS = 3  # of a phrase in a row that are a loop
+_MOST_TIMES_AS_OFTEN = 2  # as in its source may a phrase be repeated: a word may become two
+_FEWEST_DOUBTFUL_REPEATS = 10  # in a source, which is hardly text
 _LONG_WORD = 8  # characters, from which on a word may repeat a part of itself
 _LOOP_IN_WORD = re.compile(r"(\S{1,10}?)\1{3,}")
 _LOOPS_OF_WORDS = re.compile(r"\b(\w.{0,80}?)(?:\W+\1\b){2,}", re.IGNORECASE)
@@ -27,6 +32,8 @@ _DENSITY = 3  # characters of a spaced language that say as much as one of Chine
 _FEWEST_COPIED_WORDS = 4
 _FIRST_MASK = 0xF0000  # for private use: part of no text, word or number
 _WORD = re.compile(r"\w+")
+_WIDEST_BEAM = 16  # of a second attempt
+_MOST_KEPT_DIGITS = 40  # of the numbers of a text that a search is made to keep, which takes longer with each
 
 TermNotes = Callable[[Sequence[Term], str], Sequence[str]]  # a note on each term that a translation lacks
 
@@ -52,28 +59,38 @@ class Guard:
         """
         if not translation.strip():
             return (EMPTY,) if source.strip() else ()
-        found = []
+        problems = []
         masked = self._mask(source, translation, terms)
-        if _has_loop(masked.translation, self._tgt_is_spaced) and not _has_loop(source, self._src_is_spaced):
-            found.append(LOOP)
+        if loop := self._loop(source, masked.translation):
+            problems.append(loop)
         expected = self._ratio * len(masked.source)  # characters
         if len(masked.translation) > _LONGEST * expected + self._slack:
-            found.append("too long")
+            problems.append("too long")
         elif len(masked.translation) + self._slack < _SHORTEST * expected:
-            found.append(SHORT)
+            problems.append(SHORT)
         if translation == source and self._is_prose(source) and not self._same_language:
-            found.append("not translated")
+            problems.append("not translated")
         if lost := lost_numbers(masked.source, masked.translation):
-            found.append(f"numbers lost: {' '.join(lost)}")
+            problems.append(f"numbers lost: {' '.join(lost)}")
         if self._expected is not None and not self._expected.issuperset(masked.translation):
             stray = (
                 set("".join(masked.translation.split())) - self._expected - set(source) - set(map(chr, masked.hidden))
             )
             if stray:
-                found.append(f"stray characters: {''.join(sorted(stray))}")
+                problems.append(f"stray characters: {''.join(sorted(stray))}")
         if self._is_other_script(source, masked.translation):
-            found.append("another script")
-        return tuple(found)
+            problems.append("another script")
+        return tuple(problems)
+
+    def _loop(self, source: str, translation: str) -> str | None:
+        """Return what is wrong if a translation repeats itself; nothing if it may, as its source does."""
+        n_repeats = _n_repeats(translation, self._tgt_is_spaced)
+        if n_repeats < _FEWEST_REPEATS:
+            return None
+        n_in_source = _n_repeats(source, self._src_is_spaced)
+        if n_in_source < _FEWEST_REPEATS or n_repeats > _MOST_TIMES_AS_OFTEN * n_in_source:
+            return LOOP
+        return REPEATED_SOURCE if n_in_source >= _FEWEST_DOUBTFUL_REPEATS else None
 
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
         """Repair what can be repaired in a translation without the model, and note what is left of its problems."""
@@ -161,29 +178,29 @@ class _Masked(NamedTuple):
 def _hide(text: str, phrase: str, mask: str, is_spaced: bool) -> tuple[str, str]:
     """Return ``text`` with ``mask`` in place of the first ``phrase``, and how that is written there."""
     around = (r"(?<!\w)", r"(?!\w)") if is_spaced else ("", "")
-    found = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
-    return (text, "") if found is None else (text[: found.start()] + mask + text[found.end() :], found[0])
+    match = re.search(re.escape(phrase).join(around), text, re.IGNORECASE)
+    return (text, "") if match is None else (text[: match.start()] + mask + text[match.end() :], match[0])
 
 
-def _has_loop(text: str, is_spaced: bool) -> bool:
-    """Tell whether a phrase occurs three times in a row, or a part of a word four times."""
+def _n_repeats(text: str, is_spaced: bool) -> int:
+    """Return how often a phrase of a text occurs in a row at most, or a part of a long word if that is four times."""
     words = _WORD.findall(text.casefold())
     units: Sequence[str] = words if is_spaced else "".join(words)
-    if _n_repeated_pairs(units):
-        for size in range(1, _MOST_PHRASE_WORDS + 1):
-            run = 0
-            for one, other in zip(units, units[size:], strict=False):
-                run = run + 1 if one == other else 0
-                if run >= (_REPEATS - 1) * size:
-                    return True
-    return is_spaced and any(map(_loops, text.split()))
+    most = 1
+    for size in range(1, _MOST_PHRASE_WORDS + 1) if _n_repeated_pairs(units) else ():
+        run = 0
+        for before, after in zip(units, units[size:], strict=False):
+            run = run + 1 if before == after else 0
+            most = max(most, 1 + run // size)
+    return max(most, *map(_n_repeats_in, text.split())) if is_spaced and words else most
 
 
-def _loops(word: str) -> bool:
-    """Tell whether a long word repeats a part of itself, which is not only punctuation."""
+def _n_repeats_in(word: str) -> int:
+    """Return how often a part of a long word, which is not only punctuation, occurs in a row if that is four times."""
     if len(word) < _LONG_WORD or _n_repeated_pairs(word) < 2:
-        return False
-    return any(any(map(str.isalnum, found[1])) for found in _LOOP_IN_WORD.finditer(word))
+        return 1
+    loops = (loop for loop in _LOOP_IN_WORD.finditer(word) if any(map(str.isalnum, loop[1])))
+    return max((len(loop[0]) // len(loop[1]) for loop in loops), default=1)
 
 
 def _n_repeated_pairs(units: Sequence[str]) -> int:
@@ -193,3 +210,64 @@ def _n_repeated_pairs(units: Sequence[str]) -> int:
 
 def _per_token(translation: Translation) -> float:
     return translation.log_prob / max(1, len(translation.tokens))
+
+
+def guarded(
+    guard: Guard,
+    text: str,
+    first: list[Translation],
+    options: SearchOptions,
+    search: Callable[[SearchOptions], Plan[list[Translation]]],
+    missing: TermNotes,
+    search_with_numbers: Callable[[], Plan[list[Translation]]] | None = None,
+) -> Plan[list[Translation]]:
+    """Search again, more strictly, if the best translation has problems, and keep what has fewer.
+
+    Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
+    the best still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is
+    not damaged otherwise.
+
+    Args:
+        guard: finds the problems.
+        text: what was translated.
+        first: its translations, best first.
+        options: how they were searched for.
+        search: searches with other options.
+        missing: notes the terms that a repaired translation lacks.
+        search_with_numbers: searches for translations with the numbers of the text; None if the search cannot.
+    """
+    translations = first
+    problems = guard.problems(text, first[0].text, first[0].terms)
+    if set(problems) - {REPEATED_SOURCE}:
+        second = yield from search(stricter(options, text, problems))
+        if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
+            translations = second
+    checked = [guard.checked(text, translation, missing) for translation in translations]
+    best = checked[0]
+    if search_with_numbers is None or not lost_numbers(text, best.text):
+        return checked
+    if sum(map(len, numbers_to_keep(text))) > _MOST_KEPT_DIGITS:
+        return checked
+    third = yield from search_with_numbers()
+    n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
+    if n_after >= n_before or guard.is_damaged(third[0], best):
+        return checked
+    noted = (replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third)
+    return [guard.checked(text, translation, missing) for translation in noted]
+
+
+def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:
+    """Return options for a second attempt: a wider beam, less repetition, a length close to that of the source."""
+    is_wider = not options.sample and 2 * options.beam_size <= _WIDEST_BEAM
+    ngram_size = 2 if LOOP in problems else 3
+    min_length = len(text.split()) // 2 if {EMPTY, SHORT} & set(problems) else 1
+    return options.model_copy(
+        update={
+            "beam_size": options.beam_size * (2 if is_wider else 1),
+            "no_repeat_ngram_size": min(options.no_repeat_ngram_size or ngram_size, ngram_size),
+            "repetition_penalty": max(options.repetition_penalty, 1.1),
+            "max_length_factor": min(options.max_length_factor, 1.5),
+            "max_length_offset": min(options.max_length_offset, 10),
+            "min_length": max(options.min_length, min_length, 1),
+        }
+    )

@@ -1,1 +1,0 @@
-"""The guard: problems of a translation, seen from the two texts alone, and a second attempt at it."""

@@ -1,0 +1,280 @@
+"""What happens to a text: markup is taken out, texts are prepared, searched for, checked, and all is put back."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from mtformer.config import SearchOptions
+from mtformer.search.constraints import Vocabulary
+from mtformer.search.engine import Engine, SearchRequest
+from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.ranking import rank
+from mtformer.support.errors import UserError
+from mtformer.text.glossary import Term
+from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.words import cut
+from mtformer.translate.alignment import Alignment
+from mtformer.translate.guard import Guard, guarded
+from mtformer.translate.markup.atoms import Links
+from mtformer.translate.markup.line import MarkedText, take_out
+from mtformer.translate.pairs import Pairing
+from mtformer.translate.placement import Placement
+from mtformer.translate.plan import Plan, ask, together
+from mtformer.translate.preparation import Preparation, known_characters, prepared
+from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
+from mtformer.translate.translation import Translation, by_rank, joined
+
+_LINE_END = re.compile(r"\r?\n")
+
+
+class _Part(NamedTuple):
+    """A part of a text that the model takes at once: its ids, EOS included, and the terms in it."""
+
+    ids: list[int]
+    terms: list[Term]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Planner:
+    """Makes plans of what happens to texts.
+
+    Attributes:
+        engine: the model. Plans ask it only what it can do; whoever drives them submits their requests.
+        tokenizer: the one that the model was trained with.
+        options: how to search.
+        tgt_lang: the target language, which decides whether a space joins the parts of a split text.
+        max_length: the most tokens, EOS included, that the model takes at once; longer texts are split.
+        src_lang: the source language, which decides which lines begin with the number of a list's item.
+        preparations: what happens to texts before the model sees them, in order.
+        terms: how terms are to be translated; None for no glossary.
+        markup: whether tags, placeholders and the like are taken out before and put back afterwards.
+        alignments: whether translations come with their alignments.
+        guard: finds problems of translations; None if they are not checked.
+    """
+
+    engine: Engine
+    tokenizer: Tokenizer
+    options: SearchOptions
+    _: KW_ONLY
+    tgt_lang: str
+    max_length: int
+    src_lang: str = UNDETERMINED
+    preparations: Sequence[Preparation] = ()
+    terms: Terms | None = None
+    markup: bool = False
+    alignments: bool = False
+    guard: Guard | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a model that takes no text, and search options that cannot be combined with the terms."""
+        n_added = len(self.tokenizer.prefixes.src) + 1
+        if self.max_length <= n_added:
+            raise UserError(
+                f"data.max_length = {self.max_length} of this model leaves no room for text: its tags and the end of a "
+                f"text take {n_added}"
+            )
+        if self.terms is not None and self.terms.is_hard and self.options.sample:
+            raise UserError("terms do not go with sample: a beam search places them")
+
+    def plan(self, text: str) -> Plan[list[Translation]]:
+        """Translate a text, line by line, into its best translations."""
+        lines, ends = _LINE_END.split(text), _LINE_END.findall(text)
+        of_lines = yield from together(map(self._plan_line, lines))
+        results = of_lines[0] if not ends else [_with_ends(chosen, ends) for chosen in by_rank(of_lines)]
+        if not self.options.sample:
+            results = _distinct(results)
+        if not self.alignments:
+            return results
+        found = yield from together(self.plan_alignment(text, translation.text) for translation in results)
+        return [replace(each, alignment=alignment) for each, alignment in zip(results, found, strict=True)]
+
+    def plan_alignment(self, src: str, tgt: str) -> Plan[Alignment]:
+        """Align a text with its translation, anyone's."""
+        pair = self._pairing(src, tgt)
+        weights = yield from ask(pair.align_requests())
+        return Alignment(src, tgt, pair.src_spans, pair.tgt_spans, [matrix[:, :-1] for matrix in weights])
+
+    def plan_score(self, src: str, tgt: str) -> Plan[Translation]:
+        """Return a translation, anyone's, with the probabilities that the model gives it.
+
+        The empty translation of an empty text has probability 1 and no tokens.
+        """
+        pair = self._pairing(src, tgt)
+        log_probs = yield from ask(pair.score_requests())
+        if not src.strip() and not tgt.strip():
+            return Translation(tgt, 0.0, 0.0)
+        hypotheses = [Hypothesis(list(ids), each) for ids, each in zip(pair.targets, log_probs, strict=True)]
+        notes = (f"scored in {len(hypotheses)} parts",) if pair.is_cut else ()
+        return replace(self._joined([self._translation(each) for each in hypotheses], notes), text=tgt)
+
+    def texts_read(self, text: str) -> list[str]:
+        """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
+        unmarked = list[str]()
+        for line in _LINE_END.split(text):
+            marked = self._marked(line)
+            unmarked += [line] if marked is None else marked.texts
+        return [leaf for part in unmarked for leaf in prepared(part, self.preparations).leaves()]
+
+    def _plan_line(self, line: str) -> Plan[list[Translation]]:
+        """Take out the markup of a line, translate the texts between it, and put it back."""
+        marked = self._marked(line)
+        if marked is None:
+            return (yield from self._plan_unmarked(line))
+        of_texts = yield from together(map(self._plan_unmarked, marked.texts))
+        ranks = by_rank(of_texts) or [[]]
+        pairs = [list(zip(marked.texts, [each.text for each in chosen], strict=True)) for chosen in ranks]
+        links = yield from self._plan_links({pair for of_rank in pairs for pair in of_rank})
+        return [
+            marked.put_back(chosen, [links[pair] for pair in of_rank])
+            for chosen, of_rank in zip(ranks, pairs, strict=True)
+        ]
+
+    def _marked(self, line: str) -> MarkedText | None:
+        return take_out(line, self.src_lang, self._is_known) if self.markup else None
+
+    def _plan_links(self, pairs: Iterable[tuple[str, str]]) -> Plan[Mapping[tuple[str, str], Links]]:
+        """Link words of texts and their translations; in capitals, as they would be in small letters."""
+        pairs = sorted(pairs)
+        as_read = [tuple(side.lower() if src.isupper() else side for side in (src, tgt)) for src, tgt in pairs]
+        alignments = yield from together(self.plan_alignment(src, tgt) for src, tgt in as_read)
+        return {pair: alignment.word_weights() for pair, alignment in zip(pairs, alignments, strict=True)}
+
+    def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
+        """Prepare a text, translate and check what is left to the model, and undo the preparations."""
+        tree = prepared(text, self.preparations)
+        of_leaves = yield from together(map(self._plan_leaf, tree.leaves()))
+        return tree.restored(iter(of_leaves))
+
+    def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
+        first = yield from self._plan_search(text, self.options, self.terms)
+        if self.guard is None:
+            return first
+        keeps_numbers = self.engine.has_constraints and self.terms is None and not self.options.sample
+        return (
+            yield from guarded(
+                self.guard,
+                text,
+                first,
+                self.options,
+                lambda options: self._plan_search(text, options, self.terms),
+                self._missing_terms,
+                (lambda: self._plan_with_numbers(text)) if keeps_numbers else None,
+            )
+        )
+
+    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
+        """Translate a text so that its numbers are in the translations."""
+        languages = {"src_lang": self.src_lang, "tgt_lang": self.tgt_lang}
+        numbers = Numbers(text, self.tokenizer, **languages, vocabulary=self._vocabulary)
+        translations = yield from self._plan_search(text, self.options, numbers)
+        return [replace(translation, terms=()) for translation in translations]
+
+    def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
+        """Search for the translations of a text that needs no more preparation, in parts if it is too long."""
+        parts = self._parts(text, terms)
+        if not parts:
+            return [Translation("", 0.0, 0.0)]
+        requests = [
+            SearchRequest(
+                part.ids,
+                options,
+                options.limit(len(part.ids)),
+                constraint=None if terms is None else terms.constraint(part.terms),
+            )
+            for part in parts
+        ]
+        candidates = yield from ask(requests)
+        of_parts = [rank(options, of_part, self.tokenizer.decode) for of_part in candidates]
+        if terms is not None and terms.mode == "hard":  # annotations show the places
+            placement = Placement(self.tokenizer, terms)
+            of_parts = yield from together(
+                placement.plan(request, part.terms, hypotheses)
+                for request, part, hypotheses in zip(requests, parts, of_parts, strict=True)
+            )
+        translations = [
+            [self._translation(hypothesis, part.terms, terms) for hypothesis in hypotheses]
+            for part, hypotheses in zip(parts, of_parts, strict=True)
+        ]
+        notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
+        return [self._joined(chosen, notes) for chosen in by_rank(translations)]
+
+    def _parts(self, text: str, terms: Terms | None) -> list[_Part]:
+        """Encode a text, and cut it into parts with their terms."""
+        prefix = self.tokenizer.prefixes.src
+        [ids] = self.tokenizer.encode_src([text])
+        if len(ids) == len(prefix) + 1:
+            return []
+        if terms is None:
+            return [_Part(part, []) for part in self._cut(ids, self.max_length)]
+        is_short = len(ids) + terms.n_added(text) <= self.max_length
+        parts = self._cut(ids, self.max_length if is_short else max(self.max_length // 2, len(prefix) + 2))
+        texts = [text] if len(parts) == 1 else list(map(self.tokenizer.decode_src, parts))
+        matches = [terms.find(of_part) for of_part in texts]
+        annotated = map(terms.annotated, texts, matches, [self.max_length] * len(parts))
+        return [
+            _Part(soft or part, [match.term for match in of_part])
+            for part, soft, of_part in zip(parts, annotated, matches, strict=True)
+        ]
+
+    def _cut(self, ids: list[int], max_length: int) -> list[list[int]]:
+        """Cut ids into parts of at most ``max_length`` with prefix and EOS each, at the best places there are."""
+        if len(ids) <= max_length:
+            return [ids]
+        prefix = self.tokenizer.prefixes.src
+        body = ids[len(prefix) : -1]
+        remaining = iter(body)
+        sizes = cut(self.tokenizer.src_tokens(body), max_length - len(prefix) - 1)
+        return [[*prefix, *islice(remaining, size), self.tokenizer.special_ids.eos] for size in sizes]
+
+    def _translation(
+        self, hypothesis: Hypothesis, of_part: Sequence[Term] = (), terms: Terms | None = None
+    ) -> Translation:
+        """Return a hypothesis as the translation of a part with these terms."""
+        text = self.tokenizer.decode(hypothesis.ids)
+        return Translation(
+            text=text,
+            score=hypothesis.score(self.options.length_penalty),
+            log_prob=hypothesis.log_prob,
+            tokens=tuple(self.tokenizer.tgt_tokens([*hypothesis.ids, self.tokenizer.special_ids.eos])),
+            token_log_probs=tuple(hypothesis.token_log_probs),
+            terms=tuple(of_part),
+            notes=tuple(terms.missing_notes(of_part, text)) if terms is not None and of_part else (),
+        )
+
+    def _joined(self, parts: Sequence[Translation], notes: tuple[str, ...]) -> Translation:
+        """Join the translations of a text's parts, with ``notes`` before those of the parts."""
+        whole = joined(parts, " " if is_written_with_spaces(self.tgt_lang) else "")
+        return replace(whole, notes=(*notes, *whole.notes))
+
+    def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
+        return self.terms.missing_notes(terms, text) if self.terms is not None and terms else []
+
+    @cached_property
+    def _pairing(self) -> Pairing:
+        return Pairing(self.tokenizer, self.preparations, tgt_lang=self.tgt_lang, max_length=self.max_length)
+
+    @cached_property
+    def _is_known(self) -> Callable[[str], bool]:
+        return known_characters(self.tokenizer).can_write
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return tgt_vocabulary(self.tokenizer, self.tgt_lang)
+
+
+def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:
+    """Join the translations of lines with the ends that their sources have."""
+    text = "".join(line.text + end for line, end in zip(lines, [*ends, ""], strict=True))
+    return replace(joined(lines, ""), text=text)
+
+
+def _distinct(translations: Sequence[Translation]) -> list[Translation]:
+    """Return the first of all translations with the same text, which differ in their tokens."""
+    first: dict[str, Translation] = {}
+    for translation in translations:
+        first.setdefault(translation.text, translation)
+    return list(first.values())

@@ -1,0 +1,306 @@
+"""Preparations: reversible changes of a text, after which the model can translate it.
+
+What has no letter that the model knows is copied. In other texts unknown characters are replaced, and then each
+sentence is translated alone, in the casing that the model knows.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+from mtformer.text.languages import base_language, is_written_with_spaces
+from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.translate.sentences import split_sentences
+from mtformer.translate.translation import FLAG, Translation, by_rank, joined
+
+_JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
+# What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
+_ALIKE = {
+    character: form
+    for form, characters in {
+        "'": "‘’‚‛′ʼ`´",
+        '"': "“”„‟″«»",
+        "-": "‐‑‒–—―−",
+        "...": "…",
+        "/": "⁄",
+        "ß": "ẞ",
+        "ss": "ß",
+        ",": "，、",
+        ".": "。",
+        "，": ",",
+        "。": ".",
+        "？": "?",
+        "！": "!",
+    }.items()
+    for character in characters
+}
+_ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours of a terminal
+_WORD = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W\d_]+(?:['’][^\W\d_]+)*")  # the U.S. are one
+_FIRST_LETTER = re.compile(r"(?<!\S)[^\w\s]*[^\W\d_]")  # of a word, with the quotes and brackets before it
+_MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an iPhone
+_FEWEST_TITLE_WORDS = 3
+_LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized
+_TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences that start with a capital
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is translated instead of a text.
+
+    Attributes:
+        parts: the texts to translate; none of them if the text needs no model.
+        restore: makes the text's translation from one translation of each part.
+    """
+
+    parts: Sequence[str]
+    restore: Callable[[Sequence[Translation]], Translation]
+
+
+class Preparation(Protocol):
+    """A reversible change of texts."""
+
+    def __call__(self, text: str) -> Change | None:
+        """Return how ``text`` is changed; None leaves it as it is."""
+        ...
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """A text and what has become of it: a tree whose leaves are what the model translates.
+
+    Attributes:
+        text: what is translated.
+        parts: the texts that are translated instead.
+        restore: makes the translation of ``text`` from one of each part; None if the model translates ``text`` itself.
+    """
+
+    text: str
+    parts: Sequence["PreparedText"] = ()
+    restore: Callable[[Sequence[Translation]], Translation] | None = None
+
+    def leaves(self) -> Iterator[str]:
+        """Yield the texts that the model translates, in order."""
+        if self.restore is None:
+            yield self.text
+        for part in self.parts:
+            yield from part.leaves()
+
+    def restored(self, of_leaves: Iterator[list[Translation]]) -> list[Translation]:
+        """Take the translations of each leaf, best first, and return those of the text, best first."""
+        if self.restore is None:
+            return next(of_leaves)
+        of_parts = [part.restored(of_leaves) for part in self.parts]
+        return [self.restore(chosen) for chosen in by_rank(of_parts) or [[]]]
+
+
+def prepared(text: str, preparations: Sequence[Preparation]) -> PreparedText:
+    """Apply ``preparations`` in order, each to the parts that those before it have made."""
+    for place, prepare in enumerate(preparations, 1):
+        change = prepare(text)
+        if change is not None:
+            return PreparedText(text, [prepared(part, preparations[place:]) for part in change.parts], change.restore)
+    return PreparedText(text)
+
+
+class CopyUnknown:
+    """Copies texts without letters, and texts of which the model knows no letter."""
+
+    def __init__(self, can_write: Callable[[str], bool], *, is_noted: bool = False) -> None:
+        """Decide what to copy.
+
+        Args:
+            can_write: tells whether the model knows a form of a character.
+            is_noted: whether unknown letters are noted elsewhere.
+        """
+        self._can_write = can_write
+        self._is_noted = is_noted
+
+    def __call__(self, text: str) -> Change | None:
+        """Prepare texts that need no model; the empty text is one of the model's own."""
+        letters = filter(str.isalpha, text)
+        first = next(letters, None)
+        if not text.strip() or (first and (self._can_write(first) or any(map(self._can_write, letters)))):
+            return None
+        notes = (f"{FLAG}not translated: the model knows none of its letters",) if first and not self._is_noted else ()
+        copy = Translation(on_one_line(text), 0.0, 0.0, notes=notes)
+        return Change((), lambda _parts: copy)
+
+
+def is_symbol(character: str) -> bool:
+    """Tell whether a character is an emoji, another symbol, or a part of an emoji."""
+    return character in _JOINERS or unicodedata.category(character) in ("So", "Sk")
+
+
+class KnownCharacters:
+    """Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents.
+
+    A character without a token is replaced by the first form of which every character has one: Unicode's
+    compatibility mapping (NFKC), what looks the same, the letter without its accents. Invisible characters are dropped,
+    except inside an emoji. Where there is no such form, the character stays, with a note.
+    """
+
+    def __init__(self, known: frozenset[str] | None, *, composes: bool = True) -> None:
+        """Take the characters that the model has tokens for, None for all.
+
+        Args:
+            known: the characters.
+            composes: whether the tokenizer composes letters with their accents (NFC). If not, they may stand apart.
+        """
+        self._known, self._composes = known, composes
+
+    def __call__(self, text: str) -> Change | None:
+        """Prepare texts with unknown characters."""
+        if self._knows(text):
+            return None
+        composed = unicodedata.normalize("NFC", on_one_line(_ESCAPE.sub("", text)))
+        known = "".join(map(self._form, " " + composed, composed))
+        unknown = dict.fromkeys(c for c in known if c.isalpha() and not self.can_write(c))
+        if known == text and not unknown:
+            return None
+        notes = (f"{FLAG}unknown characters: {''.join(unknown)}",) if unknown else ()
+        return Change([known], lambda parts: replace(parts[0], notes=(*parts[0].notes, *notes)))
+
+    def can_write(self, character: str) -> bool:
+        """Tell whether the model knows a form of a character, or its small letter."""
+        return self._knows(self._form(" ", character)) or self._knows(character.lower())
+
+    def _knows(self, text: str) -> bool:
+        if self._known is None:
+            return not any(unicodedata.category(character) == "Cc" for character in text)
+        return self._known.issuperset(text)
+
+    def _form(self, before: str, character: str) -> str:
+        """Return the known form of a character that follows ``before``."""
+        if self._knows(character):
+            return character
+        if is_symbol(character) and is_symbol(before):  # a joiner in an emoji
+            return character
+        if character.isspace():
+            return " "
+        category = unicodedata.category(character)
+        if category in ("Cf", "Cc") or (category in ("Mn", "Me") and self._knows(before)):
+            return ""
+        compatible = unicodedata.normalize("NFKC", character)
+        bare = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
+        alike = "".join(_ALIKE.get(c, c) for c in compatible)
+        apart = "" if self._composes else unicodedata.normalize("NFD", character)
+        for form in (apart, compatible, alike, bare):
+            if form and self._knows(form):
+                return form
+        return character
+
+
+class SplitSentences:
+    """Splits a line of several sentences, and joins their translations."""
+
+    def __init__(self, src_lang: str, tgt_lang: str) -> None:
+        """Take the languages: of the abbreviations, and of the spaces between translations."""
+        self._language = src_lang
+        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
+
+    def __call__(self, text: str) -> Change | None:
+        """Prepare texts of at least two sentences."""
+        sentences = split_sentences(text, self._language)
+        return Change(sentences, lambda parts: joined(parts, self._joiner)) if len(sentences) > 1 else None
+
+
+class Casing:
+    """Translates texts in ALL CAPS and in Title Case, and WORDS in capitals, as if they were written as usual.
+
+    Each word is written as the tokenizer knows it best: in the casing that takes the fewest tokens, of equal ones in
+    small letters. So names, acronyms and German nouns keep their capitals.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, src_lang: str) -> None:
+        """Take the tokenizer that the model was trained with, and the language of the texts."""
+        self._tokenizer = tokenizer
+        self._n_tokens = tokenizer.n_src_tokens
+        self._language = base_language(src_lang)
+
+    def __call__(self, text: str) -> Change | None:
+        """Prepare texts with words in ALL CAPS, unless that takes more tokens, and others if it takes fewer."""
+        if sum(map(str.isupper, text)) < 2:
+            return None
+        restore = self._restore(text)
+        usual = self._true_cased(text, self._undone if restore is None else self._usual)
+        # A model trained with data.augment has tokens for capitals, yet knows the usual ones better.
+        fewest_saved = 0 if restore is str.upper else 1
+        if usual == text or self._n_tokens(text) - self._n_tokens(usual) < fewest_saved:
+            return None
+        if restore is None:
+            return Change([usual], lambda parts: parts[0])
+        return Change([usual], lambda parts: replace(parts[0], text=restore(parts[0].text)))
+
+    def _restore(self, text: str) -> Callable[[str], str] | None:
+        """Return what writes a translation like ``text``; None if that is written as usual."""
+        n_upper = sum(map(str.isupper, text))
+        if n_upper >= (_MOSTLY if " " in text else 1) * (n_upper + sum(map(str.islower, text))):
+            return str.upper
+        words = _WORD.findall(text)
+        if len(words) < _FEWEST_TITLE_WORDS:
+            return None
+        long = [word for word in words if len(word) > _LONGEST_SMALL_WORD]
+        capitalized = [word for word in words[1:] if word[0].isupper()]
+        if not all(word[0].isupper() for word in long) or 2 * len(capitalized) < len(words) - 1:
+            return None
+        n_unusual = sum(self._usual(word) != word for word in capitalized)
+        return _title_cased if 2 * n_unusual >= len(capitalized) else None
+
+    def _true_cased(self, text: str, usual_form: Callable[[str], str]) -> str:
+        """Write the words of ``text`` in their usual forms, and start it as the model knows sentences."""
+        usual = _WORD.sub(lambda word: usual_form(word[0]), text)
+        first = _FIRST_LETTER.search(usual) if usual != text and self._starts_with_capital else None
+        return usual if first is None else usual[: first.end()].upper() + usual[first.end() :]
+
+    @cached_property
+    def _starts_with_capital(self) -> bool:
+        """Whether sentences start with a capital, so that the vocabulary has words in both forms."""
+        vocabulary = set(self._tokenizer.src_vocabulary())
+        words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
+        n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
+        return n_twins > _TWINS * len(words)
+
+    def _undone(self, word: str) -> str:
+        """Return a word in capitals in its usual casing if that takes fewer tokens; others as they are."""
+        if len(word) < 2 or not word.isupper():
+            return word
+        usual = self._usual(word)
+        return usual if self._n_tokens(usual) < self._n_tokens(word) else word
+
+    def _usual(self, word: str) -> str:
+        """Return a word in the casing that takes the fewest tokens; initials stay."""
+        if word.islower() or "." in word:
+            return word
+        small = word.lower()
+        capitalized = small[:1].upper() + small[1:]
+        if self._language == "en" and re.fullmatch(r"i(['’].*)?", small):
+            return capitalized  # the pronoun
+        n_small, n_capitalized, n_given = map(self._n_tokens, (small, capitalized, word))
+        is_noun = self._language == "de" and n_capitalized > 1  # likely, as rare words mostly are
+        if n_given < min(n_small, n_capitalized):
+            return word
+        return capitalized if n_capitalized < n_small or (is_noun and n_capitalized == n_small) else small
+
+
+def _title_cased(text: str) -> str:
+    return _FIRST_LETTER.sub(lambda match: match[0].upper(), text)
+
+
+def known_characters(tokenizer: Tokenizer) -> KnownCharacters:
+    """Return which characters of a source a model knows."""
+    return KnownCharacters(tokenizer.src_characters(), composes=tokenizer.normalization != "identity")
+
+
+def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Preparation, ...]:
+    """Return the preparations for a model, in order."""
+    characters = known_characters(tokenizer)
+    return (
+        CopyUnknown(characters.can_write),  # first, so that copies are exact
+        characters,
+        SplitSentences(src_lang, tgt_lang),
+        CopyUnknown(characters.can_write, is_noted=True),
+        Casing(tokenizer, src_lang),
+    )
