@@ -7,6 +7,7 @@ from config_texts import MINIMAL, SECTIONS, load
 from pydantic import ValidationError
 
 from mtformer.config import Config, HubDataset, JsonlFile, Provenance, TextFiles, TsvFile, dump_config, load_config
+from mtformer.support.errors import UserError
 
 
 def test_a_minimal_config_is_completed_with_the_defaults(folder: Path) -> None:
@@ -53,6 +54,16 @@ def test_languages_are_filled_into_paths_and_the_name_and_links_stay_links(folde
     config = load(folder, text, f"data.src_lang={src}", f"data.tgt_lang={tgt}")
     assert config.data.train == [TextFiles(src=folder / f"link.{src}", tgt=folder / f"link.{tgt}")]
     assert config.run.name == f"x_{src}_{tgt}_{{other}}"
+
+
+def test_a_model_to_start_from_is_found_in_the_folder_of_its_run(folder: Path) -> None:
+    bundle = folder / "more" / "model.safetensors"
+    bundle.touch()
+    for path in ("more", "more/model.safetensors"):
+        assert load(folder, MINIMAL, f"training.init_from={path}").training.init_from == bundle
+    bundle.unlink()
+    with pytest.raises(UserError, match=r"more has no model\.safetensors: name a bundle, or a run that has one"):
+        load(folder, MINIMAL, "training.init_from=more")
 
 
 @pytest.mark.parametrize("written_in", ["the file", "an override"])

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from mtformer.config.data import DataConfig, TokenizerConfig
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
-    InputPath,
+    BundlePath,
     PatienceOrAuto,
     PositiveFloat,
     PositiveInt,
@@ -139,8 +139,8 @@ class TrainingConfig(Section):
     """Stop after this many passes over the training data. Default, if no limit is set: by its size."""
     max_minutes: PositiveFloat | None = None
     """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
-    init_from: InputPath | None = None
-    """A bundle to fine-tune; a larger `tokenizer.vocab_size` adds tokens to it."""
+    init_from: BundlePath | None = None
+    """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
     max_tokens: TokensOrAuto | None = None

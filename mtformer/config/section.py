@@ -35,6 +35,17 @@ def _existing_file(path: Path, info: ValidationInfo) -> Path:
     return file or path
 
 
+def _existing_bundle(path: Path, info: ValidationInfo) -> Path:
+    """Make ``path`` absolute, and require a bundle there, or the folder of a run that has one."""
+    folder = _absolute(path, info)
+    if not folder or not _is(folder, Path.is_dir):
+        return _existing_file(path, info)
+    bundle = folder / "model.safetensors"
+    if not _is(bundle, Path.is_file):
+        raise ValueError(f"the folder {folder} has no model.safetensors: name a bundle, or a run that has one")
+    return bundle
+
+
 def _existing_text(path: Path, info: ValidationInfo) -> Path:
     """Make ``path`` absolute, and require a file, a pipe or a device there; ``-`` is standard input."""
     if str(path) == "-":
@@ -83,6 +94,7 @@ def fill_in(value: Any, replacements: dict[str, Any]) -> Any:
 
 
 InputPath = Annotated[Path, AfterValidator(_existing_file)]
+BundlePath = Annotated[Path, AfterValidator(_existing_bundle)]
 TextPath = Annotated[Path, AfterValidator(_existing_text)]
 TextPrefix = Annotated[Path, AfterValidator(_existing_files)]
 DatasetName = Annotated[str, AfterValidator(_existing_folder)]
