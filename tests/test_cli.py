@@ -77,6 +77,7 @@ def test_a_flag_is_shown_without_a_type(project: Project) -> None:
     shown = project.mtformer("train", "--help").stdout
     assert re.search(r"^  --fresh +Start", shown, flags=re.MULTILINE)
     assert "<bool>" not in shown + project.mtformer("--help").stdout
+    assert re.search(r"^  --json +Print", project.mtformer("runs", "--help").stdout, flags=re.MULTILINE)
 
 
 def test_errors_of_the_options_and_of_the_work_look_alike(project: Project) -> None:

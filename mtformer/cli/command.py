@@ -220,12 +220,13 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, and the options of each panel in the order in which the panels first occur."""
         panels: dict[str, list[tuple[str, str]]] = {}
-        has_panels = any(getattr(parameter, "rich_help_panel", None) for parameter in self.params)
+        options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
+        other = "Other" if all(getattr(option, "rich_help_panel", None) for option in options) else "Options"
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
-                panel = getattr(parameter, "rich_help_panel", None) or ("Other" if has_panels else "Options")
                 is_argument = parameter.param_type_name == "argument"
-                panels.setdefault("Arguments" if is_argument else panel, []).append(record)
+                panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or other
+                panels.setdefault(panel, []).append(record)
         for panel, records in panels.items():
             with formatter.section(panel):
                 formatter.write_dl(records)

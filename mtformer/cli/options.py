@@ -64,9 +64,9 @@ ConfigArgument = Annotated[Path, argument("The config file.", "CONFIG")]
 SetOption = Annotated[
     list[str] | None, option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
 ]
-InputOption = Annotated[Path | None, option("A text file, one sentence a line; - is standard input.", panel=IN_OUT)]
-OutputOption = Annotated[Path, option("Where to write; - is standard output.", panel=IN_OUT)]
-JsonOption = Annotated[bool, option("Print JSON.", "--json", panel=IN_OUT)]
+InputOption = Annotated[Path | None, option("A text file, one sentence a line; - is standard input.")]
+OutputOption = Annotated[Path, option("Where to write; - is standard output.")]
+JsonOption = Annotated[bool, option("Print JSON.")]
 TagOption = Annotated[
     str | None,
     option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT),
