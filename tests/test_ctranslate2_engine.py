@@ -19,6 +19,7 @@ from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions
+from mtformer.engines.ctranslate2 import unsupported
 from mtformer.engines.ctranslate2.cache import converted
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
@@ -196,6 +197,17 @@ def test_an_option_that_ctranslate2_lacks_is_named(folder: Path, trained: Projec
     assert isinstance(Translator.load(model, engine="auto", sample=True).engine, TorchEngine)
     assert isinstance(Translator.load(model, "cpu", engine="auto").engine, CTranslate2Engine)
     assert isinstance(Translator.load(model).engine, TorchEngine)
+
+
+def test_of_every_search_option_it_is_known_whether_ctranslate2_has_it() -> None:
+    others: dict[str, Any] = {"sample": True, "temperature": 0.5, "top_k": 3, "top_p": 0.5, "seed": 9}
+    options = SearchOptions(**others, beam_size=1)
+    assert unsupported(options) == ["sample = True", "temperature = 0.5", "top_k = 3", "top_p = 0.5", "seed = 9"]
+    assert unsupported(SearchOptions(precision="bf16")) == ["precision = bf16"]
+    assert unsupported(SearchOptions(precision="int8")) == []
+    supported = "beam_size length_penalty max_length_factor max_length_offset batch_tokens precision n_best mbr"
+    rules = "min_length max_length repetition_penalty no_repeat_ngram_size"
+    assert {*supported.split(), *rules.split(), *others} == set(SearchOptions.model_fields)
 
 
 def test_an_exported_model_translates_as_its_bundle(trained: Project, folder: Path) -> None:

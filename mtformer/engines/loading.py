@@ -89,18 +89,22 @@ def load_model(
     """
     if engine is not None and engine not in ENGINES:
         raise UserError(f"engine {engine}: it is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-    [model, *others] = models
-    if others:
+    path = models[0] if isinstance(models[0], Path) else None
+    if len(models) > 1:
         needs_torch = "ensembles"
-    elif not isinstance(model, Path):
+    elif path is None:
         needs_torch = "bundles in memory"
-    if isinstance(model, Path) and needs_torch is None:
-        on_ctranslate2 = _load_on_ctranslate2(model, engine, device, **changes)
-        if on_ctranslate2 is not None:
-            return on_ctranslate2
-    elif engine == "ctranslate2" or (isinstance(model, Path) and is_exported(model)):
+    if needs_torch is not None and (engine == "ctranslate2" or (path is not None and is_exported(path))):
         raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
-    return _load_on_torch(models, device, **changes)
+    if path is None or needs_torch is not None:
+        return _load_on_torch(models, device, **changes)
+    if is_exported(path):
+        return _load_exported(path, engine, device, **changes)
+    if engine == "ctranslate2":
+        _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
+        return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
+    suited = _load_converted(path, device, **changes) if engine == "auto" else None
+    return suited or _load_on_torch(models, device, **changes)
 
 
 def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: float | str | None) -> LoadedModel:
@@ -126,25 +130,13 @@ def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: fl
 def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]") -> None:
     """Refuse an ensemble whose bundles differ in their languages or vocabulary."""
     names = [str(model) if isinstance(model, Path) else f"model {i}" for i, model in enumerate(models, 1)]
-    first = bundles[0]
-    for name, bundle in zip(names, bundles, strict=True):
-        models_of = [(each.tokenizer.src_model, each.tokenizer.tgt_model) for each in (first, bundle)]
-        different = "languages" if bundle.header.language_pairs != first.header.language_pairs else ""
-        different = different or "tokenizers" * (models_of[0] != models_of[1])
-        if different:
-            raise UserError(f"{name} and {names[0]} have different {different}: they cannot translate together")
-
-
-def _load_on_ctranslate2(
-    path: Path, engine: str | None, device: str, **changes: float | str | None
-) -> LoadedModel | None:
-    """Load a model on CTranslate2 if it is exported, or if ``engine`` asks for it; None if torch is to load it."""
-    if is_exported(path):
-        return _load_exported(path, engine, device, **changes)
-    if engine == "ctranslate2":
-        _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
-        return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
-    return _load_converted(path, device, **changes) if engine == "auto" else None
+    for shared, of_bundles in (
+        ("languages", [bundle.header.language_pairs for bundle in bundles]),
+        ("tokenizers", [(bundle.tokenizer.src_model, bundle.tokenizer.tgt_model) for bundle in bundles]),
+    ):
+        for name, of_bundle in zip(names, of_bundles, strict=True):
+            if of_bundle != of_bundles[0]:
+                raise UserError(f"{name} and {names[0]} have different {shared}: they cannot translate together")
 
 
 def _load_exported(path: Path, engine: str | None, device: str, **changes: float | str | None) -> LoadedModel:
@@ -153,7 +145,14 @@ def _load_exported(path: Path, engine: str | None, device: str, **changes: float
         raise UserError(f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from")
     _require_ctranslate2(f"{path} is a model for CTranslate2, which")
     model = read_folder(path)
-    _require_possible(model, **changes)
+    refused = unsupported(_options(model.header, **changes))
+    if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
+        refused.append("precision = fp32")
+    if refused:
+        raise UserError(
+            f"{path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
+            f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
+        )
     return _on_ctranslate2(model, device, **changes)
 
 
@@ -194,18 +193,6 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
     return LoadedModel(
         engine, model.tokenizer, model.header, model.digest, options, max_length, "ctranslate2", engine.compute_type
     )
-
-
-def _require_possible(model: ExportedModel, **changes: float | str | None) -> None:
-    """Refuse options that an exported model cannot do, but the bundle that it was made from can."""
-    refused = unsupported(_options(model.header, **changes))
-    if changes.get("precision") == "fp32" and model.quantization.startswith("int"):
-        refused.append("precision = fp32")
-    if refused:
-        raise UserError(
-            f"{model.path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
-            f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
-        )
 
 
 def _require_positions(model: ExportedModel, **changes: float | str | None) -> None:

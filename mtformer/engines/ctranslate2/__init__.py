@@ -3,21 +3,7 @@
 from mtformer.config import SearchOptions
 from mtformer.support.errors import UserError
 
-_SUPPORTED = frozenset(
-    (
-        "beam_size",
-        "n_best",
-        "length_penalty",
-        "max_length_factor",
-        "max_length_offset",
-        "min_length",
-        "max_length",
-        "repetition_penalty",
-        "no_repeat_ngram_size",
-        "mbr",
-        "batch_tokens",
-    )
-)
+_LACKING = frozenset(("sample", "temperature", "top_k", "top_p", "seed"))
 
 
 def require_supported(options: SearchOptions) -> None:
@@ -32,10 +18,6 @@ def require_supported(options: SearchOptions) -> None:
 
 def unsupported(options: SearchOptions) -> list[str]:
     """Return the options, as in ``seed = 1``, that differ from their defaults and that CTranslate2 cannot do."""
-    return [
-        f"{name} = {value}"
-        for name, value in options
-        if name not in _SUPPORTED
-        and (name, value) != ("precision", "int8")
-        and value != type(options).model_fields[name].default
-    ]
+    refused = [name for name in _LACKING if getattr(options, name) != type(options).model_fields[name].default]
+    refused += ["precision"] * (options.precision == "bf16")
+    return [f"{name} = {getattr(options, name)}" for name in type(options).model_fields if name in refused]
