@@ -19,9 +19,9 @@ from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import EnsembleDecoder
-from mtformer.search.engine import SearchRequest
+from mtformer.search.engine import SearchRequest, results_of
 from mtformer.search.greedy import greedy_search
-from mtformer.search.hypothesis import Hypothesis
+from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.search.processors import (
     ForcePrefixes,
     MinLength,
@@ -31,7 +31,6 @@ from mtformer.search.processors import (
     RepetitionPenalty,
     rules_of,
 )
-from mtformer.search.ranking import search
 from mtformer.support.errors import UserError
 
 CPU = torch.device("cpu")
@@ -219,7 +218,8 @@ def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> 
             continue
         assert not expected, given
         requests = [SearchRequest(text, options, options.limit(len(text))) for text in texts]
-        for hypotheses in search(engine, requests, lambda ids: " ".join(map(str, ids))):
+        for found in results_of(engine, requests):
+            hypotheses = rank(options, found, lambda ids: " ".join(map(str, ids)))
             n_valid += 1
             scores = [hypothesis.score(options.length_penalty) for hypothesis in hypotheses]
             assert 1 <= len(hypotheses) <= given["n_best"], given

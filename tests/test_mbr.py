@@ -9,7 +9,7 @@ from conftest import ENGLISH, Project
 from sacrebleu.metrics.chrf import CHRF
 
 from mtformer import Translator
-from mtformer.search.ranking import expected_chrf
+from mtformer.search.hypothesis import expected_chrf
 from mtformer.support.errors import UserError
 
 TEXTS = ["Das rote Haus.", "Das rote Haus.", "Das Haus ist rot!", "", "红色的房子", "a", "Ein rotes  Haus, das"]

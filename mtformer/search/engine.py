@@ -32,7 +32,7 @@ class SearchRequest(Request[list[Hypothesis]]):
     """A sentence to translate.
 
     The result is at least one and at most ``options.n_candidates`` hypotheses, in any order; with ``options.sample``,
-    that many samples in the order of their numbers. :func:`mtformer.search.ranking.rank` chooses among them.
+    that many samples in the order of their numbers. :func:`mtformer.search.hypothesis.rank` chooses among them.
 
     Attributes:
         src: its ids, EOS last.
@@ -113,14 +113,14 @@ class Engine(Protocol):
         ...
 
 
-def results_of(engine: Engine, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None) -> list[R_co]:
+def results_of(engine: Engine, requests: Sequence[Request[R_co]]) -> list[R_co]:
     """Return the results of requests that must all succeed; see :meth:`Engine.submit`.
 
     Raises:
         MtformerError: that of the first request that has failed.
     """
     results: list[R_co] = []
-    for result in engine.submit(requests, on_done=on_done):
+    for result in engine.submit(requests):
         if isinstance(result, MtformerError):
             raise result
         results.append(result)

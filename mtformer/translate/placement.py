@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from mtformer.search.constraints import capitalized
 from mtformer.search.engine import AlignRequest, Request, ScoreRequest, SearchRequest
-from mtformer.search.hypothesis import Hypothesis
-from mtformer.search.ranking import rank
+from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.text.glossary import Term
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import Span, word_spans

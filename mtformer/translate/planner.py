@@ -10,8 +10,7 @@ from typing import NamedTuple
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Vocabulary
 from mtformer.search.engine import Engine, SearchRequest
-from mtformer.search.hypothesis import Hypothesis
-from mtformer.search.ranking import rank
+from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
