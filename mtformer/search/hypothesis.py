@@ -62,7 +62,7 @@ def rank(
 
     Args:
         options: those of the search.
-        candidates: the result of a :class:`SearchRequest`.
+        candidates: the result of a :class:`.SearchRequest`.
         decode: makes a text of the ids of a hypothesis.
 
     Raises:
