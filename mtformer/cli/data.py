@@ -10,8 +10,6 @@ from mtformer.cli.command import Group, argument, option
 from mtformer.cli.data_from_models import backtranslate, distill, score, select
 from mtformer.cli.options import ConfigArgument, JsonOption, SetOption, parse_pair
 from mtformer.cli.output import print_result
-from mtformer.support.files import require_new_folder
-from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +38,7 @@ def sample(
     """
     from mtformer.config import parse_source
     from mtformer.data.sampling import sample_pairs
+    from mtformer.text.lines import open_output
 
     src_lang, tgt_lang = parse_pair(pair)
     pairs = sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed)
@@ -89,6 +88,7 @@ def check(
     from mtformer.data.clean.checkup import check as check_text
     from mtformer.data.clean.report import as_config, as_text, write_clean
     from mtformer.data.clean.report import as_json as values_of
+    from mtformer.support.files import require_new_folder
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 
     if fix is not None:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from mtformer.support.errors import UserError
-from mtformer.text.lines import is_standard_output, open_output
 
 
 def print_result(result: object, *, styled: bool = False) -> None:
@@ -20,6 +19,8 @@ def print_result(result: object, *, styled: bool = False) -> None:
         MtformerError: it cannot be written.
         OutputClosed: the reader has gone.
     """
+    from mtformer.text.lines import open_output
+
     with open_output(None, styled=styled) as output:
         print(result, file=output)
 
@@ -35,6 +36,8 @@ def require_file(option: str, path: Path | None, shown: str) -> None:
     Raises:
         UserError: it is standard output.
     """
+    from mtformer.text.lines import is_standard_output
+
     if path is not None and is_standard_output(path):
         raise UserError(f"{option} {path}: standard output has {shown}; name a file")
 

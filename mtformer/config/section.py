@@ -144,7 +144,7 @@ def documentation(section: type[Section]) -> dict[str, str]:
     It is read from the source: pydantic would do so each time the program starts.
     """
     texts: dict[str, str] = {}
-    names = {(part.__module__, part.__name__) for part in section.__mro__ if issubclass(part, Section)}
+    names = {(part.__module__, part.__name__) for part in section.__mro__[: section.__mro__.index(Section)]}
     for module in {module for module, _ in names}:
         for definition in ast.parse(inspect.getsource(sys.modules[module])).body:
             if (module, getattr(definition, "name", "")) in names:
