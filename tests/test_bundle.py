@@ -98,10 +98,11 @@ def test_each_weight_is_stored_once_and_still_shared_after_loading(
     assert len(weights) == n_matrices
 
 
-def test_a_bundle_of_format_2_still_loads_and_translates_as_it_did() -> None:
-    # scripts/make_bundle_fixture.py made it. Never replace it: it stands for the bundles that users have.
-    translator = Translator.load(FIXTURES / "bundle-2.safetensors", "cpu", beam_size=1)
-    expected = json.loads((FIXTURES / "bundle-2.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_bundle_of_each_format_loads_and_translates_as_it_did(number: int) -> None:
+    # scripts/make_bundle_fixture.py made them. Never replace one: they stand for the bundles that users have.
+    translator = Translator.load(FIXTURES / f"bundle-{number}.safetensors", "cpu", beam_size=1)
+    expected = json.loads((FIXTURES / f"bundle-{number}.json").read_text(encoding="utf-8"))
     found = translator.translate([line["src"] for line in expected])
     assert [best.text for [best] in found] == [line["translation"] for line in expected]
     assert [best.log_prob for [best] in found] == pytest.approx([line["log_prob"] for line in expected], abs=1e-3)
@@ -469,7 +470,7 @@ def test_memory_meter_sees_what_loading_allocates(saved: Path) -> None:
 
 def test_spoiled_bundles_are_refused_or_work(tmp_path: Path) -> None:
     script = runpy.run_path(str(Path(__file__).parent.parent / "scripts" / "fuzz_bundle.py"))
-    content = (FIXTURES / "bundle-2.safetensors").read_bytes()
+    content = (FIXTURES / "bundle-3.safetensors").read_bytes()
     kinds = Counter(script["try_case"](content, number, tmp_path) for number in range(150))
     assert {kind for kind, outcome in kinds if outcome == "refused"} == {kind for kind, _ in script["KINDS"]}
     assert ("tensors", "loaded") in kinds

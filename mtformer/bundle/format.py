@@ -177,10 +177,7 @@ def _require_tensors(file: Any, header: Header) -> None:
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
     models = (tensors[name].numpy().tobytes() for name in TOKENIZERS if name in tensors)
-    special_ids = header.architecture.special_ids
-    tokenizer = Tokenizer(*models).with_start(special_ids.start)
-    if tokenizer.special_ids != special_ids:
-        raise ValueError(f"its tokenizer has the special ids {tokenizer.special_ids}, not {special_ids}")
+    tokenizer = header.make_tokenizer(models)
     sizes = header.architecture.src_vocab_size, header.architecture.tgt_vocab_size
     if (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size) != sizes:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -45,6 +46,18 @@ class AlignmentHead(Stored):
     reading: bool
 
 
+class PrefixTokens(Stored):
+    """The tokens that stand before the texts of a direction.
+
+    Attributes:
+        src: before each source.
+        tgt: before each translation, which is forced to start with them; they are neither scored nor shown.
+    """
+
+    src: tuple[str, ...] = ()
+    tgt: tuple[str, ...] = ()
+
+
 class Toward(NamedTuple):
     """What a user asks of a model that has several directions, or was trained with tags; None leaves it open.
 
@@ -77,6 +90,8 @@ class Header(Stored):
         scores: of the validation that chose the model, such as ``bleu`` and ``loss``, and its ``step``; may be empty.
         bleu_tokenize: sacreBLEU's tokenization for the model's BLEU scores; ``auto`` goes by the target language.
         alignment_heads: whose mean aligns translations with their sources best; empty: not chosen.
+        prefixes: of each direction the tokens before its texts, where they are not those that training here puts there
+            (:func:`.tags_toward`).
         provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
             people to read; no code depends on its contents, and it names files without their folders.
     """
@@ -91,6 +106,7 @@ class Header(Stored):
     scores: dict[str, float] = Field(default={})
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
     alignment_heads: tuple[AlignmentHead, ...] = ()
+    prefixes: dict[Direction, PrefixTokens] = Field(default={})
     provenance: dict[str, Any] = Field(default={})
 
     @property
@@ -123,8 +139,13 @@ class Header(Stored):
     @property
     def target_tags(self) -> list[str]:
         """The tokens that ask for a target language, one for each if there are several."""
-        pairs = self.language_pairs
-        return list(dict.fromkeys(tag for pair in pairs for tag in tags_toward(pairs, pair.tgt_lang)))
+        return list(dict.fromkeys(tag for pair in self.language_pairs for tag in self.prefix_tokens(pair).src))
+
+    def prefix_tokens(self, pair: LanguagePair) -> PrefixTokens:
+        """Return the tokens before the texts of a direction."""
+        if self.prefixes:
+            return self.prefixes.get(str(pair), PrefixTokens())
+        return PrefixTokens(src=tuple(tags_toward(self.language_pairs, pair.tgt_lang)))
 
     @property
     def title(self) -> str:
@@ -181,8 +202,27 @@ class Header(Stored):
             known = f"it has {', '.join(name[1:-1] for name in names)}" if names else "it was trained without tags"
             raise UserError(f"the model has no tag {tag!r}; {known}")
         header = self.model_copy(update={"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang})
-        prefixes = tokenizer.prefixes_of(tags_toward(self.language_pairs, pair.tgt_lang, tag))
-        return header, tokenizer.with_prefixes(prefixes)
+        possible = {self.prefix_tokens(each) for each in self.matching(src_lang, pair.tgt_lang)}
+        if len(possible) > 1:
+            raise UserError(f"the model translates {self.title}: name the source language too (--from)")
+        [tokens] = possible
+        tags = [] if tag is None else [corpus_tag(tag)]
+        return header, tokenizer.with_prefixes(tokenizer.prefixes_of([*tokens.src, *tags], tokens.tgt))
+
+    def make_tokenizer(self, models: Iterable[bytes]) -> Tokenizer:
+        """Return the tokenizer of the model, made of its SentencePiece models.
+
+        Raises:
+            UserError: they are no such models, or of another Transformer.
+        """
+        special_ids = self.architecture.special_ids
+        tokenizer = Tokenizer(*models).with_start(special_ids.start)
+        if tokenizer.special_ids != special_ids:
+            raise UserError(f"its tokenizer has the special ids {tokenizer.special_ids}, not {special_ids}")
+        if len(self.language_pairs) > 1:
+            return tokenizer
+        tokens = self.prefix_tokens(self.language_pairs[0])
+        return tokenizer.with_prefixes(tokenizer.prefixes_of(tokens.src, tokens.tgt))
 
     @model_validator(mode="after")
     def _has_the_heads(self) -> "Header":

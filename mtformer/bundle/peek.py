@@ -88,7 +88,7 @@ def peek_tokenizer(path: Path) -> Tokenizer | None:
                     begin, end = entries.tensors[name]["data_offsets"]
                     file.seek(entries.start + begin)
                     models.append(file.read(end - begin))
-        return Tokenizer(*models).with_start(peeked.header.architecture.special_ids.start)
+        return peeked.header.make_tokenizer(models)
     except (*_UNREADABLE, UserError):
         return None
 

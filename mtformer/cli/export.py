@@ -83,5 +83,5 @@ def _huggingface_writer(path: Path, quantization: str | None, vocabulary_map: tu
     from mtformer.export.huggingface import require_exportable, write_huggingface
 
     bundle = load_bundle(path)
-    require_exportable(bundle.header.architecture)
+    require_exportable(bundle.header)
     return partial(write_huggingface, bundle=bundle, name=path.name)

@@ -12,7 +12,10 @@ from mtformer.support.errors import MtformerError, UserError
 
 
 class BatchedEngine(ABC):
-    """An :class:`.Engine` that computes batches of requests of one kind; searches of a batch have the same options."""
+    """An :class:`.Engine` that computes batches of requests of one kind.
+
+    Requests of a batch have the same forced ids, and searches the same options.
+    """
 
     def submit(
         self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None
@@ -98,9 +101,9 @@ class BatchedEngine(ABC):
 
 
 def _groups(requests: Sequence[Request[Any]]) -> list[list[int]]:
-    """Divide the indices of requests by kind and options."""
-    groups: dict[tuple[type, SearchOptions | None], list[int]] = {}
+    """Divide the indices of requests by kind, forced ids and options."""
+    groups: dict[tuple[type, tuple[int, ...], SearchOptions | None], list[int]] = {}
     for i, request in enumerate(requests):
         options = request.options if isinstance(request, SearchRequest) else None
-        groups.setdefault((type(request), options), []).append(i)
+        groups.setdefault((type(request), tuple(request.forced), options), []).append(i)
     return list(groups.values())

@@ -103,11 +103,13 @@ class TorchEngine(BatchedEngine):
         self, requests: Sequence[SearchRequest], observer: SearchObserver | None = None
     ) -> list[list[Hypothesis]]:
         """Translate one batch; see :meth:`BatchedEngine._search`."""
-        options = requests[0].options
+        options, forced = requests[0].options, requests[0].forced
         n_copies = options.n_best if options.sample else 1
         src = self._pad([request.src for request in requests])  # (B, S)
         src_mask = src != self._special_ids.pad
-        decoders = [TransformerDecoder(model, src, src_mask, n_copies) for model in self._inference(options.precision)]
+        decoders = [
+            TransformerDecoder(model, src, src_mask, n_copies, forced) for model in self._inference(options.precision)
+        ]
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
         limits = [_limit(request) for request in requests]
@@ -139,14 +141,16 @@ class TorchEngine(BatchedEngine):
     def _score(self, requests: Sequence[ScoreRequest]) -> list[list[float]]:
         """Score one batch by teacher forcing."""
         src = self._pad([request.src for request in requests])  # (B, S)
-        tgt_in = self._pad([[self._special_ids.start, *request.tgt] for request in requests])  # (B, T)
+        forced = requests[0].forced
+        tgt_in = self._pad([[self._special_ids.start, *forced, *request.tgt] for request in requests])  # (B, T)
         hidden = [model(src, src != self._special_ids.pad, tgt_in) for model in self.models]
         scores: list[list[float]] = []
         for request, *rows in zip(requests, *hidden, strict=True):
             tgt_out = torch.tensor([*request.tgt, self._special_ids.eos], device=self._device)
             chosen = []
             for model, row in zip(self.models, rows, strict=True):
-                log_probs = model.project(row[: len(tgt_out)]).float().log_softmax(dim=-1)  # (T, V) of one row
+                row = row[len(forced) :][: len(tgt_out)]  # (T, D)
+                log_probs = model.project(row).float().log_softmax(dim=-1)  # (T, V)
                 refuse_nan(log_probs)
                 chosen.append(log_probs.gather(1, tgt_out[:, None])[:, 0])
             scores.append(mean_log_probs(torch.stack(chosen)).tolist())
@@ -157,7 +161,8 @@ class TorchEngine(BatchedEngine):
         sources, targets = [request.src for request in requests], [request.tgt for request in requests]
         with self._recording:
             models = zip(self.models, self._alignment_heads, strict=True)
-            of_models = [soft_alignments(model, sources, targets, heads) for model, heads in models]
+            forced = requests[0].forced
+            of_models = [soft_alignments(model, sources, targets, heads, forced) for model, heads in models]
         weights = [np.mean(of_pair, axis=0) for of_pair in zip(*of_models, strict=True)]
         if any(np.isnan(of_pair).any() for of_pair in weights):
             raise MtformerError(PREDICTS_NAN)

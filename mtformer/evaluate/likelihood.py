@@ -57,7 +57,8 @@ def likelihoods(
         for i in range(len(src))
         if all(n < len(ids) <= longest for n, ids in zip(empty, (src[i], tgt[i]), strict=True))
     ]
-    scores = results_of(translator.engine, [ScoreRequest(src[i], tgt[i][:-1]) for i in usable])
+    forced = tokenizer.prefixes.tgt
+    scores = results_of(translator.engine, [ScoreRequest(src[i], tgt[i][:-1], forced) for i in usable])
     log_probs = dict(zip(usable, scores, strict=True))
     parts, first = [], 0
     for size in sizes:

@@ -30,6 +30,13 @@ _SUBLAYERS: dict[str, tuple[Literal["self_attention", "cross_attention", "feed_f
 }
 
 
+_SIDES: dict[Kind, tuple[Side, Side]] = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross": ("target", "source"),
+}  # of queries and keys
+
+
 @dataclass(frozen=True)
 class ForwardPass:
     """What a model computed for one sentence.
@@ -46,23 +53,29 @@ class ForwardPass:
 
 
 @torch.inference_mode()
-def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor) -> ForwardPass:
+def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor, n_forced: int = 0) -> ForwardPass:
     """Run a model in evaluation mode on a source (1, S) and the decoder's input (1, T) and keep all it computes.
 
     The model must not be used by another thread meanwhile.
+
+    Args:
+        model: the model.
+        src: source ids.
+        tgt_in: the decoder's input.
+        n_forced: how many ids at its start are left out; what rows of attention lack to 1 went to them.
     """
     with record_attention(model) as weights, _record_calls(model) as calls:
         logits = model.project(model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))[0]
-    recorder = _Blocks(model, calls, {name: recorded[0] for name, recorded in weights.items()})
-    return ForwardPass(tuple(_attentions(weights)), tuple(recorder.all()), logits)
+    recorder = _Blocks(model, calls, {name: recorded[0] for name, recorded in weights.items()}, n_forced)
+    return ForwardPass(tuple(_attentions(weights, n_forced)), tuple(recorder.all()), logits[n_forced:])
 
 
 @torch.inference_mode()
-def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor) -> tuple[Attention, ...]:
+def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor, n_forced: int = 0) -> tuple[Attention, ...]:
     """Run a model like :func:`record_pass`, and keep only the weights of its attentions."""
     with record_attention(model) as weights:
         model(src, torch.ones_like(src, dtype=torch.bool), tgt_in)
-    return tuple(_attentions(weights))
+    return tuple(_attentions(weights, n_forced))
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ def _record_calls(model: nn.Module) -> Iterator[dict[nn.Module, list[_Call]]]:
             hook.remove()
 
 
-def _attentions(weights: dict[str, list[Tensor]]) -> Iterator[Attention]:
+def _attentions(weights: dict[str, list[Tensor]], n_forced: int) -> Iterator[Attention]:
     """Yield the weights of all attentions, encoder first, by their names such as decoder_layers.0.cross_attention."""
     kinds: dict[tuple[str, str], Kind] = {
         ("encoder_layers", "self_attention"): "encoder",
@@ -101,14 +114,17 @@ def _attentions(weights: dict[str, list[Tensor]]) -> Iterator[Attention]:
         for name, [recorded] in weights.items():
             stack, number, sublayer = name.split(".")
             if (stack, sublayer) == module:
-                yield Attention(kind, int(number) + 1, name, recorded[0].float().cpu().numpy())
+                rows, columns = (n_forced if side == "target" else 0 for side in _SIDES[kind])
+                yield Attention(kind, int(number) + 1, name, recorded[0][:, rows:, columns:].float().cpu().numpy())
 
 
 class _Blocks:
     """Puts the matrices of a forward pass in order, each with its formula."""
 
-    def __init__(self, model: Transformer, calls: dict[nn.Module, list[_Call]], weights: dict[str, Tensor]) -> None:
-        self._model, self._calls, self._weights = model, calls, weights
+    def __init__(
+        self, model: Transformer, calls: dict[nn.Module, list[_Call]], weights: dict[str, Tensor], n_forced: int
+    ) -> None:
+        self._model, self._calls, self._weights, self._n_forced = model, calls, weights, n_forced
 
     def all(self) -> Iterator[Block]:
         """Yield all blocks in order of computation."""
@@ -118,17 +134,17 @@ class _Blocks:
             layers = getattr(self._model, f"{stack}_layers")
             for number, layer in enumerate(layers, 1):
                 for residual, sublayer in zip(layer.residuals, _SUBLAYERS[stack], strict=True):
-                    make = _Maker(stack, side, number, sublayer)
+                    make = _Maker(stack, side, number, sublayer, self._n_forced)
                     name = f"{stack}_layers.{number - 1}.{sublayer}"
                     yield from self._residual(make, residual, getattr(layer, sublayer), name)
             norm = getattr(self._model, f"{stack}_norm")
             if not isinstance(norm, nn.Identity):
-                make = _Maker(stack, side, None, "norm")
+                make = _Maker(stack, side, None, "norm", self._n_forced)
                 yield make(f"{stack} output", f"{_norm_formula(norm)} of the last layer", self._output(norm))
 
     def _embedding(self, side: Side) -> Iterator[Block]:
         """Yield the embeddings; modules that both sides share are called for the source first."""
-        make = _Maker("embedding", side, None, None)
+        make = _Maker("embedding", side, None, None, self._n_forced)
         prefix, layers = (
             ("src", self._model.encoder_layers) if side == "source" else ("tgt", self._model.decoder_layers)
         )
@@ -225,6 +241,7 @@ class _Maker:
     side: Side
     layer: int | None
     sublayer: Literal["self_attention", "cross_attention", "feed_forward", "norm"] | None
+    n_forced: int  # rows and columns of the target that are left out
 
     def __call__(
         self,
@@ -236,6 +253,8 @@ class _Maker:
         columns: Literal["source", "target", "features"] = "features",
     ) -> Block:
         """Make a block of the values of one sentence."""
+        rows = rows or self.side
+        values = values[..., self.n_forced if rows == "target" else 0 :, self.n_forced if columns == "target" else 0 :]
         array: np.ndarray = values.int().cpu().numpy() if values.dtype == torch.bool else values.float().cpu().numpy()
         return Block(
             self.stack,
@@ -245,7 +264,7 @@ class _Maker:
             name,
             formula,
             array.shape,
-            rows or self.side,
+            rows,
             columns,
             array,
         )

@@ -100,7 +100,7 @@ class Explainer:
             source=Source(text, source_tokens(self.tokenizer, src)),
             target=self._target(best),
             bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
-            attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids)),
+            attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids), self._n_forced),
         )
 
     def with_engine(self, engine: TorchEngine) -> "Explainer":
@@ -113,7 +113,8 @@ class Explainer:
         return [ranked(hypotheses, self.options.length_penalty) for hypotheses in results_of(self.engine, requests)]
 
     def _request(self, src: list[int], prefix: Sequence[int]) -> SearchRequest:
-        return SearchRequest(src, self.options, self.options.limit(len(src)), prefix)
+        forced = self.tokenizer.prefixes.tgt
+        return SearchRequest(src, self.options, self.options.limit(len(src)), prefix, forced=forced)
 
     def log_probs(self, trace: Trace) -> Tensor:
         """Return (T, V), the log probabilities of every next token along the trace's translation."""
@@ -173,12 +174,13 @@ class Explainer:
         return Target(self.tokenizer.decode(best.ids), tokens, best.log_prob, best.score(self.options.length_penalty))
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
-        return record_pass(self.engine.model, *self._inputs(src, tgt))
+        return record_pass(self.engine.model, *self._inputs(src, tgt), self._n_forced)
 
     def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return the source (1, S) and the decoder's input (1, T)."""
         device = next(self.engine.model.parameters()).device
-        return torch.tensor([src], device=device), torch.tensor([[self._special_ids.start, *tgt]], device=device)
+        start = [self._special_ids.start, *self.tokenizer.prefixes.tgt]
+        return torch.tensor([src], device=device), torch.tensor([[*start, *tgt]], device=device)
 
     def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
         """Describe each step by the model's distribution over the next token."""
@@ -212,6 +214,10 @@ class Explainer:
         texts = self._complete(src, list(others.values()))
         instead_of = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
         return tuple(replace(step, instead=instead_of.get(step.number)) for step in steps)
+
+    @property
+    def _n_forced(self) -> int:
+        return len(self.tokenizer.prefixes.tgt)
 
     @property
     def _special_ids(self) -> SpecialIds:

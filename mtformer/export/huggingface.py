@@ -24,8 +24,9 @@ from transformers import (
 )
 
 from mtformer.bundle.format import Bundle
+from mtformer.bundle.header import Header
 from mtformer.engines.ctranslate2.folder import describe_tags
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
@@ -65,12 +66,13 @@ _UNTAGGED = '**tokenizer(["…"], return_tensors="pt")'
 _TAGGED = """torch.tensor([[tokenizer.convert_tokens_to_ids("{tag}"), *tokenizer("…").input_ids]])"""
 
 
-def require_exportable(architecture: Architecture) -> None:
-    """Check that transformers have an architecture for the model.
+def require_exportable(header: Header) -> None:
+    """Check that transformers can compute the model.
 
     Raises:
-        UserError: they have none; the message names every setting in the way.
+        UserError: they cannot; the message names every setting in the way.
     """
+    architecture = header.architecture
     supported = {
         f"positions = {architecture.positions}": POSITIONS[architecture.positions].transformers,
         f"norm_type = {architecture.norm_type}": NORMS[architecture.norm_type].transformers,
@@ -80,6 +82,12 @@ def require_exportable(architecture: Architecture) -> None:
     }
     if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
         raise UserError(f"transformers have no architecture for this model, because of {', '.join(wrong)}")
+    forced = {header.prefix_tokens(pair).tgt for pair in header.language_pairs}
+    if len(forced) > 1 or max(map(len, forced)) > 1:
+        shown = ", ".join(sorted({token for tokens in forced for token in tokens}))
+        raise UserError(
+            f"transformers force one token at the start of a translation, in all directions the same; this one {shown}"
+        )
 
 
 def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
@@ -119,8 +127,8 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     Raises:
         UserError: transformers have no architecture for the model.
     """
+    require_exportable(bundle.header)
     architecture = bundle.header.architecture
-    require_exportable(architecture)
     search = bundle.header.search
     max_new_tokens = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
     special_ids = {
@@ -153,11 +161,13 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     missing, unexpected = model.load_state_dict(_state(bundle.model), strict=False)
     assert not unexpected, unexpected
     assert all("embed_positions" in name or name == "final_logits_bias" for name in missing), missing
+    forced = bundle.header.prefix_tokens(bundle.header.language_pairs[0]).tgt
     model.generation_config = GenerationConfig(
         num_beams=search.beam_size,
         length_penalty=search.length_penalty,
         max_new_tokens=max_new_tokens,
         suppress_tokens=architecture.special_ids.never,
+        forced_bos_token_id=next(iter(bundle.tokenizer.tgt_ids(forced)), None),
         **special_ids,
     )
     return model.eval()

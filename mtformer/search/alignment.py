@@ -33,10 +33,11 @@ def soft_alignments(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     heads: Sequence[AlignmentHead],
+    forced: Sequence[int] = (),
 ) -> list[NDArray[np.float32]]:
     """Return the mean weights of ``heads``, (T, S) for each pair; see :class:`.AlignRequest`."""
     means: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(sources)
-    for i, weights in cross_attention(model, sources, targets):
+    for i, weights in cross_attention(model, sources, targets, forced):
         means[i] = torch.stack([of_head(weights, head) for head in heads]).mean(dim=0).numpy()
     return means
 
@@ -49,7 +50,10 @@ def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
 
 @torch.inference_mode()
 def cross_attention(
-    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    forced: Sequence[int] = (),
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 
@@ -59,18 +63,20 @@ def cross_attention(
         model: in evaluation mode.
         sources: ids, EOS last.
         targets: ids without EOS.
+        forced: ids before those of each target, which have no row.
     """
     device, special_ids = next(model.parameters()).device, model.architecture.special_ids
     lengths = [max(len(src), len(tgt) + 1) for src, tgt in zip(sources, targets, strict=True)]
+    start, first = [special_ids.start, *forced], len(forced)
     for batch in fill_batches(longest_first(lengths), lengths, _BATCH_TOKENS):
         src = pad([sources[i] for i in batch], special_ids.pad).to(device)  # (B, S)
-        tgt_in = pad([[special_ids.start, *targets[i]] for i in batch], special_ids.pad).to(device)  # (B, T + 1)
+        tgt_in = pad([[*start, *targets[i]] for i in batch], special_ids.pad).to(device)  # (B, F + T + 1)
         with record_attention(model.decoder_layers) as recorded:
             model(src, src != special_ids.pad, tgt_in)
         layers = [recorded[f"{layer}.cross_attention"][0] for layer in range(len(model.decoder_layers))]
         for row, i in enumerate(batch):
-            n_rows, n_columns = len(targets[i]) + 1, len(sources[i])
-            yield i, torch.stack([weights[row, :, :n_rows, :n_columns] for weights in layers]).float().cpu()
+            end, n_columns = first + len(targets[i]) + 1, len(sources[i])
+            yield i, torch.stack([weights[row, :, first:end, :n_columns] for weights in layers]).float().cpu()
 
 
 _MAX_TOKENS = 3_000  # of the target: more of them no longer change the choice

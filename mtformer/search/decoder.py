@@ -39,19 +39,26 @@ class Decoder(Protocol):
 class TransformerDecoder:
     """A :class:`Decoder` for the Transformer, with its key/value cache."""
 
-    def __init__(self, model: InferenceModel, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> None:
+    def __init__(
+        self, model: InferenceModel, src: Tensor, src_mask: Tensor, n_copies: int = 1, forced: Sequence[int] = ()
+    ) -> None:
         """Encode the sources (B, S) once; every step then computes one position.
 
-        The decoder has ``n_copies`` sentences in a row for each source.
+        The decoder has ``n_copies`` sentences in a row for each source. Between the id that starts decoding and the
+        first token that is chosen, it reads the ids ``forced``, of which the search knows nothing.
         """
         self.device = src.device
         self.special_ids = model.special_ids
         self._model = model
         self._cache = model.start(src, src_mask, n_copies)
+        self._forced = list(forced)  # those still to be read
 
     def step(self, tokens: Tensor) -> Tensor:
         """Decode one position of all rows."""
-        return torch.log_softmax(self._model.step(tokens, self._cache), dim=-1)
+        logits = self._model.step(tokens, self._cache)
+        while self._forced:
+            logits = self._model.step(torch.full_like(tokens, self._forced.pop(0)), self._cache)
+        return torch.log_softmax(logits, dim=-1)
 
     def select(self, sentences: Tensor, beams: Tensor) -> None:
         """Select in the cache."""

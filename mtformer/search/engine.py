@@ -24,7 +24,13 @@ class EngineError(UserError):
 
 
 class Request(Generic[R_co]):
-    """A task for a model, whose result is an ``R_co``. Ids of sources end with EOS; those of targets do not."""
+    """A task for a model, whose result is an ``R_co``. Ids of sources end with EOS; those of targets do not.
+
+    Attributes:
+        forced: the ids that every translation starts with (:attr:`.Prefixes.tgt`); results leave them out.
+    """
+
+    forced: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class SearchRequest(Request[list[Hypothesis]]):
         limit: the maximum length of its translations, in tokens without EOS.
         prefix: the tokens that its translations start with, any number of them.
         constraint: what its translations must contain; the limit grows to leave room for it. None for nothing.
+        forced: see :class:`Request`.
     """
 
     src: Sequence[int]
@@ -47,6 +54,7 @@ class SearchRequest(Request[list[Hypothesis]]):
     limit: int
     prefix: Sequence[int] = ()
     constraint: Constraint | None = None
+    forced: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,12 @@ class ScoreRequest(Request[list[float]]):
     Attributes:
         src: the ids of the sentence, EOS last.
         tgt: those of the translation, without EOS.
+        forced: see :class:`Request`.
     """
 
     src: Sequence[int]
     tgt: Sequence[int]
+    forced: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -73,10 +83,12 @@ class AlignRequest(Request["Weights"]):
     Attributes:
         src: the ids of the sentence, EOS last.
         tgt: those of the translation, without EOS.
+        forced: see :class:`Request`.
     """
 
     src: Sequence[int]
     tgt: Sequence[int]
+    forced: Sequence[int] = ()
 
 
 class Engine(Protocol):

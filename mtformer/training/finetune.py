@@ -61,6 +61,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
+    if bundle.header.prefixes:
+        problems.append("it has tokens of its own before its texts, with which training is not supported")
     if missing := set(all_tags(config.data)) - set(bundle.tokenizer.control_symbols):
         problems.append(f"it has no tokens {', '.join(sorted(missing))}, which data.directions or a tag needs")
     if config.training.shard and model.layer_drop:

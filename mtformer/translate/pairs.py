@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from mtformer.search.engine import AlignRequest, ScoreRequest
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -24,6 +24,7 @@ class Pair:
         src_spans: where all source tokens but EOS stand in the text.
         tgt_spans: where all target tokens stand in the translation.
         is_cut: whether a part was too long for the model.
+        forced: the ids before each part of the translation; see :class:`.Request`.
     """
 
     src: str
@@ -33,14 +34,15 @@ class Pair:
     src_spans: list[Span] = field(default_factory=list)
     tgt_spans: list[Span] = field(default_factory=list)
     is_cut: bool = False
+    forced: Sequence[int] = ()
 
     def align_requests(self) -> list[AlignRequest]:
         """Return what aligns the parts."""
-        return list(map(AlignRequest, self.sources, self.targets))
+        return list(map(AlignRequest, self.sources, self.targets, repeat(self.forced)))
 
     def score_requests(self) -> list[ScoreRequest]:
         """Return what scores the parts."""
-        return list(map(ScoreRequest, self.sources, self.targets))
+        return list(map(ScoreRequest, self.sources, self.targets, repeat(self.forced)))
 
 
 class Pairing:
@@ -70,7 +72,7 @@ class Pairing:
     def __call__(self, src: str, tgt: str) -> Pair:
         """Return the parts of a text and its translation."""
         sources, targets = self._of_lines(src, tgt)
-        pair = Pair(src, tgt)
+        pair = Pair(src, tgt, forced=self._tokenizer.prefixes.tgt)
         places = zip(sources, targets, _located(sources, src), _located(targets, tgt), strict=True)
         for src_part, tgt_part, src_places, tgt_places in places:
             of_part = self._cut(src_part, tgt_part)

@@ -12,7 +12,7 @@ with the noun. Their product finds it.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +106,8 @@ class Placement:
     def _sentence(self, request: SearchRequest, terms: Sequence[Term]) -> _Sentence:
         src = self._tokenizer.decode_src(request.src[:-1])
         options = request.options.model_copy(update={"n_best": 1})
-        return _Sentence(SearchRequest(request.src, options, request.limit), terms, src, self._terms.spans(src, terms))
+        free = replace(request, options=options, constraint=None)
+        return _Sentence(free, terms, src, self._terms.spans(src, terms))
 
     def _place_all(self, sentence: _Sentence, draft: _Draft) -> Plan[_Draft]:
         """Place the terms that a translation lacks, one after the other, as long as there are places for them."""
@@ -133,7 +134,7 @@ class Placement:
             constraint = self._terms.constraint(
                 [sentence.terms[number] for number in placed]
             )  # the last must end there
-            request = SearchRequest(request.src, request.options, request.limit, ids, constraint)
+            request = replace(request, prefix=ids, constraint=constraint)
         [candidates] = yield from ask([request])
         [best] = rank(request.options, candidates, self._tokenizer.decode)
         return _Draft(best, self._tokenizer.decode(best.ids), prefix, placed)
@@ -152,8 +153,9 @@ class Placement:
             return None
         term_tokens = [_within(src_spans, sentence.spans[number]) for number in numbers]
         without = [[token for i, token in enumerate(src) if i not in tokens] for tokens in term_tokens]
-        requests: list[Request[Any]] = [AlignRequest(src, tgt)]
-        weights, *scores = yield from ask([*requests, *(ScoreRequest(each, tgt) for each in (src, *without))])
+        forced = sentence.request.forced
+        requests: list[Request[Any]] = [AlignRequest(src, tgt, forced)]
+        weights, *scores = yield from ask([*requests, *(ScoreRequest(each, tgt, forced) for each in (src, *without))])
         whole, *lacking = map(np.array, scores)
         tokens_of = [_within(tgt_spans, word) for word in words]
         attention = np.stack([weights[tokens].mean(axis=0) for tokens in tokens_of])  # (words, S)

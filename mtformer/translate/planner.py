@@ -183,6 +183,7 @@ class Planner:
                 options,
                 options.limit(len(part.ids)),
                 constraint=None if terms is None else terms.constraint(part.terms),
+                forced=self.tokenizer.prefixes.tgt,
             )
             for part in parts
         ]

@@ -42,8 +42,8 @@ Without it:
     target = sentencepiece.SentencePieceProcessor(model_file="{tgt_tokenizer}")
     translator = ctranslate2.Translator(".")
     tokens = {tag}source.encode("…", out_type=str) + ["</s>"]
-    [result] = translator.translate_batch([tokens], beam_size={beam_size})
-    print(target.decode(result.hypotheses[0]))
+    [result] = translator.translate_batch([tokens], beam_size={beam_size}{target_prefix})
+    print(target.decode(result.hypotheses[0]{without_prefix}))
 {normalization}
 The model knows texts of up to {max_length} tokens, `</s>` included; mtformer splits longer ones. CTranslate2 ranks
 hypotheses by a length penalty of its own, so its beam search may choose another one than mtformer does.{use_map}
@@ -90,6 +90,7 @@ def write_ctranslate2(
     src_tokenizer, tgt_tokenizer = write_tokenizer(folder, bundle.tokenizer)
     if vocabulary_map is not None:
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
+    forced = list(header.prefix_tokens(header.language_pairs[0]).tgt)
     readme = _USE.format(
         name=header.title,
         bundle=name,
@@ -97,6 +98,8 @@ def write_ctranslate2(
         to=f" --to {header.language_pairs[0].tgt_lang}" * bool(header.directions),
         tags=describe_tags(header),
         tag="".join(f'["{tag}"] + ' for tag in header.target_tags[:1]),
+        target_prefix=f", target_prefix=[{forced}]" * bool(forced),
+        without_prefix=f"[{len(forced)}:]" * bool(forced),
         quantization=quantization,
         src_tokenizer=src_tokenizer,
         tgt_tokenizer=tgt_tokenizer,
@@ -139,6 +142,7 @@ def to_spec(bundle: Bundle) -> transformer_spec.TransformerSpec:
         _set_positions(stack, positions, architecture.d_model, _n_positions(bundle.header))
     spec = transformer_spec.TransformerSpec(encoder, decoder)
     spec.config.layer_norm_epsilon = NORMS[architecture.norm_type].eps
+    [spec.config.decoder_start_token] = bundle.tokenizer.tgt_tokens([architecture.special_ids.start])
     spec.register_source_vocabulary(bundle.tokenizer.src_tokens(range(architecture.src_vocab_size)))
     spec.register_target_vocabulary(bundle.tokenizer.tgt_tokens(range(architecture.tgt_vocab_size)))
     return spec

@@ -133,6 +133,7 @@ class CTranslate2Engine(BatchedEngine):
         else:
             assert isinstance(request, ScoreRequest | AlignRequest)
             longest = max(len(request.src), len(request.tgt) + 1)
+        longest += len(request.forced)
         if self._n_positions is None or longest <= self._n_positions:
             return None
         return UserError(
@@ -167,10 +168,10 @@ class CTranslate2Engine(BatchedEngine):
         """Score one batch by teacher forcing."""
         results = self._model.score_batch(
             [self._tokenizer.src_tokens(request.src) for request in requests],
-            [self._tokenizer.tgt_tokens(request.tgt) for request in requests],
+            [self._tokenizer.tgt_tokens([*request.forced, *request.tgt]) for request in requests],
             max_input_length=0,
         )
-        scores = [list(result.log_probs) for result in results]
+        scores = [list(result.log_probs)[len(requests[0].forced) :] for result in results]
         if any(math.isnan(log_prob) for log_probs in scores for log_prob in log_probs):
             raise MtformerError(PREDICTS_NAN)
         return scores
@@ -184,14 +185,14 @@ class CTranslate2Engine(BatchedEngine):
 
         results = self._model.translate_batch(
             [self._tokenizer.src_tokens(request.src) for request in requests],
-            [self._tokenizer.tgt_tokens(request.tgt) for request in requests],
+            [self._tokenizer.tgt_tokens([*request.forced, *request.tgt]) for request in requests],
             beam_size=1,
             max_input_length=0,
-            max_decoding_length=max(len(request.tgt) for request in requests) + 1,
+            max_decoding_length=max(len(request.forced) + len(request.tgt) for request in requests) + 1,
             return_attention=True,
             return_end_token=True,
         )
-        first = int(self._aligns_reading)
+        first = len(requests[0].forced) + int(self._aligns_reading)
         weights = []
         for request, result in zip(requests, results, strict=True):
             rows = np.array(result.attention[0][first : first + len(request.tgt)], dtype=np.float32)
@@ -224,6 +225,7 @@ class CTranslate2Engine(BatchedEngine):
             self._mapped is not None
             and request.options.beam_size > 1
             and not request.prefix
+            and not request.forced
             and self._mapped.issuperset(self._tokenizer.src_tokens(request.src))
         )
 
@@ -243,20 +245,20 @@ class CTranslate2Engine(BatchedEngine):
 
     def _greedy(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
         """Return one candidate for each sentence."""
-        limits, options = list(map(_limit, requests)), requests[0].options
+        limits, options, n_forced = list(map(_limit, requests)), requests[0].options, len(requests[0].forced)
         log_probs: list[list[float]] = [[] for _ in requests]
 
         def take(step: Any) -> bool:
             """Store the log probability of a token, and end the sentence at its limit."""
             log_probs[step.batch_id].append(step.log_prob)
-            return len(log_probs[step.batch_id]) >= limits[step.batch_id]
+            return len(log_probs[step.batch_id]) >= n_forced + limits[step.batch_id]
 
         results = self._decode(requests, suppress=suppress, callback=take)
         has_rules = options.repetition_penalty > 1 or options.no_repeat_ngram_size or options.min_length
         is_exact = not suppress and not has_rules
         return [
-            [_Candidate(result.hypotheses[0][:limit], sum(of_tokens), of_tokens if is_exact else None)]
-            for result, limit, of_tokens in zip(results, limits, log_probs, strict=True)
+            [_Candidate(hypotheses[0][:limit], sum(of_tokens), of_tokens if is_exact else None)]
+            for (hypotheses, _), limit, of_tokens in zip(results, limits, log_probs, strict=True)
         ]
 
     def _beams(self, requests: Sequence[SearchRequest], *, suppress: bool = False) -> list[list[_Candidate]]:
@@ -276,28 +278,30 @@ class CTranslate2Engine(BatchedEngine):
         return [
             [
                 _Candidate(tokens, score, None)
-                for tokens, score in zip(result.hypotheses, result.scores, strict=True)
+                for tokens, score in zip(hypotheses, scores, strict=True)
                 if not score < _IMPOSSIBLE  # NaN is noticed when it is scored
             ]
-            for result in results
+            for hypotheses, scores in results
         ]
 
-    def _decode(self, requests: Sequence[SearchRequest], *, suppress: bool, **search: Any) -> list[Any]:
-        """Call CTranslate2.
+    def _decode(
+        self, requests: Sequence[SearchRequest], *, suppress: bool, **search: Any
+    ) -> list[tuple[list[list[str]], list[float]]]:
+        """Call CTranslate2, and return for each sentence the tokens of its hypotheses, and their scores.
 
         What is suppressed has probability 0 before the softmax, which changes the log probabilities of all others. The
         model rarely predicts it, so that searching again where it was chosen is better.
         """
-        options = requests[0].options
-        prefixes = [self._tokenizer.tgt_tokens(request.prefix) for request in requests]
-        limit = max(1, *map(_limit, requests))
-        return self._model.translate_batch(
+        options, n_forced = requests[0].options, len(requests[0].forced)
+        prefixes = [self._tokenizer.tgt_tokens([*request.forced, *request.prefix]) for request in requests]
+        limit = n_forced + max(1, *map(_limit, requests))
+        results = self._model.translate_batch(
             [self._tokenizer.src_tokens(request.src) for request in requests],
             prefixes if any(prefixes) else None,
             suppress_sequences=[[token] for token in self._forbidden] if suppress else None,
             length_penalty=0,
             max_input_length=0,
-            min_decoding_length=min(options.min_length, limit),
+            min_decoding_length=min(n_forced + options.min_length, limit),
             max_decoding_length=limit,
             repetition_penalty=options.repetition_penalty,  # of logits, unlike ours
             no_repeat_ngram_size=options.no_repeat_ngram_size,
@@ -305,6 +309,7 @@ class CTranslate2Engine(BatchedEngine):
             use_vmap=self._is_mapped(requests[0]),
             **({"beam_size": 1} | search),
         )
+        return [([tokens[n_forced:] for tokens in result.hypotheses], result.scores) for result in results]
 
     def _hypotheses(
         self, requests: Sequence[SearchRequest], candidates: Sequence[Sequence[_Candidate]]
@@ -312,7 +317,7 @@ class CTranslate2Engine(BatchedEngine):
         """Return the ``n_candidates`` best candidates of each sentence with the log probabilities of their tokens."""
         hypotheses = list(map(self._best, requests, candidates))
         unscored = [
-            ScoreRequest(request.src, hypothesis.ids)
+            ScoreRequest(request.src, hypothesis.ids, request.forced)
             for request, of_request in zip(requests, hypotheses, strict=True)
             for hypothesis in of_request
             if not hypothesis.token_log_probs
@@ -334,7 +339,8 @@ class CTranslate2Engine(BatchedEngine):
         CTranslate2's scores lack the tokens of prefixes, and EOS where the limit ended a candidate. Where that may
         change the order, all candidates are returned.
         """
-        is_complete = not request.prefix and all(len(candidate.tokens) < _limit(request) for candidate in candidates)
+        is_complete = not (request.prefix or request.forced)
+        is_complete = is_complete and all(len(candidate.tokens) < _limit(request) for candidate in candidates)
         best = list(candidates)
         if is_complete:
             alpha = request.options.length_penalty

@@ -97,7 +97,7 @@ def read_folder(path: Path) -> ExportedModel:
         return ExportedModel(
             path,
             header,
-            read_tokenizer(path).with_start(header.architecture.special_ids.start),
+            header.make_tokenizer(_tokenizer_models(path)),
             str(settings["bundle"]),
             str(settings["quantization"]),
             settings["n_positions"],
@@ -114,8 +114,12 @@ def read_tokenizer(path: Path) -> Tokenizer:
         UserError: it is damaged.
         OSError: it cannot be read.
     """
+    return Tokenizer(*_tokenizer_models(path))
+
+
+def _tokenizer_models(path: Path) -> list[bytes]:
     names = (_JOINT,) if (path / _JOINT).is_file() else _SEPARATE
-    return Tokenizer(*((path / name).read_bytes() for name in names))
+    return [(path / name).read_bytes() for name in names]
 
 
 def _digest(file: Path) -> str:
