@@ -241,8 +241,8 @@ ONE_CONFIG = "give one config, and set its keys with --set KEY=VALUE"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("translate A man --raw rides", "unexpected arguments (man rides): put quotes around a text of several words"),
-        ("explain A man", "unexpected arguments (man): put quotes around a text of several words"),
+        ("translate A man --raw rides", "unexpected arguments (man rides): give one text, with quotes around"),
+        ("explain A man", "unexpected arguments (man): give one text, with quotes around"),
         ("train c.yaml training.seed=3", f"unexpected arguments (training.seed=3): {ONE_CONFIG}"),
         ("data check c.yaml a=1 b=2", f"unexpected arguments (a=1 b=2): {ONE_CONFIG}"),
         ("data sample a.en a.de --pair en-de", "unexpected arguments (a.de): write two files as src:FILE,tgt:FILE"),

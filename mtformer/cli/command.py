@@ -25,7 +25,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _METAVARS = {int: "N", float: "X", Path: "FILE", str: "TEXT"}
 # What may be meant by several arguments where a command takes one, by its metavar.
 _HINTS = {
-    "TEXT": ": put quotes around a text of several words",
+    "TEXT": ": give one text, with quotes around all of its words",
     "CONFIG": ": give one config, and set its keys with --set KEY=VALUE",
     "SOURCE": ": write two files as src:FILE,tgt:FILE",
 }

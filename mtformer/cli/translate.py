@@ -45,7 +45,7 @@ class FileOptions(Options):
     alignments: Annotated[bool, option("Add word alignments, as in 0-0 1-2.")] = False
     document: Annotated[bool, option("Join wrapped lines to paragraphs, and wrap their translations.")] = False
     on_error: Annotated[
-        OnError, option("At a line that is not UTF-8: stop; or write an empty line (skip), or the line (copy).")
+        OnError, option("At a line that is not UTF-8 or fails: stop; or write an empty line (skip) or the line (copy).")
     ] = OnError.stop
 
     def source(self, text: str | None) -> "Source":

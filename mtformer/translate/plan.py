@@ -33,6 +33,9 @@ def together(plans: Iterable[Plan[T]]) -> Plan[list[T]]:
     Raises:
         MtformerError: that of the first plan that has failed.
     """
+    plans = list(plans)
+    if len(plans) == 1:  # as mostly
+        return [(yield from plans[0])]
     group = Group(plans)
     while group.requests:
         group.receive((yield group.requests))

@@ -90,9 +90,9 @@ class Translator(Planner):
             models = [model] if isinstance(model, str | Path) or not isinstance(model, Sequence) else model
             if not models:
                 raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
-            found = [find_model(Path(one)) if isinstance(one, str | Path) else one for one in models]
+            paths = [find_model(Path(each)) if isinstance(each, str | Path) else each for each in models]
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
-            model = load_model(found, engine, device, needs_torch=needs_torch, **options)
+            model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
         model = model.toward(src_lang, tgt_lang, tag)
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
         translator = cls(

@@ -4,6 +4,7 @@ A job says what it reads and what it makes of a window. All else is the same for
 progress, the output and its resumption, and what has been counted for the report at the end.
 """
 
+import gc
 import hashlib
 import logging
 from abc import ABC, abstractmethod
@@ -214,6 +215,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
     source = _windows(job)
     digest = _skip_done(output.done, source)
     translators = [load() for load in loads]
+    gc.freeze()  # or collections would look through all that has been imported, again and again
     output.require_engine("; ".join(translator.computation for translator in translators))
     work = job.work(*translators)
     try:
