@@ -56,7 +56,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a few pairs, so that a small text has many of them; this process does all the work."""
-    monkeypatch.setattr(workers, "_n_cpus", lambda: 1)
+    monkeypatch.setattr(workers, "n_cpus", lambda: 1)
     for module in (store, tokens):
         monkeypatch.setattr(module, "CHUNK", 20)
 

@@ -35,7 +35,7 @@ from mtformer.text.tokenizer.train import train_tokenizer
 def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes, started for the second task already."""
     monkeypatch.setattr(workers, "_N_ALONE", 1)
-    monkeypatch.setattr(workers, "_n_cpus", lambda: 2)
+    monkeypatch.setattr(workers, "n_cpus", lambda: 2)
 
 
 def process_of(task: int) -> int:
@@ -72,7 +72,7 @@ def test_results_come_in_the_order_of_the_tasks_from_several_processes() -> None
 
 
 def test_one_cpu_needs_no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_n_cpus", lambda: 1)
+    monkeypatch.setattr(workers, "n_cpus", lambda: 1)
     assert list(in_order(process_of, range(3))) == [(i, os.getpid()) for i in range(3)]
 
 
@@ -104,7 +104,7 @@ def test_processes_end_when_the_first_one_is_killed() -> None:
     code = """
 import time
 from test_workers import process_of, workers
-workers._N_ALONE, workers._n_cpus = 0, lambda: 2
+workers._N_ALONE, workers.n_cpus = 0, lambda: 2
 for _, process in workers.in_order(process_of, range(2)):
     print(process, flush=True)
     if _ == 1:
@@ -140,7 +140,7 @@ def use(**_):
 if __name__ == "__mp_main__":
     stop("starting")
 if __name__ == "__main__":
-    workers._N_ALONE, workers._n_cpus, app.app = 0, lambda: 2, use
+    workers._N_ALONE, workers.n_cpus, app.app = 0, lambda: 2, use
     app.main()
 """
 
@@ -189,7 +189,7 @@ def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch
     encoder = Encoder(tokenizer, 40, 6.0)
     found = []
     for n in (1, 2):
-        monkeypatch.setattr(workers, "_n_cpus", lambda n=n: n)
+        monkeypatch.setattr(workers, "n_cpus", lambda n=n: n)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{n}"))
         text = stored_text(ParallelText([TsvFile(tsv=path)], *languages), {languages: Filters(["all"], languages)})
         tokens = TokenStore(text, encoder)

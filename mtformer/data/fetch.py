@@ -1,7 +1,6 @@
 """Download a source, or convert one, to plain parallel files with a note of where they come from."""
 
 import contextlib
-import hashlib
 import json
 import logging
 import re
@@ -15,6 +14,7 @@ from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import license_of, pinned, split_names
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.support import __version__
+from mtformer.support.digests import file_digest
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.support.progress import watched
@@ -119,19 +119,18 @@ def _is_constant(source: Source) -> bool:
 
 
 def _write(text: ParallelText, source: Source, files: Fetched) -> None:
-    # Nothing slow comes between the files and their note: without it, they are not known to be complete.
+    # The hub is asked first: until their note is there, the files are not known to be complete.
     license = license_of(source) if isinstance(source, HubDataset) else None
     drops = Drops()
     pairs = watched(text.examples(drops), f"fetching {source_name(source)}", "pairs")
     with open_output(files.src) as src_file, open_output(files.tgt) as tgt_file:
-        sides = _Side(src_file), _Side(tgt_file)
-        written = fingerprint(_written(pairs, sides))
+        written = fingerprint(_written(pairs, src_file, tgt_file))
     note = {
         "source": _origin(source),
         "license": license,
         "pairs": written.n_pairs,
         "fingerprint": written.digest,
-        "sha256": {path.name: side.digest.hexdigest() for path, side in zip(files, sides, strict=False)},
+        "sha256": _checksums(files),
         "mtformer": __version__,
     }
     write_atomically(files.note, partial(Path.write_text, data=json.dumps(note, indent=2) + "\n", encoding="utf-8"))
@@ -145,25 +144,13 @@ def _write(text: ParallelText, source: Source, files: Fetched) -> None:
     log.info("%s written to %s and %s%s", n_pairs, files.src, files.tgt, dropped)
 
 
-class _Side:
-    """A file that is written line by line, and the SHA-256 of its contents."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, text: str) -> None:
-        line = f"{text}\n"
-        self._file.write(line)
-        self.digest.update(line.encode())
-
-
-def _written(examples: Iterable[Example], sides: tuple[_Side, _Side]) -> Iterator[SentencePair]:
+def _written(examples: Iterable[Example], src: IO[str], tgt: IO[str]) -> Iterator[SentencePair]:
     """Write each pair and yield it."""
-    for src, tgt, _ in examples:
-        sides[0].write(src)
-        sides[1].write(tgt)
-        yield SentencePair(src, tgt)
+    for example in examples:
+        pair = SentencePair(example.src, example.tgt)
+        for text, file in zip(pair, (src, tgt), strict=True):
+            file.write(f"{text}\n")
+        yield pair
 
 
 def _origin(source: Source) -> dict[str, object]:
@@ -172,8 +159,4 @@ def _origin(source: Source) -> dict[str, object]:
 
 
 def _checksums(files: Fetched) -> dict[str, str]:
-    checksums = {}
-    for path in (files.src, files.tgt):
-        with path.open("rb") as file:
-            checksums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return checksums
+    return {path.name: file_digest(path) for path in (files.src, files.tgt)}

@@ -24,11 +24,11 @@ from mtformer.data.store.store import (
     StoredText,
     TextFacts,
     TextWriter,
-    digest_of,
     stored_text,
     unpack,
 )
 from mtformer.support.cache import cache_folder, from_cache
+from mtformer.support.digests import digest_of
 from mtformer.support.errors import UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress

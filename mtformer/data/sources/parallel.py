@@ -1,6 +1,6 @@
 """The pairs of several sources in a row."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +90,7 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
             where = part.sources[0], part.src_lang, part.tgt_lang
             files = source_files(*where)
             _require_unread(files, read_once)
-            if files and all(map(_can_be_read_again, files)):
+            if files and all(map(can_be_read_again, files)):
                 next(_read(*where, Drops()), None)
     problems.raise_all()
 
@@ -156,7 +156,7 @@ def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterato
 def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:
     """Refuse a pipe that is in ``read_once``, and add the others to it."""
     for path in files:
-        if not _can_be_read_again(path):
+        if not can_be_read_again(path):
             if path in read_once:
                 raise UserError(
                     f"{input_name(path)} is a pipe, which can be read only once, and its text is needed again: "
@@ -165,7 +165,8 @@ def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:
             read_once.add(path)
 
 
-def _can_be_read_again(path: Path) -> bool:
+def can_be_read_again(path: Path) -> bool:
+    """Tell whether an input is a file, and no pipe."""
     return str(path) != "-" and is_regular_input(path)
 
 
@@ -176,24 +177,30 @@ def _unchanged(files: Sequence[Path]) -> Iterator[None]:
     Raises:
         UserError: one has changed.
     """
-    before = list(map(_version, files))
+    before = {path: file_version(path) for path in files}
     try:
         yield
     except UserError:
-        _require_same(files, before)  # explains the error better
+        require_same(before)  # explains the error better
         raise
-    _require_same(files, before)
+    require_same(before)
 
 
-def _require_same(files: Sequence[Path], versions: Sequence[tuple[int, ...] | None]) -> None:
-    for path, version in zip(files, versions, strict=True):
-        if version != _version(path):
+def require_same(versions: Mapping[Path, tuple[int, ...] | None]) -> None:
+    """Refuse files that are no longer as they were when :func:`file_version` described them.
+
+    Raises:
+        UserError: naming one that has changed.
+    """
+    for path, version in versions.items():
+        if version != file_version(path):
             raise UserError(f"{path} changed while it was being read: rerun when nothing writes to it any more")
 
 
-def _version(path: Path) -> tuple[int, ...] | None:
+def file_version(path: Path) -> tuple[int, ...] | None:
+    """Describe a file by what changes when it is written; None for a pipe, and if it cannot be read."""
     try:
         status = path.stat()
     except OSError:  # reading it says what is wrong
         return None
-    return (status.st_size, status.st_mtime_ns, status.st_ino) if _can_be_read_again(path) else None
+    return (status.st_size, status.st_mtime_ns, status.st_ino) if can_be_read_again(path) else None

@@ -44,27 +44,29 @@ class ArrayWriter:
     other folders in the cache that no process uses are removed.
     """
 
-    def __init__(self, folder: Path, dtypes: Mapping[str, str], starts: Collection[str] = ()) -> None:
-        """Open a file for each array.
+    def __init__(self, folder: Path, dtypes: Mapping[str, str], ragged: Collection[str] = ()) -> None:
+        """Describe the arrays.
 
         Args:
             folder: where to write.
             dtypes: NumPy's names of their types, such as ``<u2``, by name.
-            starts: the arrays that begin with 0, since they have the places where rows start.
+            ragged: the arrays that consist of rows of different lengths: for each, ``NAME_starts`` has the places where
+                its rows start, and where the last one ends.
         """
-        self._folder, self._starts = folder, starts
-        self._dtypes = dtypes
+        self._folder = folder
+        self._ends = dict.fromkeys(ragged, 0)
+        self._dtypes = {**dtypes, **{f"{name}_starts": "<i8" for name in ragged}}
         self._stack = ExitStack()
         self._files: dict[str, FileIO] = {}
-        self._checksums = dict.fromkeys(dtypes, 0)
+        self._checksums = dict.fromkeys(self._dtypes, 0)
         self.facts: dict[str, JsonValue] = {}
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             for name in self._dtypes:
                 self._files[name] = stack.enter_context((self._folder / name).open("wb", buffering=0))
-            for name in self._starts:
-                self.append(name, np.zeros(1))
+            for name in self._ends:
+                self.append(f"{name}_starts", np.zeros(1))
             self._stack = stack.pop_all()
         return self
 
@@ -73,6 +75,12 @@ class ArrayWriter:
         portion = values if isinstance(values, bytes) else values.astype(self._dtypes[name], copy=False).tobytes()
         _write(self._files[name], portion, self._folder)
         self._checksums[name] = zlib.crc32(portion, self._checksums[name])
+
+    def append_rows(self, name: str, values: "np.ndarray | bytes", lengths: np.ndarray) -> None:
+        """Add rows of these lengths, one after the other in ``values``, to the ragged array ``name``."""
+        self.append(name, values)
+        self.append(f"{name}_starts", self._ends[name] + np.cumsum(lengths))
+        self._ends[name] += int(lengths.sum())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

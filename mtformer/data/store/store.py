@@ -6,7 +6,6 @@ contain, so a text that has changed is read anew.
 """
 
 import hashlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -22,22 +21,28 @@ from mtformer.config import HubDataset, LanguagePair, Source
 from mtformer.data.clean.filters import Filters
 from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import commit_of
-from mtformer.data.sources.parallel import ParallelText, source_files, source_name
+from mtformer.data.sources.parallel import (
+    ParallelText,
+    can_be_read_again,
+    file_version,
+    require_same,
+    source_files,
+    source_name,
+)
 from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
+from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
-from mtformer.text.lines import is_regular_input
 from mtformer.text.pairs import SentencePair
 
 _WITHOUT_INFLUENCE = {"weight", "tag", "streaming"}  # keys of a source that leave its text as it is
 CHUNK = 10_000  # pairs that are worked on at once
 MAX_BYTES = 64 * 2**30  # of all texts in the cache, and of all tokens
-_FORMAT = 1
+_FORMAT = 2
 _LINE_FEED = 10
-_DTYPES = {"text": "<u1", "starts": "<i8", "sources": "<u2", "lines": "<u4"}
 HeldOutPairs = Mapping[str, Mapping[LanguagePair, Sequence[SentencePair]]]  # of ``valid`` and ``test``
 
 
@@ -46,7 +51,7 @@ class Contents:
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
-        self._stamps: dict[Path, tuple[int, ...]] = {}
+        self._versions: dict[Path, tuple[int, ...] | None] = {}
 
     def identity(self, text: ParallelText) -> JsonValue:
         """Return what the pairs of ``text`` depend on: contents of files, settings of sources, the version of mtformer.
@@ -63,9 +68,8 @@ class Contents:
         parts: list[JsonValue] = [__version__]
         for part in text.parts():
             [source] = part.sources
-            files = source_files(source, part.src_lang, part.tgt_lang)
             commit = commit_of(source) if isinstance(source, HubDataset) else None
-            digests: list[JsonValue] = [self._digest(path) for path in files]
+            digests: list[JsonValue] = [self._digest(path) for path in _files(part)]
             parts.append([part.src_lang, part.tgt_lang, _settings(source), commit, digests])
         return parts
 
@@ -75,21 +79,18 @@ class Contents:
         Raises:
             UserError: naming the file.
         """
-        for path, stamp in self._stamps.items():
-            if not path.exists() or _stamp(path) != stamp:
-                raise UserError(f"{path} changed while it was being read: rerun when nothing writes to it any more")
+        require_same(self._versions)
 
     def _digest(self, path: Path) -> str:
-        if path not in self._digests:
-            try:
-                self._stamps[path] = _stamp(path)
-                with path.open("rb") as file:
-                    self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
-            except IsADirectoryError:
-                raise UserError(f"{path} is a folder, not a file") from None
-            except OSError as error:
-                raise UserError(f"cannot read {path}: {error.strerror}") from error
-        return self._digests[path]
+        if path in self._digests:  # a file may be read for several directions
+            return self._digests[path]
+        self._versions[path] = file_version(path)
+        try:
+            return self._digests.setdefault(path, file_digest(path))
+        except IsADirectoryError:
+            raise UserError(f"{path} is a folder, not a file") from None
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
 def has_pipe(text: ParallelText) -> bool:
@@ -98,19 +99,17 @@ def has_pipe(text: ParallelText) -> bool:
     Raises:
         UserError: a file is missing.
     """
-    files = [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
-    return any(str(path) == "-" or not is_regular_input(path) for path in files)
+    return not all(can_be_read_again(path) for part in text.parts() for path in _files(part))
+
+
+def _files(part: ParallelText) -> list[Path]:
+    return source_files(part.sources[0], part.src_lang, part.tgt_lang)
 
 
 def _settings(source: Source) -> dict[str, JsonValue]:
     """Return the settings of a source except the names of its files."""
     settings = source.model_dump(exclude=_WITHOUT_INFLUENCE)
     return {key: value for key, value in settings.items() if not isinstance(value, Path)}
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class TextFacts(BaseModel):
@@ -146,7 +145,7 @@ class StoredText(Sequence[SentencePair]):
         self.drops = facts.drops
         self.held_out: HeldOutPairs = {part: dict(directions) for part, directions in facts.held_out.items()}
         self.sources, self.lines = stored.arrays["sources"], stored.arrays["lines"]
-        self._text, self._starts = stored.arrays["text"], stored.arrays["starts"]
+        self._text, self._starts = stored.arrays["text"], stored.arrays["text_starts"]
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -251,11 +250,6 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
     return StoredText(key, [source_name(source) for source in text.sources], stored)
 
 
-def digest_of(values: JsonValue) -> str:
-    """Return a name for what ``values`` determine."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
-
-
 class Portion(NamedTuple):
     """Successive pairs of one source, with their languages and lines."""
 
@@ -280,18 +274,15 @@ class TextWriter(ArrayWriter):
 
     def __init__(self, folder: Path) -> None:
         """Write to an empty folder."""
-        super().__init__(folder, _DTYPES, ["starts"])
-        self._end = 0
+        super().__init__(folder, {"text": "<u1", "sources": "<u2", "lines": "<u4"}, ragged=["text"])
 
     def append_portion(self, portion: Portion) -> None:
         """Add the pairs of a portion."""
         packed = pack(portion.pairs)
         ends = np.flatnonzero(np.frombuffer(packed, np.uint8) == _LINE_FEED)[1::2] + 1
-        self.append("text", packed)
-        self.append("starts", self._end + ends)
+        self.append_rows("text", packed, np.diff(ends, prepend=0))
         self.append("sources", np.full(len(portion.pairs), portion.source))
         self.append("lines", np.array(portion.lines))
-        self._end += len(packed)
 
 
 def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filters]) -> None:

@@ -21,8 +21,9 @@ from mtformer.data.augment.augment import Augmenter, EncodedPair, TermSampler
 from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.drops import Drops
 from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
-from mtformer.data.store.store import CHUNK, MAX_BYTES, Chunk, StoredText, digest_of, pack, unpack
+from mtformer.data.store.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
 from mtformer.support.cache import cache_folder, from_cache
+from mtformer.support.digests import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import SentencePair
@@ -306,7 +307,7 @@ class TokenStore:
                     number = chunk.first + index
                     drops[self._text.sources[number]].add(reason, int(self._text.lines[number]))
                 numbers = chunk.first + rows.indices
-                out.append_rows(rows.src, rows.tgt)
+                out.append_sides(rows)
                 out.append("numbers", numbers)
                 out.append("sources", self._text.sources[numbers])
                 out.append("lines", self._text.lines[numbers])
@@ -324,7 +325,7 @@ class TokenStore:
                 first, last = np.searchsorted(numbers, ends).tolist()
                 indices = numbers[first:last] - np.int64(chunk.first)
                 rows = replaced(Rows(indices, src.between(first, last), tgt.between(first, last)), changed)
-                out.append_rows(rows.src, rows.tgt)
+                out.append_sides(rows)
                 progress.advance(chunk.size)
 
     def _progress(self) -> Progress:
@@ -336,16 +337,12 @@ class _RowWriter(ArrayWriter):
 
     def __init__(self, folder: Path, encoder: Encoder, others: Mapping[str, str] = MappingProxyType({})) -> None:
         src, tgt = encoder.dtypes
-        dtypes = {"src": src, "tgt": tgt, "src_starts": "<i8", "tgt_starts": "<i8"}
-        super().__init__(folder, dtypes | dict(others), ["src_starts", "tgt_starts"])
-        self._ends = {"src": 0, "tgt": 0}
+        super().__init__(folder, {"src": src, "tgt": tgt, **others}, ragged=["src", "tgt"])
 
-    def append_rows(self, src: Ragged, tgt: Ragged) -> None:
+    def append_sides(self, rows: Rows) -> None:
         """Add the two sides of some pairs."""
-        for side, rows in (("src", src), ("tgt", tgt)):
-            self.append(side, rows.values[rows.starts[0] : rows.starts[-1]])
-            self.append(f"{side}_starts", self._ends[side] + rows.starts[1:] - rows.starts[0])
-            self._ends[side] += int(rows.starts[-1] - rows.starts[0])
+        for name, side in (("src", rows.src), ("tgt", rows.tgt)):
+            self.append_rows(name, side.values[side.starts[0] : side.starts[-1]], side.lengths)
 
 
 def _sides(arrays: Mapping[str, np.ndarray]) -> tuple[Ragged, Ragged]:
