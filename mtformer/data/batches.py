@@ -225,13 +225,13 @@ def _cells(src_lengths: np.ndarray, tgt_lengths: np.ndarray, n_bits: int) -> tup
     tgt, tgt_rounded = _rounded(tgt_lengths, n_bits)
     codes = src.astype(np.int32) * len(tgt_rounded) + tgt
     counts = np.bincount(codes, minlength=1)
-    found = np.flatnonzero(counts)
-    if len(found) > _MOST_CELLS and n_bits > 1:
+    cells = np.flatnonzero(counts)
+    if len(cells) > _MOST_CELLS and n_bits > 1:
         return _cells(src_lengths, tgt_lengths, n_bits - 1)
     rank = np.zeros(len(counts), dtype=np.int32)
-    rank[found] = np.arange(len(found))
-    places = np.divmod(found, len(tgt_rounded))
-    return np.stack([src_rounded[places[0]], tgt_rounded[places[1]]], axis=1), rank[codes], counts[found]
+    rank[cells] = np.arange(len(cells))
+    src_place, tgt_place = np.divmod(cells, len(tgt_rounded))
+    return np.stack([src_rounded[src_place], tgt_rounded[tgt_place]], axis=1), rank[codes], counts[cells]
 
 
 def _rounded(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -249,42 +249,61 @@ def _rounded(lengths: np.ndarray, n_bits: int) -> tuple[np.ndarray, np.ndarray]:
 def _buckets(cells: np.ndarray, counts: np.ndarray, most_padding: float) -> np.ndarray:
     """Choose few pairs of lengths (K, 2), sorted by size, that contain all ``cells`` with little padding.
 
-    Greedy clustering: merge the two buckets that need the least additional padding.
-
     Args:
         cells: (N, 2) the distinct pairs of lengths.
         counts: (N,) the number of sentence pairs of each.
         most_padding: the share of the tokens that all merging may add.
     """
-    buckets, counts = cells.copy(), counts.copy()
-
-    def padding(i: int) -> np.ndarray:
-        """Return (N,) the padding added by merging bucket i with each other one."""
-        merged = np.maximum(buckets[i], buckets).sum(axis=1)
-        added = counts[i] * (merged - buckets[i].sum()) + counts * (merged - buckets.sum(axis=1))
-        return np.where(counts > 0, added, np.inf)
-
+    clusters = _Clusters(cells, counts)
     budget = most_padding * (counts @ cells).sum()
-    cost = np.empty((len(buckets), len(buckets)), dtype=np.float32)
-    for i in range(len(buckets)):
-        cost[i] = padding(i)
-    np.fill_diagonal(cost, np.inf)
-    nearest, least = cost.argmin(axis=1), cost.min(axis=1)  # (N,) of each bucket, kept up to date
-    while least.min() <= budget:
-        i = int(least.argmin())
-        j = int(nearest[i])
-        budget -= cost[i, j]
-        buckets[i] = np.maximum(buckets[i], buckets[j])
-        counts[i], counts[j] = counts[i] + counts[j], 0
-        cost[j, :] = cost[:, j] = np.inf
-        cost[i, :] = cost[:, i] = padding(i)
-        cost[i, i] = np.inf
-        changed = (nearest == i) | (nearest == j) | (cost[i] < least)
-        changed[[i, j]] = True
-        nearest[changed] = cost[changed].argmin(axis=1)
-        least[changed] = cost[changed].min(axis=1)
-    buckets = np.unique(buckets[counts > 0], axis=0)
+    while (padding := clusters.least_padding) <= budget:
+        clusters.merge_cheapest()
+        budget -= padding
+    buckets = np.unique(clusters.lengths[clusters.counts > 0], axis=0)
     return buckets[np.argsort(buckets.sum(axis=1), kind="stable")]
+
+
+class _Clusters:
+    """Pairs of lengths that are merged two by two, those first that need the least additional padding.
+
+    Attributes:
+        lengths: (N, 2) those that contain all pairs of a cluster.
+        counts: (N,) the number of its sentence pairs; 0 once it has been merged into another.
+    """
+
+    def __init__(self, lengths: np.ndarray, counts: np.ndarray) -> None:
+        self.lengths, self.counts = lengths.copy(), counts.copy()
+        self._cost = np.empty((len(counts), len(counts)), dtype=np.float32)  # (N, N) of merging two clusters
+        for i in range(len(counts)):
+            self._cost[i] = self._padding(i)
+        self._nearest = self._cost.argmin(axis=1)  # (N,) the cheapest one to merge each with
+        self._least = self._cost.min(axis=1)  # (N,) what that costs
+
+    @property
+    def least_padding(self) -> float:
+        """The padding that the cheapest merging adds."""
+        return float(self._least.min())
+
+    def merge_cheapest(self) -> None:
+        """Merge the two clusters that need the least padding."""
+        i = int(self._least.argmin())
+        j = int(self._nearest[i])
+        self.lengths[i] = np.maximum(self.lengths[i], self.lengths[j])
+        self.counts[i], self.counts[j] = self.counts[i] + self.counts[j], 0
+        self._cost[j, :] = self._cost[:, j] = np.inf
+        self._cost[i, :] = self._cost[:, i] = self._padding(i)
+        changed = (self._nearest == i) | (self._nearest == j) | (self._cost[i] < self._least)
+        changed[[i, j]] = True
+        self._nearest[changed] = self._cost[changed].argmin(axis=1)
+        self._least[changed] = self._cost[changed].min(axis=1)
+
+    def _padding(self, i: int) -> np.ndarray:
+        """Return (N,) the padding that merging cluster i with each other one adds."""
+        merged = np.maximum(self.lengths[i], self.lengths).sum(axis=1)
+        added = self.counts[i] * (merged - self.lengths[i].sum()) + self.counts * (merged - self.lengths.sum(axis=1))
+        padding = np.where(self.counts > 0, added, np.inf)
+        padding[i] = np.inf
+        return padding
 
 
 def _first_containing(buckets: np.ndarray, lengths: np.ndarray) -> int:
