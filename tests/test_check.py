@@ -230,14 +230,13 @@ def test_every_pair_is_scored_once_and_all_sources_share_the_workers(
         scored.append(len(pairs))
         return scores(rules, pairs, ways)
 
-    calls: list[tuple[Any, ...]] = []
-
-    def noted(*arguments: Any) -> Any:
+    def started(*arguments: Any) -> Any:
         calls.append(arguments)
         return in_order(*arguments)
 
+    calls: list[Any] = []
     monkeypatch.setattr(LearnedRules, "scores", counted)
-    monkeypatch.setattr(checkup, "in_order", noted)
+    monkeypatch.setattr(checkup, "in_order", started)
     assert len(checkup.check(load_config(slipped)).sources) == 3
     assert scored.count(N_PAIRS) == 1
     assert sum(n for n in scored if n > 2 * 100) == N_PAIRS  # the others look for the offset of the passage

@@ -32,7 +32,7 @@ def test_a_ragged_list_holds_what_a_list_of_lists_does(longest: int) -> None:
     assert lists(ragged) == rows
     assert ragged.lengths.tolist() == [len(row) for row in rows]
     assert lists(ragged.between(100, 200)) == rows[100:200]
-    assert lists(Ragged.joined([ragged.between(100, 200), ragged, ragged.between(7, 7)])) == rows[100:200] + rows
+    assert lists(Ragged.concatenated([ragged.between(100, 200), ragged, ragged.between(7, 7)])) == rows[100:200] + rows
     with pytest.raises(IndexError):
         ragged[len(rows)]
 

@@ -25,7 +25,7 @@ _buckets_of: "WeakKeyDictionary[Corpus, tuple[np.ndarray, np.ndarray]]" = WeakKe
 
 @dataclass(frozen=True)
 class Batch:
-    """What one training step sees.
+    """The pairs of one training step.
 
     Attributes:
         src: (B, S) source ids, ended by EOS, padded on the right.

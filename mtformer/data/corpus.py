@@ -44,7 +44,7 @@ class Ragged:
         return cls(np.fromiter(chain.from_iterable(rows), dtype=dtype, count=int(starts[-1])), starts)
 
     @classmethod
-    def joined(cls, parts: Sequence["Ragged"]) -> "Ragged":
+    def concatenated(cls, parts: Sequence["Ragged"]) -> "Ragged":
         """Join the rows of several: one at least."""
         lengths = np.concatenate([part.lengths for part in parts])
         values = np.concatenate([part.values[part.starts[0] : part.starts[-1]] for part in parts])

@@ -33,7 +33,7 @@ class Drops:
         return self.counts.total()
 
     def warning(self, source: str, n_kept: int) -> str:
-        """Return what to warn of if more than a tenth of ``source`` is left out; empty if it is not."""
+        """Return a warning if more than a tenth of ``source`` is left out, or else an empty text."""
         n_lines = n_kept + self.total
         if self.total <= _LOUD * n_lines:
             return ""

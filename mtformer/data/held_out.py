@@ -143,10 +143,10 @@ def _candidates(text: StoredText) -> tuple[NDArray[np.int64], Hashes]:
     """Return the indices of the pairs that may be held out, and their hashes."""
     limit = 2 * _LARGEST_SHARE * _RANGE if len(text) >= _FEW else _NEVER
     indices, values = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-    for chunk, found in in_order(_hashes, text.chunks()):
-        near = np.flatnonzero(found < limit)
+    for chunk, of_chunk in in_order(_hashes, text.chunks()):
+        near = np.flatnonzero(of_chunk < limit)
         indices.append(chunk.first + near)
-        values.append(found[near])
+        values.append(of_chunk[near])
     return np.concatenate(indices), np.concatenate(values)
 
 

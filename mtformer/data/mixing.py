@@ -53,9 +53,9 @@ def epoch_order(source_of_pair: np.ndarray, weights: Sequence[float], *, seed: i
         pairs = np.flatnonzero(source_of_pair == number)
         exact = Fraction(str(weight))  # 0.1 as it is written, so that ten epochs have all pairs
         has_pairs |= len(pairs) * exact >= 1
-        whole, rest = divmod(exact, 1)
+        whole, fraction = divmod(exact, 1)
         chosen.append(np.repeat(pairs, whole))
-        first, last = (int(turn * len(pairs) * rest) for turn in (epoch, epoch + 1))
+        first, last = (int(turn * len(pairs) * fraction) for turn in (epoch, epoch + 1))
         if first < last:
             chosen.append(pairs[_turns(len(pairs), first, last, derive_seed(seed, number))])
     if not has_pairs:

@@ -18,7 +18,7 @@ _SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 class CurvePoint(NamedTuple):
-    """What a threshold keeps.
+    """The effect of a threshold.
 
     Attributes:
         n_kept: the number of pairs that score at least ``min_score``.

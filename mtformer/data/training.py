@@ -108,7 +108,7 @@ class TrainingData:
         return [f"{self._text.names[corpus.sources[i]]}:{corpus.lines[i]}" for i in sorted(indices)]
 
     def warnings(self) -> list[str]:
-        """Return what to warn of: sources without pairs, of which many are not used, or that are in other languages."""
+        """Return warnings of sources without pairs, with many that are not used, or with text in other languages."""
         empty = [
             f"{name} contains no sentence pairs"
             for name, n in zip(self._text.names, self.n_pairs, strict=True)

@@ -92,7 +92,7 @@ class Glossary:
 
     @property
     def digest(self) -> str:
-        """What changes when any term, or their order, does."""
+        """A digest that changes when any term, or their order, does."""
         return fingerprint(SentencePair(*term) for term in self.terms).digest
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class Glossary:
         No two of them overlap. A term that stands there twice is returned twice.
         """
         folded = _fold(text)
-        found = [
+        matches = [
             Match(start, term)
             for start in range(len(text))
             if not (start and is_word(text[start - 1]) and is_word(text[start]))  # it would begin within a word
@@ -115,7 +115,7 @@ class Glossary:
         ]
         taken = [False] * len(text)
         chosen: list[Match] = []
-        for match in sorted(found, key=lambda match: (-len(match.term.src), match.start)):
+        for match in sorted(matches, key=lambda match: (-len(match.term.src), match.start)):
             span = slice(match.start, match.end)
             if not any(taken[span]):
                 taken[span] = [True] * len(match.term.src)

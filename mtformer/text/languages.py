@@ -1,4 +1,4 @@
-"""What a language code says about text in that language."""
+"""Languages by their codes: scripts, spaces, numbers, names of codes."""
 
 import re
 from collections.abc import Sequence
@@ -60,9 +60,9 @@ def has_full_stops_in_ordinals(code: str) -> bool:
     return base_language(code) in _ORDINALS
 
 
-def share_separators(one: str, other: str) -> bool:
+def share_separators(first: str, second: str) -> bool:
     """Return whether two languages write 1,250.50 alike, or both 1.250,50, as far as is known."""
-    languages = {base_language(one), base_language(other)}
+    languages = {base_language(first), base_language(second)}
     return UNDETERMINED not in languages and len({language in _DECIMAL_POINTS for language in languages}) == 1
 
 
@@ -76,15 +76,15 @@ def has_many_characters(code: str) -> bool:
     return base_language(code) in _MANY_CHARACTERS
 
 
-def share_tokens(one: str, other: str) -> bool:
+def share_tokens(first: str, second: str) -> bool:
     """Return whether a joint vocabulary suits two languages: both separate words by spaces, or neither does."""
-    return is_written_with_spaces(one) == is_written_with_spaces(other)
+    return is_written_with_spaces(first) == is_written_with_spaces(second)
 
 
 def suit_joint_vocabulary(src_langs: Sequence[str], tgt_langs: Sequence[str]) -> bool:
     """Return whether a joint vocabulary suits two sides: they have a language in common, or all share tokens."""
     return not set(src_langs).isdisjoint(tgt_langs) or all(
-        share_tokens(one, other) for one in src_langs for other in tgt_langs
+        share_tokens(src, tgt) for src in src_langs for tgt in tgt_langs
     )
 
 
@@ -139,8 +139,8 @@ def matches_language(name: str, code: str) -> int:
 
 def is_language(name: str) -> bool:
     """Tell whether ``name`` is the code of a known language."""
-    base, *rest = _normalized(name).split("-")
-    return base in _CODES and all(_SUBTAG.fullmatch(part) for part in rest)
+    base, *subtags = _normalized(name).split("-")
+    return base in _CODES and all(_SUBTAG.fullmatch(part) for part in subtags)
 
 
 def language_code(name: str) -> str | None:

@@ -101,11 +101,11 @@ class _Stream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        found = self._head or self._read(len(buffer))
-        self._head = found[len(buffer) :]
-        found = found[: len(buffer)]
-        buffer[: len(found)] = found
-        return len(found)
+        data = self._head or self._read(len(buffer))
+        self._head = data[len(buffer) :]
+        data = data[: len(buffer)]
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def _checked(file: _Reader) -> Callable[[int], bytes]:
@@ -154,7 +154,7 @@ def read_lines(path: Path) -> Generator[str, None, None]:
 
 
 def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
-    """Do the same, but yield a line that is not UTF-8 as well.
+    """Yield the lines of a file, those that are not UTF-8 as well, with their problems.
 
     Raises:
         UserError: the file is missing, damaged or UTF-16.
@@ -165,7 +165,7 @@ def read_numbered_lines(path: Path) -> Generator[Line, None, None]:
 
 
 def input_name(path: Path) -> str:
-    """Return what messages call a file that is read."""
+    """Return the name of an input in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 

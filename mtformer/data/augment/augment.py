@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.config import AugmentConfig, LanguagePair
-from mtformer.data.augment.variations import NAMES, are_dotted, joined, kinds_for
+from mtformer.data.augment.variations import NAMES, are_dotted, join_pairs, kinds_for
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.annotation import Annotator
@@ -42,7 +42,7 @@ class Augmenter:
 
     @property
     def identity(self) -> JsonValue:
-        """What the variations depend on besides the text and the epoch."""
+        """All that the variations depend on besides the text and the epoch."""
         return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted]
 
     def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
@@ -82,7 +82,7 @@ class Augmenter:
         if not all(map(str.strip, pair)):
             return pair
         if "joined" in names and following:
-            pair = joined(pair, following) or pair
+            pair = join_pairs(pair, following) or pair
         for name in names:
             if name in self._kinds:
                 pair = self._kinds[name](pair, rng) or pair
@@ -200,7 +200,8 @@ class TermSampler:
     def _invented(self, random: np.random.Generator) -> str:
         """Return the translation of some term, or the beginning of one with the end of another."""
         terms = self._glossary.terms
-        one, other = (terms[i].tgt for i in random.integers(len(terms), size=2))
+        first, second = (terms[i].tgt for i in random.integers(len(terms), size=2))
         if random.random() < 0.5:
-            return one
-        return normalize(one[: random.integers(1, len(one), endpoint=True)] + other[random.integers(len(other)) :])
+            return first
+        beginning = first[: random.integers(1, len(first), endpoint=True)]
+        return normalize(beginning + second[random.integers(len(second)) :])

@@ -106,12 +106,12 @@ def _between(first: int, last: int, rng: Random) -> str:
 
 
 def _filled(pattern: str, rng: Random) -> str:
-    def fill(found: re.Match[str]) -> str:
-        if found[0] == "#":
+    def fill(symbol: re.Match[str]) -> str:
+        if symbol[0] == "#":
             return rng.choice(_DOMAINS)
-        if found[0] == "@":
+        if symbol[0] == "@":
             return _word(rng)
-        return str(rng.randrange(1 if found["leading"] else 0, 10))
+        return str(rng.randrange(1 if symbol["leading"] else 0, 10))
 
     return _SYMBOL.sub(fill, pattern)
 
@@ -148,18 +148,18 @@ def kinds_for(dotted: Sequence[bool | None]) -> dict[str, Kind]:
 
 def are_dotted(codes: Iterable[str]) -> bool | None:
     """Tell whether an i of some languages becomes İ; None if it does in some of them only."""
-    found = {base_language(code) in _DOTTED for code in codes}
-    return found.pop() if len(found) == 1 else None
+    dotted = {base_language(code) in _DOTTED for code in codes}
+    return dotted.pop() if len(dotted) == 1 else None
 
 
-def joined(pair: SentencePair, following: SentencePair) -> SentencePair | None:
+def join_pairs(pair: SentencePair, following: SentencePair) -> SentencePair | None:
     """Put the next pair on the same line; None unless the first one ends with a mark on both sides."""
     if not all(map(_ENDED.search, pair)) or not all(map(str.strip, following)):
         return None
-    return SentencePair(*map(_joined, pair, following))
+    return SentencePair(*map(_join, pair, following))
 
 
-def _joined(text: str, following: str) -> str:
+def _join(text: str, following: str) -> str:
     space = " " if is_written_with_spaces(language_of_script(text)) else ""
     return f"{text.rstrip()}{space}{following.lstrip()}"
 
@@ -219,7 +219,7 @@ def _in_title_case(pair: SentencePair, rng: Random, uppers: Sequence[Upper]) -> 
 def _title_cased(text: str, shortest: int, upper: Upper) -> str:
     """Capitalize the first word, and those of at least ``shortest`` letters."""
     return " ".join(
-        _FIRST_LETTER.sub(lambda found: upper(found[0]), word)
+        _FIRST_LETTER.sub(lambda letter: upper(letter[0]), word)
         if not n or sum(map(str.isalpha, word)) >= shortest
         else word
         for n, word in enumerate(text.split(" "))
@@ -241,19 +241,21 @@ def _unpunctuated(pair: SentencePair, rng: Random) -> SentencePair | None:
 def _with_other_numbers(pair: SentencePair, rng: Random) -> SentencePair | None:
     """Replace the numbers that are the same on both sides; insert one if there are none."""
     numbers = [list(find_numbers(text)) for text in pair]
-    shared = set.intersection(*({number.text for number in found} for found in numbers))
-    shared -= {n.text for text, found in zip(pair, numbers, strict=True) for n in found if _FIXED.match(text, n.end)}
+    shared = set.intersection(*({number.text for number in of_side} for of_side in numbers))
+    shared -= {
+        n.text for text, of_side in zip(pair, numbers, strict=True) for n in of_side if _FIXED.match(text, n.end)
+    }
     free = sorted(number for number in shared if len(number) >= _SHORTEST_NUMBER)
     if not free:
         return _inserted(pair, _random_number(rng), rng)
-    others = {number: _with_other_digits(number, rng) for number in free}
-    return SentencePair(*(_with_numbers(text, found, others) for text, found in zip(pair, numbers, strict=True)))
+    replacements = {number: _with_other_digits(number, rng) for number in free}
+    return SentencePair(*(_with_numbers(*side, replacements) for side in zip(pair, numbers, strict=True)))
 
 
-def _with_numbers(text: str, numbers: Sequence[Number], others: Mapping[str, str]) -> str:
-    """Replace numbers of a text, from the last to the first, by those that ``others`` has for them."""
+def _with_numbers(text: str, numbers: Sequence[Number], replacements: Mapping[str, str]) -> str:
+    """Replace numbers of a text, from the last to the first, by those that ``replacements`` has for them."""
     for number in reversed(numbers):
-        text = text[: number.start] + others.get(number.text, number.text) + text[number.end :]
+        text = text[: number.start] + replacements.get(number.text, number.text) + text[number.end :]
     return text
 
 
@@ -292,7 +294,7 @@ def _inserted(pair: SentencePair, text: str, rng: Random) -> SentencePair:
 
 
 def _inserted_inside(side: str, text: str, relative: float) -> str:
-    ends = [found.end() for found in _BETWEEN_WORDS.finditer(side)]
+    ends = [space.end() for space in _BETWEEN_WORDS.finditer(side)]
     if not ends:
         return f"{side} {text}"
     place = ends[int(relative * len(ends))]

@@ -38,7 +38,7 @@ class Cells(NamedTuple):
 
     Attributes:
         src: the source position of each, as an index of all source words.
-        tgt: the target position of each, likewise.
+        tgt: the target position of each, as an index of all target words.
     """
 
     src: NDArray[np.int64]
@@ -97,7 +97,7 @@ def _estimated(
 
 
 class Association:
-    """What some pairs say about words: their translations and their frequencies."""
+    """Translations of words with their probabilities, and the frequencies of words, in some pairs."""
 
     def __init__(self, pairs: EncodedPairs) -> None:
         """Learn from ``pairs``."""
@@ -116,9 +116,9 @@ class Association:
 
     def _features(self, pairs: EncodedPairs) -> Features:
         cells = Cells.of(pairs)
-        found, places = self._table.find((pairs.src * VOCAB_SIZE)[cells.src] + pairs.tgt[cells.tgt])
-        there = _sums(self._there[places], cells.tgt[found], len(pairs.tgt))
-        back = _sums(self._back[places], cells.src[found], len(pairs.src))
+        known, places = self._table.find((pairs.src * VOCAB_SIZE)[cells.src] + pairs.tgt[cells.tgt])
+        there = _sums(self._there[places], cells.tgt[known], len(pairs.tgt))
+        back = _sums(self._back[places], cells.src[known], len(pairs.src))
         ratio = np.log(pairs.src_lengths / pairs.tgt_lengths)
         columns = [
             *_explained(there, pairs.tgt, pairs.tgt_lengths, pairs.src_lengths, self._tgt_frequencies),

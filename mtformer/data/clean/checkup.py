@@ -105,7 +105,7 @@ def offset_of(pairs: Sequence[SentencePair], score: Score) -> int | None:
     for offset in range(-_LARGEST_OFFSET, _LARGEST_OFFSET + 1):
         if 0 < abs(offset) < len(pairs) // 2:
             sources, targets = (pairs[:-offset], pairs[offset:]) if offset > 0 else (pairs[-offset:], pairs[:offset])
-            moved = [SentencePair(one.src, other.tgt) for one, other in zip(sources, targets, strict=True)]
+            moved = [SentencePair(src.src, tgt.tgt) for src, tgt in zip(sources, targets, strict=True)]
             means[offset] = float(score(moved).mean())
     best = min(means, key=lambda offset: means[offset], default=None)
     return best if best is not None and means[best] < 0 else None
@@ -188,7 +188,7 @@ def _of_side(rows: Sequence[Sequence[int]], tokens: Sequence[str]) -> SideLength
 
 @dataclass
 class SourceCheck:
-    """What is wrong with a source.
+    """The problems of a source.
 
     Attributes:
         part: the source by itself.
@@ -221,7 +221,7 @@ class SourceCheck:
 
     @property
     def name(self) -> str:
-        """What messages call the source."""
+        """The name of the source in messages."""
         return source_name(self.source)
 
     @property
@@ -237,7 +237,7 @@ class SourceCheck:
 
 
 class Checkup(NamedTuple):
-    """What is wrong with the text of a config.
+    """The problems of the text of a config.
 
     Attributes:
         sources: each source, in order: those to train on, to validate, to test.

@@ -90,18 +90,18 @@ class Filters:
 
     @property
     def learned(self) -> LearnedRules | None:
-        """What the sample teaches; it is read when it is needed, since a text in the cache needs no filters."""
+        """The rules learned from the sample, which is read when it is needed: a text in the cache needs no filters."""
         if self._sample and not set(CORRUPTIONS).isdisjoint(self.names):
             sample = sample_of(self._sample)
             plain = _apply(self._all_pair_rules, sample, [None] * len(sample))
-            usable = [pair for pair, one in zip(sample, plain, strict=True) if one is None]
+            usable = [pair for pair, reason in zip(sample, plain, strict=True) if reason is None]
             self._learned = LearnedRules.learn(usable, self._languages)
         self._sample = ()
         return self._learned
 
     @property
     def key(self) -> str:
-        """What the result depends on besides the text: the rules, their versions, the pairs that are held out."""
+        """All that the result depends on besides the text: the rules, their versions, the pairs that are held out."""
         return self._key
 
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
@@ -219,14 +219,14 @@ def _apply(
     rules: dict[str, PairRule], pairs: Sequence[SentencePair], reasons: Sequence[str | None]
 ) -> list[str | None]:
     """Fill in the reasons that are None; each rule sees only the pairs that those before it keep."""
-    found = list(reasons)
-    left = [place for place, one in enumerate(found) if one is None]
+    completed = list(reasons)
+    left = [place for place, reason in enumerate(completed) if reason is None]
     for name, rule in rules.items():
         if not left:
             break
         dropped = rule([pairs[place] for place in left])
         for place, is_dropped in zip(left, dropped, strict=True):
             if is_dropped:
-                found[place] = reason_of(name)
+                completed[place] = reason_of(name)
         left = [place for place, is_dropped in zip(left, dropped, strict=True) if not is_dropped]
-    return found
+    return completed

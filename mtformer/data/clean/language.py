@@ -83,8 +83,8 @@ class Identifier:
         features = self._outputs[self._states(np.frombuffer(data, np.uint8), lengths)]
         is_feature = features >= 0
         keys = (np.repeat(np.arange(len(lengths)), lengths)[is_feature] << _FEATURE_BITS) | features[is_feature]
-        found, counts = np.unique(keys, return_counts=True)
-        return found >> _FEATURE_BITS, found & (2**_FEATURE_BITS - 1), np.log1p(counts.astype(np.float32))
+        distinct, counts = np.unique(keys, return_counts=True)
+        return distinct >> _FEATURE_BITS, distinct & (2**_FEATURE_BITS - 1), np.log1p(counts.astype(np.float32))
 
     def _states(self, data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
         """Return the state of the automaton after each byte of texts that follow each other."""

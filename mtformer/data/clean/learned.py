@@ -58,9 +58,9 @@ def corrupted(examples: Examples, way: str, encoder: Encoder, random: np.random.
     pairs = examples.encoded
     if way == "misaligned":
         circle = random.permutation(len(pairs.src_lengths))
-        others = np.empty_like(circle)
-        others[circle] = np.roll(circle, 1)
-        return pairs.selected(np.arange(len(circle)), others)
+        neighbours = np.empty_like(circle)
+        neighbours[circle] = np.roll(circle, 1)
+        return pairs.selected(np.arange(len(circle)), neighbours)
     how, side = way.split()
     if how == "misordered":
         texts = [getattr(pair, side) for pair in examples.pairs[:_MOST_SHUFFLED]]
@@ -194,7 +194,7 @@ def _posterior(
 
 
 class Half(NamedTuple):
-    """What the pairs of one half of a text teach about those of the other."""
+    """Statistics of the pairs of one half of a text, by which those of the other are judged."""
 
     association: Association
     src_order: WordOrder
@@ -269,7 +269,7 @@ class LearnedRules:
 
     def ways(self, names: Collection[str]) -> list[str]:
         """Return the ways of corruption by which pairs are dropped, of the rules ``names``."""
-        return [way for way, one in self._classifiers.items() if way.split()[0] in names and one.threshold < np.inf]
+        return [way for way, kind in self._classifiers.items() if way.split()[0] in names and kind.threshold < np.inf]
 
     def scores(self, pairs: Sequence[SentencePair], ways: Collection[str]) -> dict[str, NDArray[np.float64]]:
         """Return the log odds of each pair for being corrupted in each of some ways, if half of all pairs were."""
@@ -298,7 +298,8 @@ class LearnedRules:
 
     def shares(self) -> dict[str, float]:
         """Return the estimated share of such pairs in the text, of each of :data:`CORRUPTIONS`."""
-        return {name: sum(one.share for way, one in self._classifiers.items() if name in way) for name in CORRUPTIONS}
+        shares = {way: classifier.share for way, classifier in self._classifiers.items()}
+        return {name: sum(share for way, share in shares.items() if name in way) for name in CORRUPTIONS}
 
 
 def _halves(pairs: Sequence[SentencePair]) -> NDArray[np.int64]:
@@ -307,6 +308,6 @@ def _halves(pairs: Sequence[SentencePair]) -> NDArray[np.int64]:
 
 
 def _aspect(way: str) -> str:
-    """Return what tells the pairs that are corrupted in a way."""
+    """Return the features by which the pairs are told that are corrupted in a way."""
     corruption, _, side = way.partition(" ")
     return {"misaligned": "association", "truncated": "association and ends", "misordered": f"{side} order"}[corruption]

@@ -116,7 +116,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "blank_lines": source.blank.total,
         "problems": dict(source.problems.most_common()),
         "held_out_exactly": source.n_exact,
-        "examples": {name: [one._asdict() for one in examples] for name, examples in source.examples.items()},
+        "examples": {name: [example._asdict() for example in examples] for name, examples in source.examples.items()},
         "out_of_alignment": [
             {"first_line": first, "last_line": last, "offset": slip.offset}
             for slip, (first, last) in zip(source.slips, source.slip_lines, strict=True)
@@ -206,12 +206,12 @@ def _file_names(sources: list[SourceCheck]) -> list[tuple[str, str]]:
             stem = Path(source.name).name.split(".")[0]
             pair = f"{stem}.{source.languages.src_lang}", f"{stem}.{source.languages.tgt_lang}"
         number = 1
-        found = pair
-        while not taken.isdisjoint(found) or found[0] == found[1]:
+        chosen = pair
+        while not taken.isdisjoint(chosen) or chosen[0] == chosen[1]:
             number += 1
-            found = f"{number}-{pair[0]}", f"{number}-{pair[1]}" if pair[0] != pair[1] else f"{number}-tgt-{pair[1]}"
-        taken.update(found)
-        names.append(found)
+            chosen = f"{number}-{pair[0]}", f"{number}-{pair[1]}" if pair[0] != pair[1] else f"{number}-tgt-{pair[1]}"
+        taken.update(chosen)
+        names.append(chosen)
     return names
 
 

@@ -73,7 +73,7 @@ def _each(test: Test, pairs: Sequence[SentencePair]) -> list[bool]:
 
 def _in_wrong_language(src: LanguageTest, tgt: LanguageTest, pairs: Sequence[SentencePair]) -> list[bool]:
     wrong = (src.wrong([pair.src for pair in pairs]), tgt.wrong([pair.tgt for pair in pairs]))
-    return [one or other for one, other in zip(*wrong, strict=True)]
+    return list(map(any, zip(*wrong, strict=True)))
 
 
 def is_empty(pair: SentencePair) -> bool:
@@ -186,9 +186,9 @@ def differs_in_numbers(pair: SentencePair) -> bool:
     return bool(lost_numbers(src, tgt) and lost_numbers(tgt, src))
 
 
-def _hour(found: re.Match[str]) -> str:
+def _hour(match: re.Match[str]) -> str:
     """Return the hour of a clock with 12 hours."""
-    return str(int(found[0]) % 12)
+    return str(int(match[0]) % 12)
 
 
 def _codes(*languages: str) -> re.Pattern[str]:
@@ -210,7 +210,7 @@ def differs_in_markup(pair: SentencePair) -> bool:
     """Tell whether tags, entities or codes of subtitles are left on one side only."""
     if not any(_MAYBE_MARKUP.search(side) for side in pair):
         return False
-    src, tgt = (Counter(found.split()[0] for found in _MARKUP.findall(side)) for side in pair)
+    src, tgt = (Counter(markup.split()[0] for markup in _MARKUP.findall(side)) for side in pair)
     return src != tgt
 
 

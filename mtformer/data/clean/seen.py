@@ -24,7 +24,7 @@ def hashes(texts: Iterable[str]) -> Hashes:
 
 
 def exact_key(text: str) -> str:
-    """Return what is the same for exact duplicates: the text, whatever spaces are around its words."""
+    """Return the key of exact duplicates: the text with single spaces between its words."""
     return " ".join(text.split())
 
 
@@ -53,12 +53,12 @@ _LETTERS, _LETTERS_AND_DIGITS = _Kept(str.isalpha), _Kept(str.isalnum)
 
 
 def letters_key(text: str) -> str:
-    """Return what is the same for texts with the same letters: these without case; or else the text itself."""
+    """Return the letters of a text without case, or the text itself if it has none."""
     return _folded(text).translate(_LETTERS) or text
 
 
 def near_key(text: str) -> str:
-    """Return what is the same for near duplicates: letters and digits, without case; or else the text itself."""
+    """Return the key of near duplicates: the letters and digits without case, or the text itself if it has none."""
     return _folded(text).translate(_LETTERS_AND_DIGITS) or text
 
 
@@ -67,12 +67,12 @@ def _folded(text: str) -> str:
 
 
 def exact_pair_key(pair: SentencePair) -> str:
-    """Return what is the same for pairs whose sides are exact duplicates."""
+    """Return the key of pairs whose sides are exact duplicates."""
     return f"{exact_key(pair.src)}\n{exact_key(pair.tgt)}"
 
 
 def near_pair_key(pair: SentencePair) -> str:
-    """Return what is the same for pairs whose sides are near duplicates."""
+    """Return the key of pairs whose sides are near duplicates."""
     return f"{near_key(pair.src)}\n{near_key(pair.tgt)}"
 
 
@@ -88,18 +88,18 @@ class HashSet:
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
-    def contains(self, found: Hashes) -> NDArray[np.bool_]:
+    def contains(self, values: Hashes) -> NDArray[np.bool_]:
         """Return for each hash whether the set contains it."""
-        there = np.zeros(len(found), dtype=np.bool_)
+        is_known = np.zeros(len(values), dtype=np.bool_)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, found), len(run) - 1)
-            there |= run[places] == found
-        return there
+            places = np.minimum(np.searchsorted(run, values), len(run) - 1)
+            is_known |= run[places] == values
+        return is_known
 
-    def add(self, found: Hashes) -> NDArray[np.bool_]:
+    def add(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Add hashes, and return for each whether the set or an earlier one of them contained it."""
-        values, first = np.unique(found, return_index=True)
-        repeated = np.ones(len(found), dtype=np.bool_)
+        values, first = np.unique(hashes, return_index=True)
+        repeated = np.ones(len(hashes), dtype=np.bool_)
         repeated[first] = self.contains(values)
         if len(new := values[~repeated[first]]):
             self._runs.append(new)
@@ -159,9 +159,9 @@ class HeldOut:
         """Hold out more pairs."""
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
             for sets, key in ((self._exact, exact_key), (self._near, letters_key)):
-                found = hashes(map(key, texts))
-                self.digest = (self.digest * 31 + int(found.sum(dtype=np.uint64))) % 2**64
-                sets.setdefault(language, HashSet()).add(found)
+                values = hashes(map(key, texts))
+                self.digest = (self.digest * 31 + int(values.sum(dtype=np.uint64))) % 2**64
+                sets.setdefault(language, HashSet()).add(values)
 
     def contains(self, pairs: Sequence[SentencePair], *, languages: LanguagePair, near: bool) -> list[bool]:
         """Return for each pair whether one of its sides is a held-out sentence, short phrases excepted.
@@ -171,14 +171,14 @@ class HeldOut:
             languages: its languages.
             near: compare letters alone.
         """
-        found = np.zeros(len(pairs), dtype=np.bool_)
+        is_held_out = np.zeros(len(pairs), dtype=np.bool_)
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
             held_out = (self._near if near else self._exact).get(language)
             if held_out is not None:
                 keys = [letters_key(text) for text in texts]
                 is_long = np.array([len(key) >= _least_letters(language) for key in keys])
-                found |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
-        return found.tolist()
+                is_held_out |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
+        return is_held_out.tolist()
 
 
 def _least_letters(code: str) -> int:

@@ -40,8 +40,8 @@ class HashTable:
     def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the indices of the ``keys`` that are in the table, and their places in the array of its keys."""
         places = self._slots[self._slot(keys)]
-        found = np.flatnonzero(self._keys[places] == keys)
-        return found, places[found]
+        is_there = np.flatnonzero(self._keys[places] == keys)
+        return is_there, places[is_there]
 
     def _slot(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slot of each key (Fibonacci hashing: Knuth 1973)."""
@@ -71,13 +71,13 @@ class Words:
     def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", NDArray[np.int64], NDArray[np.int64]]:
         """Count the words of ``texts`` in the language ``code``, and encode them."""
         is_spaced = is_written_with_spaces(code)
-        found: defaultdict[str, int] = defaultdict(count().__next__)  # numbers in the order in which words occur
-        words, lengths = _encoded(texts, is_spaced, found.__getitem__)
+        occurring: defaultdict[str, int] = defaultdict(count().__next__)  # numbers in the order in which words occur
+        words, lengths = _encoded(texts, is_spaced, occurring.__getitem__)
         by_frequency = np.argsort(-np.bincount(words), kind="stable")
-        numbers = np.zeros(len(found), dtype=np.int64)
+        numbers = np.zeros(len(occurring), dtype=np.int64)
         by_frequency = by_frequency[: VOCAB_SIZE - 1]
         numbers[by_frequency] = np.arange(1, len(by_frequency) + 1)
-        kept = {word: number for word, number in zip(found, numbers.tolist(), strict=True) if number}
+        kept = {word: number for word, number in zip(occurring, numbers.tolist(), strict=True) if number}
         return cls(kept, is_spaced=is_spaced), numbers[words], lengths
 
     def encode(self, texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -105,7 +105,7 @@ class EncodedPairs(NamedTuple):
 
     Attributes:
         src: the source words (or tokens) of all sentences, one sentence after another, as numbers from 0.
-        tgt: the target words, likewise.
+        tgt: the target words.
         src_lengths: the words of each source, at least one.
         tgt_lengths: the words of each target, at least one.
     """
@@ -162,7 +162,7 @@ class Encoder(NamedTuple):
 
 
 class WordOrder:
-    """What some sentences say about the order of words: which follow each other, and which begin and end a sentence."""
+    """Statistics of the order of words: which follow each other, and which begin and end a sentence."""
 
     def __init__(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Learn from sentences that follow each other, ``lengths`` words each."""
@@ -191,9 +191,9 @@ class WordOrder:
     def features(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> Features:
         """Return numbers that tell good sentences from those in the wrong order, of shape (sentences, features)."""
         first, second = words[:-1], words[1:]
-        found, places = self._table.find(_bigrams(words))
+        known, places = self._table.find(_bigrams(words))
         counts = np.zeros(len(words))
-        counts[found] = self._counts[places]
+        counts[known] = self._counts[places]
         last = np.cumsum(lengths) - 1
         starts = last - lengths + 1
         is_known = self._word_counts[words] > 0

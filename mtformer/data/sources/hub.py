@@ -77,8 +77,8 @@ def commit_of(source: HubDataset) -> str | None:
 def split_names(source: HubDataset) -> list[str]:
     """Return the names of all splits of a data set, whichever ``source`` names."""
     with _explained(source):
-        found = _library(source).get_dataset_split_names(source.hf, source.config, revision=source.revision)
-    return list(found)
+        names = _library(source).get_dataset_split_names(source.hf, source.config, revision=source.revision)
+    return list(names)
 
 
 def license_of(source: HubDataset) -> str | None:
@@ -89,8 +89,10 @@ def license_of(source: HubDataset) -> str | None:
     try:
         card = Path(source.hf, "README.md")
         if not card.parent.is_dir():
-            found = huggingface_hub.hf_hub_download(source.hf, card.name, repo_type="dataset", revision=source.revision)
-            card = Path(found)
+            downloaded = huggingface_hub.hf_hub_download(
+                source.hf, card.name, repo_type="dataset", revision=source.revision
+            )
+            card = Path(downloaded)
         license = huggingface_hub.DatasetCard.load(card).data.license
     except (EntryNotFoundError, OSError, ValueError):
         return None

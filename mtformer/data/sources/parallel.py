@@ -96,7 +96,7 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
 
 
 def source_name(source: Source) -> str:
-    """Return what messages call a source: its file, or the name and split of a data set."""
+    """Return the name of a source in messages: its file, or the name and split of a data set."""
     match source:
         case TextFiles():
             return input_name(source.src)

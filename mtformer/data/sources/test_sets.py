@@ -65,6 +65,6 @@ def download_test_set(name: str, src_lang: str, tgt_lang: str) -> TestSet:
 
 def read_test_set(name: str, src_lang: str, tgt_lang: str) -> Iterator[Example]:
     """Yield the sources of a test set with their first references."""
-    found = download_test_set(name, src_lang, tgt_lang)
-    for number, (src, tgt) in enumerate(zip(found.sources, found.references[0], strict=True), 1):
+    test_set = download_test_set(name, src_lang, tgt_lang)
+    for number, (src, tgt) in enumerate(zip(test_set.sources, test_set.references[0], strict=True), 1):
         yield Example(one_line(src), one_line(tgt), number)

@@ -45,11 +45,11 @@ def moses_files(source: MosesFiles, src_lang: str, tgt_lang: str) -> tuple[Path,
 
 def _moses_file(prefix: Path, language: str) -> Path:
     candidates = [prefix.with_name(f"{prefix.name}.{language}{ending}") for ending in _ENDINGS]
-    found = [path for path in candidates if path.is_file()]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"both {found[0]} and {found[1]} exist: name the files with src and tgt")
+    existing = [path for path in candidates if path.is_file()]
+    if len(existing) == 1:
+        return existing[0]
+    if existing:
+        raise UserError(f"both {existing[0]} and {existing[1]} exist: name the files with src and tgt")
     there = ", ".join(sorted(path.name for path in prefix.parent.glob("*") if path.name.startswith(f"{prefix.name}.")))
     raise UserError(f"there is no file {candidates[0]}, compressed or not; there are: {there or 'none'}")
 

@@ -44,8 +44,8 @@ def read_tmx(path: Path, src_lang: str, tgt_lang: str, drops: Drops) -> Iterator
         n_pairs += 1
         yield Example(src, tgt, unit.line)
     if languages and not n_pairs:
-        found = ", ".join(f"{language} ({count:,} times)" for language, count in languages.most_common(20))
-        raise UserError(f"{input_name(path)}: no unit has both {src_lang} and {tgt_lang}; the languages are: {found}")
+        listed = ", ".join(f"{language} ({count:,} times)" for language, count in languages.most_common(20))
+        raise UserError(f"{input_name(path)}: no unit has both {src_lang} and {tgt_lang}; the languages are: {listed}")
 
 
 def _best(variants: list[_Variant], language: str) -> str | None:

@@ -119,10 +119,10 @@ def read_arrays(folder: Path) -> Arrays | None:
 
 def _write(file: FileIO, portion: bytes, folder: Path) -> None:
     """Write all of a portion, and make room in the cache while the disk is full."""
-    rest = memoryview(portion)
-    while rest:
+    left = memoryview(portion)
+    while left:
         try:
-            rest = rest[file.write(rest) :]
+            left = left[file.write(left) :]
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not make_room(folder, _is_unused):
                 raise

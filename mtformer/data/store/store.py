@@ -54,7 +54,7 @@ class Contents:
         self._versions: dict[Path, tuple[int, ...] | None] = {}
 
     def identity(self, text: ParallelText) -> JsonValue:
-        """Return what the pairs of ``text`` depend on: contents of files, settings of sources, the version of mtformer.
+        """Return all that the pairs of ``text`` depend on: contents of files, settings of sources, our version.
 
         Returns:
             None if a source is a pipe, which cannot be read for its identity alone.
@@ -113,7 +113,7 @@ def _settings(source: Source) -> dict[str, JsonValue]:
 
 
 class TextFacts(BaseModel):
-    """What is stored beside the arrays; see :class:`StoredText`."""
+    """The attributes of a :class:`StoredText` that are stored beside the arrays."""
 
     digest: str
     n_pairs: list[int]
@@ -236,7 +236,7 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
     contents = Contents()
     identity = contents.identity(text)
     filters = filters or {}
-    rules: JsonValue = [[str(languages), found.key] for languages, found in filters.items()]
+    rules: JsonValue = [[str(languages), of_direction.key] for languages, of_direction in filters.items()]
 
     def write(folder: Path) -> None:
         _write(folder, text, filters)
@@ -292,10 +292,10 @@ def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filt
     n_pairs = [0] * len(text.sources)
     with TextWriter(folder) as out, Progress("reading the text", unit="pairs") as progress:
         portions = text_portions(text.parts(), drops)
-        for portion, found in _filtered(portions, filters):
+        for portion, reasons in _filtered(portions, filters):
             digest.update(pack(portion.pairs))
             n_pairs[portion.source] += len(portion.pairs)
-            reasons = filters[portion.languages].corpus_reasons(portion.pairs, found) if found else found
+            reasons = filters[portion.languages].corpus_reasons(portion.pairs, reasons) if reasons else reasons
             out.append_portion(portion.without(reasons, drops[portion.source]))
             progress.advance(len(portion.pairs))
         out.facts = TextFacts(digest=digest.hexdigest()[:16], n_pairs=n_pairs, drops=drops).model_dump(mode="json")

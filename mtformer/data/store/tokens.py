@@ -78,9 +78,9 @@ class Encoder:
 
     def __call__(self, chunk: Chunk) -> EncodedChunk:
         """Encode the pairs of a chunk, and drop those that cannot be learned from."""
-        found = self.encode(unpack(chunk.packed))
-        reasons = [self.reason_to_drop(row) for row in found]
-        kept = {index: row for index, (row, reason) in enumerate(zip(found, reasons, strict=True)) if not reason}
+        encoded = self.encode(unpack(chunk.packed))
+        reasons = [self.reason_to_drop(row) for row in encoded]
+        kept = {index: row for index, (row, reason) in enumerate(zip(encoded, reasons, strict=True)) if not reason}
         return EncodedChunk(self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason})
 
     def encode(self, pairs: Sequence[SentencePair], sampling: Sampling | None = None) -> list[EncodedPair]:
@@ -108,14 +108,14 @@ class Encoder:
 
     @property
     def identity(self) -> JsonValue:
-        """What the ids depend on besides the text."""
+        """All that the ids depend on besides the text."""
         models = (self.tokenizer.src_model, self.tokenizer.tgt_model or b"")
         return [*(hashlib.sha256(model).hexdigest() for model in models), self.max_length, self.max_ratio]
 
 
 @dataclass(frozen=True)
 class Variation:
-    """What an epoch changes in the pairs; a pair stays as it is where the change would make it too long.
+    """The changes of an epoch to the pairs; a pair stays as it is where the change would make it too long.
 
     Attributes:
         encoder: encodes the pairs that change.
@@ -207,8 +207,8 @@ def encode_corpus(
         parts.append(Rows(first + rows.indices, rows.src, rows.tgt))
         first += len(portion)
     return Corpus(
-        Ragged.joined([part.src for part in parts]),
-        Ragged.joined([part.tgt for part in parts]),
+        Ragged.concatenated([part.src for part in parts]),
+        Ragged.concatenated([part.tgt for part in parts]),
         numbers=np.concatenate([part.indices for part in parts]),
         drops=[drops],
         special_ids=tokenizer.special_ids,
