@@ -1,7 +1,7 @@
 """What engines have in common: requests that are alike are computed in batches, and a bad one fails alone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -21,41 +21,35 @@ class BatchedEngine(ABC):
         self, requests: Sequence[Request[R_co]], *, on_done: OnDone | None = None
     ) -> "list[R_co | MtformerError]":
         """Fulfil requests in batches of similar length; see :meth:`.Engine.submit`."""
-        results: list[Any] = [None] * len(requests)
-        for group in _groups(requests):
-            for batch, outcomes in self._outcomes(group, requests):
-                for i, outcome in zip(batch, outcomes, strict=True):
-                    results[i] = outcome
-                if on_done is not None:
-                    on_done(batch)
+        results: list[Any] = list(map(self._refusal, requests))
+        groups: dict[tuple[type, tuple[int, ...], SearchOptions | None], list[int]] = {}
+        for i, request in enumerate(requests):
+            options = request.options if isinstance(request, SearchRequest) else None
+            if results[i] is None:
+                groups.setdefault((type(request), tuple(request.forced), options), []).append(i)
+        report = on_done or (lambda indices: None)
+        if refused := [i for i, refusal in enumerate(results) if refusal is not None]:
+            report(refused)
+        for indices in groups.values():
+            group: Any = [requests[i] for i in indices]
+            is_search = isinstance(group[0], SearchRequest)
+            batches = self._search_batches(group) if is_search else self._forced_batches(group)
+            with closing(self._map([[group[i] for i in batch] for batch in batches])) as outcomes:
+                for batch, of_batch in zip(batches, outcomes, strict=True):
+                    done = [indices[i] for i in batch]
+                    for i, outcome in zip(done, of_batch, strict=True):
+                        results[i] = outcome
+                    report(done)
         return results
 
-    def _outcomes(
-        self, group: Sequence[int], requests: Sequence[Request[Any]]
-    ) -> Iterator[tuple[Sequence[int], list[Any]]]:
-        """Yield the results and errors of ``requests`` with the indices ``group``, batch by batch."""
-        errors = dict(zip(group, self._refusals([requests[i] for i in group]), strict=True))
-        if refused := [i for i in group if errors[i]]:
-            yield refused, [errors[i] for i in refused]
-        possible = [i for i in group if not errors[i]]
-        if not possible:
-            return
-        chosen: Any = [requests[i] for i in possible]
-        is_search = isinstance(chosen[0], SearchRequest)
-        places = self._search_batches(chosen) if is_search else self._forced_batches(chosen)
-        batches = [[chosen[place] for place in batch] for batch in places]
-        with closing(self._map(batches)) as results:
-            for batch, of_batch in zip(places, results, strict=True):
-                yield [possible[place] for place in batch], of_batch
-
-    def _refusals(self, requests: Sequence[Request[Any]]) -> list[UserError | None]:
-        """Return for each of some requests, which are alike, the reason why it cannot be fulfilled; None if it can."""
-        if isinstance(requests[0], SearchRequest):
-            try:
-                self.require_supported(requests[0].options)
-            except UserError as error:
-                return [error] * len(requests)
-        return [self._refusal(request) for request in requests]
+    def _refusal(self, request: Request[Any]) -> UserError | None:
+        """Return the reason why a request cannot be fulfilled; None if it can."""
+        try:
+            if isinstance(request, SearchRequest):
+                self.require_supported(request.options)
+        except UserError as error:
+            return error
+        return None
 
     def _run(self, batch: Sequence[Request[Any]]) -> list[Any]:
         """Compute a batch; if it fails, each of its requests alone, so that only those fail that must."""
@@ -70,10 +64,6 @@ class BatchedEngine(ABC):
     def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
         """Yield the results of batches, in order."""
         yield from map(self._run, batches)
-
-    def _refusal(self, request: Request[Any]) -> UserError | None:
-        """Return the reason why a request with supported options cannot be fulfilled; None if it can."""
-        return None
 
     @abstractmethod
     def require_supported(self, options: SearchOptions) -> None:
@@ -98,12 +88,3 @@ class BatchedEngine(ABC):
     @abstractmethod
     def _align(self, requests: Sequence[AlignRequest]) -> list[Any]:
         """Align one batch."""
-
-
-def _groups(requests: Sequence[Request[Any]]) -> list[list[int]]:
-    """Divide the indices of requests by kind, forced ids and options."""
-    groups: dict[tuple[type, tuple[int, ...], SearchOptions | None], list[int]] = {}
-    for i, request in enumerate(requests):
-        options = request.options if isinstance(request, SearchRequest) else None
-        groups.setdefault((type(request), tuple(request.forced), options), []).append(i)
-    return list(groups.values())

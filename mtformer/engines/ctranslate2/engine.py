@@ -125,14 +125,16 @@ class CTranslate2Engine(BatchedEngine):
             raise UserError(f"this model was loaded with precision = {self._precision}: load it again for another one")
 
     def _refusal(self, request: Request[Any]) -> UserError | None:
-        """Refuse a constraint, and a text that needs more positions than the model has tables for."""
-        if isinstance(request, SearchRequest):
-            if request.constraint is not None:
-                return UserError("CTranslate2 has no constraints: use --engine torch")
-            longest = max(len(request.src), request.limit + 1, len(request.prefix) + 1)
-        else:
-            assert isinstance(request, ScoreRequest | AlignRequest)
+        """Refuse options and constraints, and a text that needs more positions than the model has tables for."""
+        if refusal := super()._refusal(request):
+            return refusal
+        assert isinstance(request, SearchRequest | ScoreRequest | AlignRequest)
+        if not isinstance(request, SearchRequest):
             longest = max(len(request.src), len(request.tgt) + 1)
+        elif request.constraint is None:
+            longest = max(len(request.src), _limit(request) + 1)
+        else:
+            return UserError("CTranslate2 has no constraints: use --engine torch")
         longest += len(request.forced)
         if self._n_positions is None or longest <= self._n_positions:
             return None
