@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Vocabulary
@@ -16,16 +16,17 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
-from mtformer.translate.alignment import Alignment
 from mtformer.translate.guard import Guard, guarded
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
-from mtformer.translate.placement import Placement
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import Preparation, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
 from mtformer.translate.translation import Translation, by_rank, joined
+
+if TYPE_CHECKING:
+    from mtformer.translate.alignment import Alignment
 
 _LINE_END = re.compile(r"\r?\n")
 
@@ -91,8 +92,10 @@ class Planner:
         found = yield from together(self.plan_alignment(text, translation.text) for translation in results)
         return [replace(each, alignment=alignment) for each, alignment in zip(results, found, strict=True)]
 
-    def plan_alignment(self, src: str, tgt: str) -> Plan[Alignment]:
+    def plan_alignment(self, src: str, tgt: str) -> "Plan[Alignment]":
         """Align a text with its translation, anyone's."""
+        from mtformer.translate.alignment import Alignment  # which imports numpy
+
         pair = self._pairing(src, tgt)
         weights = yield from ask(pair.align_requests())
         return Alignment(src, tgt, pair.src_spans, pair.tgt_spans, [matrix[:, :-1] for matrix in weights])
@@ -190,6 +193,8 @@ class Planner:
         candidates = yield from ask(requests)
         of_parts = [rank(options, of_part, self.tokenizer.decode) for of_part in candidates]
         if terms is not None and terms.mode == "hard":  # annotations show the places
+            from mtformer.translate.placement import Placement  # which imports numpy
+
             placement = Placement(self.tokenizer, terms)
             of_parts = yield from together(
                 placement.plan(request, part.terms, hypotheses)

@@ -13,7 +13,6 @@ from mtformer.runs.models import find_model
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.lines import without_surrogates
-from mtformer.translate.alignment import Alignment
 from mtformer.translate.guard import Guard
 from mtformer.translate.plan import run, succeeded
 from mtformer.translate.planner import Planner
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from mtformer.bundle.format import Bundle
     from mtformer.explain.record import Explainer
     from mtformer.explain.trace import Trace
+    from mtformer.translate.alignment import Alignment
 
 log = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ class Translator(Planner):
             yield from self.translate(texts, numbers=count(n_lines + 1), on_progress=on_progress)
             n_lines += len(texts)
 
-    def align(self, sources: Sequence[str], translations: Sequence[str]) -> list[Alignment]:
+    def align(self, sources: Sequence[str], translations: Sequence[str]) -> "list[Alignment]":
         """Find which words of each source the words of its translation come from.
 
         The translations may be anyone's. A pair that is too long for the model is cut into parts.
