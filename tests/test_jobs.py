@@ -460,7 +460,7 @@ def test_two_processes_translate_a_share_each_and_report_failures(trained: Proje
     lines = [src.encode() for src, _ in sentence_pairs(9, seed=8)]
     text, terms, output = (tmp_path / name for name in ("in.en", "terms.tsv", "out.de"))
     text.write_bytes(b"\n".join([*lines[:7], b"\xff", *lines[7:]]))
-    terms.write_text("English\tGerman\n", encoding="utf-8")
+    terms.write_text("Source\tTarget\n", encoding="utf-8")
     texts = ["translate", "--input", str(text), "--terms", str(terms), "--beam-size", "1"]
     command = [*texts, "--output", str(output)]
     failed = trained.process(*command, "--nproc", "2")

@@ -249,7 +249,7 @@ def test_a_run_is_not_resumed_with_another_glossary_or_share(soft: Project, tmp_
 
 
 def test_a_glossary_is_warned_of_once(project: Project) -> None:
-    (project.folder / "terms.tsv").write_text("English\tGerman\ndog\tHund\n", encoding="utf-8")
+    (project.folder / "terms.tsv").write_text("Source\tTarget\ndog\tHund\n", encoding="utf-8")
     done = project.mtformer("train", project.config, "--dry-run", "--set", f"data.terms={project.folder / 'terms.tsv'}")
     assert (done.status, done.stderr.count("is read as a term")) == (0, 1), done.stderr
 

@@ -173,7 +173,7 @@ def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:
     if len({device_type for _, device_type, _ in reports}) > 1:
         places = ", ".join(sorted({f"{device_type} on {host}" for host, device_type, _ in reports}))
         raise UserError(
-            f"all ranks must train on the same type of device, but reports {places}: make a GPU visible to every rank, "
+            f"all ranks must train on the same type of device, but found {places}: make a GPU visible to every rank, "
             "or train on the CPU (training.device=cpu)"
         )
     if messages := [message for _, _, message in reports if message]:
