@@ -21,7 +21,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"},
     {"feed_forward": "gelu", "tie_embeddings": False, "n_encoder_layers": 3, "n_decoder_layers": 1},
     {"joint": True, "dropout": 0.0, "attention_dropout": 0.1},
-    {"output_bias": True},
+    {"output_bias": True, "feed_forward": "silu"},
 ]
 
 

@@ -156,7 +156,7 @@ def test_the_gated_network_is_equation_6_of_shazeer_computed_by_hand() -> None:
     assert_same(network(torch.tensor([[3.0, 1.0]])), torch.tensor([[inner, 1 - 2 * inner]]))
 
 
-@pytest.mark.parametrize("kind", ["relu", "gelu", "swiglu"])
+@pytest.mark.parametrize("kind", ["relu", "gelu", "silu", "swiglu"])
 def test_the_architecture_decides_the_network(kind: str) -> None:
     network = EncoderLayer(architecture("pre", feed_forward=kind)).feed_forward
     randomize(network)
@@ -165,6 +165,7 @@ def test_the_architecture_decides_the_network(kind: str) -> None:
     expected = {
         "relu": inner.clamp(min=0),
         "gelu": nn.functional.gelu(inner),
+        "silu": inner * inner.sigmoid(),
         "swiglu": nn.functional.silu(inner[:, :F]) * inner[:, F:] if kind == "swiglu" else inner,
     }
     assert_same(network(x), network.linear2(expected[kind]))

@@ -64,6 +64,7 @@ class Positions(NamedTuple):
 ACTIVATIONS = {
     "relu": Activation("relu", "max(0, {})", ctranslate2="RELU", transformers="relu"),
     "gelu": Activation("gelu", "GELU({})", ctranslate2="GELU", transformers="gelu"),
+    "silu": Activation("silu", "SiLU({})", ctranslate2="SWISH", transformers="silu"),
     "swiglu": Activation("silu", "Swish({})", ctranslate2="SWISH", transformers=None, is_gated=True),
 }
 NORMS = {
