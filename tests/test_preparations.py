@@ -17,9 +17,9 @@ from mtformer.translate.preparation import (
     Preparation,
     SplitSentences,
     prepared,
+    split_sentences,
     standard_preparations,
 )
-from mtformer.translate.sentences import split_sentences
 from mtformer.translate.translation import Translation
 
 ASCII = frozenset(map(chr, range(32, 127)))

@@ -7,7 +7,7 @@ from mtformer.cli.command import option
 from mtformer.cli.options import InputOption, OutputOption, TextArgument, TokenizerOption, check_text
 
 if TYPE_CHECKING:
-    from mtformer.translate.jobs.tokenizing import Side
+    from mtformer.text.tokenizer.tokenizer import Vocabulary
 
 SideName = Literal["src", "tgt"]
 SideOption = Annotated[SideName, option("The vocabulary, where each language has one of its own.")]
@@ -30,7 +30,7 @@ def tokenize(
 
     check_text(text, input)
     source = input or Path("-")
-    tokenizing.tokenize(_side(model, side, source, output), text, source, output, ids=ids)
+    tokenizing.tokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
 
 
 def detokenize(
@@ -47,14 +47,14 @@ def detokenize(
 
     check_text(text, input)
     source = input or Path("-")
-    tokenizing.detokenize(_side(model, side, source, output), text, source, output, ids=ids)
+    tokenizing.detokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
 
 
-def _side(model: Path | None, side: SideName, input: Path, output: Path) -> "Side":
+def _vocabulary(model: Path | None, side: SideName, input: Path, output: Path) -> "Vocabulary":
     from mtformer.runs.models import find_model
     from mtformer.support.files import require_distinct
-    from mtformer.translate.jobs.tokenizing import Side, load_tokenizer
+    from mtformer.translate.jobs.tokenizing import load_tokenizer
 
     path = find_model(model)
     require_distinct(output, [input, path])
-    return Side.of(load_tokenizer(path), side)
+    return load_tokenizer(path).vocabulary_of(side)

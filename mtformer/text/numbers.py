@@ -40,20 +40,20 @@ class Number(NamedTuple):
 
 def find_numbers(text: str) -> Iterator[Number]:
     """Yield the numbers of a text in order; day, month and year of a date are three."""
-    for found in _NUMBER.finditer(text):
-        parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *found.span())]
+    for match in _NUMBER.finditer(text):
+        parts = [(part.start(), part[0]) for part in _DIGITS.finditer(text, *match.span())]
         if len(parts) == 3 and sorted(len(digits) for _, digits in parts)[1:] in ([1, 4], [2, 4]):
             yield from (Number(start, digits, _ascii(digits)) for start, digits in parts)
         else:
-            yield Number(found.start(), found[0], _value([_ascii(digits) for _, digits in parts]))
+            yield Number(match.start(), match[0], _value([_ascii(digits) for _, digits in parts]))
 
 
 def _value(parts: list[str]) -> str:
     """Join thousands; other parts, such as hours and minutes, stay apart."""
-    whole, *rest = parts
-    while rest and len(rest[0]) == 3:
-        whole += rest.pop(0)
-    return _POINT.join([whole, *rest])
+    whole, *following = parts
+    while following and len(following[0]) == 3:
+        whole += following.pop(0)
+    return _POINT.join([whole, *following])
 
 
 def _ascii(digits: str) -> str:
@@ -108,18 +108,18 @@ def _lost(source: str, translation: str) -> list[Number]:
     return [number for number in _missing_in(translation, source) if not number.may_be_a_word]
 
 
-def _missing_in(other: str, text: str) -> list[Number]:
-    """Return the numbers of ``text`` that ``other`` does not have; the first of those that it has, but not as often."""
+def _missing_in(counterpart: str, text: str) -> list[Number]:
+    """Return the numbers of ``text`` that ``counterpart`` lacks; the first of those that it has, but not as often."""
     numbers = list(find_numbers(text))
     if not numbers:
         return []
-    there = Counter(number.value for number in find_numbers(other))
-    there.update(_value(_DIGITS.findall(found[0])) for found in _SPACED.finditer(other))
-    for found in _SPACED.finditer(text):
-        value = _value(_DIGITS.findall(found[0]))
+    there = Counter(number.value for number in find_numbers(counterpart))
+    there.update(_value(_DIGITS.findall(match[0])) for match in _SPACED.finditer(counterpart))
+    for match in _SPACED.finditer(text):
+        value = _value(_DIGITS.findall(match[0]))
         if there[value]:  # else it is several numbers
             there[value] -= 1
-            numbers = [number for number in numbers if not found.start() <= number.start < found.end()]
+            numbers = [number for number in numbers if not match.start() <= number.start < match.end()]
     missing = []
     for number in reversed(numbers):
         if there[number.value]:

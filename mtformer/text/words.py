@@ -11,7 +11,7 @@ WordRule = Callable[[str], bool]
 
 
 def word_rule(language: str) -> WordRule:
-    """Return what tells whether a character is part of a word, so that a phrase must not begin or end beside it.
+    """Return the test whether a character is part of a word, so that a phrase must not begin or end beside it.
 
     Where no spaces separate words, only ASCII letters and digits are: a Chinese phrase may stand between any others.
     """
@@ -20,7 +20,7 @@ def word_rule(language: str) -> WordRule:
 
 def find_words(text: str, phrase: str, is_word: WordRule) -> list[int]:
     """Return where ``phrase`` stands in ``text`` as whole words, from left to right."""
-    places = (found.start() for found in re.finditer(f"(?={re.escape(phrase)})", text))
+    places = (match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text))
     return [start for start in places if stands_alone(text, start, start + len(phrase), is_word)]
 
 

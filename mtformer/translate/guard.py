@@ -53,7 +53,7 @@ class Guard:
         self._other_words = re.compile(rf"(?:(?![{letters}])[^\W\d_])+") if letters else None
 
     def problems(self, source: str, translation: str, terms: Sequence[Term] = ()) -> tuple[str, ...]:
-        """Return what may be wrong with a translation; nothing if all seems right.
+        """Return the problems of a translation; none if all seems right.
 
         ``terms`` are those of a glossary in ``source``, whose translations are as they should be.
         """
@@ -83,7 +83,7 @@ class Guard:
         return tuple(problems)
 
     def _loop(self, source: str, translation: str) -> str | None:
-        """Return what is wrong if a translation repeats itself; nothing if it may, as its source does."""
+        """Return the problem of a translation that repeats itself; None if it may, as its source does."""
         n_repeats = _n_repeats(translation, self._tgt_is_spaced)
         if n_repeats < _FEWEST_REPEATS:
             return None
@@ -93,7 +93,7 @@ class Guard:
         return REPEATED_SOURCE if n_in_source >= _FEWEST_DOUBTFUL_REPEATS else None
 
     def checked(self, source: str, translation: Translation, missing: TermNotes) -> Translation:
-        """Repair what can be repaired in a translation without the model, and note what is left of its problems."""
+        """Repair a translation as far as that is possible without the model, and note the problems that are left."""
         problems = self.problems(source, translation.text, translation.terms)
         if not problems:
             return translation
@@ -122,7 +122,7 @@ class Guard:
         return len(units), sum(not any(map(str.isdigit, unit)) for unit in units)
 
     def _repaired(self, source: str, translation: Translation, problems: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """Return a repaired text, and what has been done: nothing if nothing can be."""
+        """Return a repaired text and the repairs; none if none is possible."""
         if EMPTY in problems:
             return on_one_line(source), ("not translated",)
         masked = self._mask(source, translation.text, translation.terms)
@@ -171,7 +171,7 @@ class _Masked(NamedTuple):
     hidden: dict[int, str]
 
     def unmasked(self, text: str) -> str:
-        """Put back what the masks in ``text`` stand for."""
+        """Put back the terms that the masks in ``text`` stand for."""
         return text.translate(self.hidden)
 
 
@@ -221,7 +221,7 @@ def guarded(
     missing: TermNotes,
     search_with_numbers: Callable[[], Plan[list[Translation]]] | None = None,
 ) -> Plan[list[Translation]]:
-    """Search again, more strictly, if the best translation has problems, and keep what has fewer.
+    """Search again, more strictly, if the best translation has problems, and keep the one with fewer.
 
     Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
     the best still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is

@@ -37,11 +37,11 @@ class Pair:
     forced: Sequence[int] = ()
 
     def align_requests(self) -> list[AlignRequest]:
-        """Return what aligns the parts."""
+        """Return the requests that align the parts."""
         return list(map(AlignRequest, self.sources, self.targets, repeat(self.forced)))
 
     def score_requests(self) -> list[ScoreRequest]:
-        """Return what scores the parts."""
+        """Return the requests that score the parts."""
         return list(map(ScoreRequest, self.sources, self.targets, repeat(self.forced)))
 
 
@@ -84,7 +84,7 @@ class Pairing:
         return pair
 
     def _of_lines(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
-        """Return the texts that the model reads, and what it writes for them, line by line if there are as many."""
+        """Return the sentences of both texts, line by line if they have as many lines."""
         lines = list(zip(src.split("\n"), tgt.split("\n"), strict=False))
         if not src.count("\n") == tgt.count("\n") > 0:
             return self._sentences(src, tgt)
@@ -92,7 +92,7 @@ class Pairing:
         return [text for sources, _ in of_lines for text in sources], [text for _, texts in of_lines for text in texts]
 
     def _sentences(self, src: str, tgt: str) -> tuple[list[str], list[str]]:
-        """Return the texts that the model reads, and what it writes for them."""
+        """Return the sentences that the model reads, and the translation of each."""
         sources = list(prepared(src, self._preparations).leaves())
         if sources == [src] or not sources:
             return [src], [tgt]
@@ -106,7 +106,7 @@ class Pairing:
 
     @cached_property
     def _tgt_preparations(self) -> Sequence[Preparation]:
-        """What would happen to the translation if it was translated back."""
+        """The preparations of the translation, if it was translated back."""
         tgt_model = self._tokenizer.tgt_model
         tokenizer = self._tokenizer if tgt_model is None else Tokenizer(tgt_model)
         return standard_preparations(tokenizer, self._tgt_lang, self._tgt_lang)

@@ -81,7 +81,7 @@ class Placement:
         Args:
             request: the search.
             terms: those of the sentence.
-            hypotheses: what the search has found, best first.
+            hypotheses: its results, best first.
 
         Returns:
             As many hypotheses as before; the first may be new, and then contains all terms too.
@@ -140,7 +140,7 @@ class Placement:
         return _Draft(best, self._tokenizer.decode(best.ids), prefix, placed)
 
     def _next_place(self, sentence: _Sentence, draft: _Draft) -> Plan[tuple[int, Span] | None]:
-        """Return the number of the first term that is missing, and what it should replace; None if it has no place."""
+        """Return the number of the first missing term and the span that it should replace; None if there is none."""
         missing = self._terms.missing(sentence.terms, draft.text)
         numbers = [i for i, term in enumerate(sentence.terms) if i not in draft.placed and term in missing]
         src, tgt = sentence.request.src, draft.hypothesis.ids

@@ -55,7 +55,7 @@ def succeeded(outcomes: Sequence["T | MtformerError"]) -> list[T]:
 
 
 class Group(Generic[T]):
-    """Plans that are driven side by side, so that what they ask for at the same time is computed at the same time.
+    """Plans that are driven side by side: their requests are computed together.
 
     Attributes:
         requests: what they ask for now; nothing once all of them have ended.

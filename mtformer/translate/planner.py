@@ -40,7 +40,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Planner:
-    """Makes plans of what happens to texts.
+    """Makes the plans of texts; see :mod:`mtformer.translate.plan`.
 
     Attributes:
         engine: the model. Plans ask it only what it can do; whoever drives them submits their requests.
@@ -89,8 +89,8 @@ class Planner:
             results = _distinct(results)
         if not self.alignments:
             return results
-        found = yield from together(self.plan_alignment(text, translation.text) for translation in results)
-        return [replace(each, alignment=alignment) for each, alignment in zip(results, found, strict=True)]
+        alignments = yield from together(self.plan_alignment(text, translation.text) for translation in results)
+        return [replace(each, alignment=alignment) for each, alignment in zip(results, alignments, strict=True)]
 
     def plan_alignment(self, src: str, tgt: str) -> "Plan[Alignment]":
         """Align a text with its translation, anyone's."""
@@ -114,7 +114,7 @@ class Planner:
         return replace(self._joined([self._translation(each) for each in hypotheses], notes), text=tgt)
 
     def texts_read(self, text: str) -> list[str]:
-        """Return what the model reads when ``text`` is translated: it may be prepared, and none for a text of marks."""
+        """Return the prepared texts that the model reads when ``text`` is translated; none for a text of marks."""
         unmarked = list[str]()
         for line in _LINE_END.split(text):
             marked = self._marked(line)
@@ -146,7 +146,7 @@ class Planner:
         return {pair: alignment.word_weights() for pair, alignment in zip(pairs, alignments, strict=True)}
 
     def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
-        """Prepare a text, translate and check what is left to the model, and undo the preparations."""
+        """Prepare a text, translate and check the texts that are left to the model, and undo the preparations."""
         tree = prepared(text, self.preparations)
         of_leaves = yield from together(map(self._plan_leaf, tree.leaves()))
         return tree.restored(iter(of_leaves))
@@ -278,7 +278,7 @@ def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation
 
 
 def _distinct(translations: Sequence[Translation]) -> list[Translation]:
-    """Return the first of all translations with the same text, which differ in their tokens."""
+    """Drop translations with the text of a better one, from which they differ in their tokens."""
     first: dict[str, Translation] = {}
     for translation in translations:
         first.setdefault(translation.text, translation)

@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
-from mtformer.text.languages import base_language, is_written_with_spaces
+from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
-from mtformer.translate.sentences import split_sentences
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
@@ -44,11 +44,30 @@ _MOSTLY = 0.8  # the share of capitals in ALL CAPS: a word of several may be an 
 _FEWEST_TITLE_WORDS = 3
 _LONGEST_SMALL_WORD = 3  # letters: titles leave longer words capitalized
 _TWINS = 0.01  # the share of words in both forms in a vocabulary of sentences that start with a capital
+# Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
+_ABBREVIATIONS = {
+    "en": "mr mrs ms dr prof rev hon gen col maj capt lt sgt gov sen rep pres st mt ft vs no nos vol fig eq pp ed eds "
+    "e.g i.e cf approx ca al dept est jan feb mar apr jun jul aug sep sept oct nov dec",
+    "de": "hr fr dr prof dipl ing st nr str bzw z.b d.h u.a o.ä v.a i.d.r ca evtl ggf inkl exkl vgl abs art abb bd jh "
+    "jan feb apr jun jul aug sep sept okt nov dez geb gest hl max min tel mio mrd sog",
+    "fr": "m mm mme mlle dr st ste p.ex cf env no fig vol",
+    "es": "sr sra srta dr dra d ud uds p.ej núm pág",
+}
+_CLOSING = "\"'”’»«“)\\]」』）】"
+_OPENING = "(\"'“‘„«["
+_MARKS = ".!?…؟۔।॥"
+_FULL_WIDTH_MARKS = "。！？｡"
+# Marks and what closes after them are taken whole (possessive "+"): no sentence starts with the second of two marks.
+_END = re.compile(
+    rf"(?<![{_MARKS}])(?P<mark>[{_MARKS}]++)[{_CLOSING}]*+(?:\s»(?!\S))?+\s+(?=\S)"  # a space follows; « Ah ! »
+    rf"|(?<![{_FULL_WIDTH_MARKS}])[{_FULL_WIDTH_MARKS}]++(?![》〉])[”’」』）】]*+\s*(?=\S)"  # none is needed
+)
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # the A of "A. Smith", the U.S of "U.S. team"
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is translated instead of a text.
+    """The texts that are translated instead of a text.
 
     Attributes:
         parts: the texts to translate; none of them if the text needs no model.
@@ -69,7 +88,7 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True)
 class PreparedText:
-    """A text and what has become of it: a tree whose leaves are what the model translates.
+    """A text and the texts that it has become: a tree, whose leaves the model translates.
 
     Attributes:
         text: what is translated.
@@ -109,7 +128,7 @@ class CopyUnknown:
     """Copies texts without letters, and texts of which the model knows no letter."""
 
     def __init__(self, can_write: Callable[[str], bool], *, is_noted: bool = False) -> None:
-        """Decide what to copy.
+        """Take the letters that the model knows.
 
         Args:
             can_write: tells whether the model knows a form of a character.
@@ -193,6 +212,46 @@ class KnownCharacters:
         return character
 
 
+def split_sentences(text: str, language: str) -> list[str]:
+    """Split a text into its sentences, with the spaces between them left out.
+
+    A sentence ends at a full stop, question or exclamation mark, with the quotes and brackets that close after it,
+    before a space and anything but a small letter; in Chinese and Japanese no space is needed. The full stop of an
+    abbreviation, of an initial, or of an ordinal number where the language writes it so, ends none, nor does the last
+    mark of a title, as in 《加油！》, and nothing ends one between straight quotes.
+    """
+    starts = [0, *_ends(text, base_language(language)), len(text)]
+    return [part for start, end in pairwise(starts) if (part := text[start:end].strip())]
+
+
+def _ends(text: str, language: str) -> Iterator[int]:
+    """Yield where each sentence but the first starts."""
+    has_quotes = text.count('"') % 2 == 0 and '"' in text
+    n_quotes = counted = 0  # straight quotes in the text up to there
+    for match in _END.finditer(text):
+        n_quotes, counted = n_quotes + text.count('"', counted, match.end()), match.end()
+        follows = text[match.end()]
+        if follows.islower() or follows in ",;:)" or (has_quotes and n_quotes % 2):
+            continue
+        if follows == "と" and text[match.end() - 1] in "」』":  # the sentence goes on, as in 「はい。」と言った。
+            continue
+        if match["mark"] != "." or not _has_own_stop(_word_before(text, match.start()), language):
+            yield match.end()
+
+
+def _word_before(text: str, end: int) -> str:
+    return text[text.rfind(" ", 0, end) + 1 : end].lstrip(_OPENING)
+
+
+def _has_own_stop(word: str, language: str) -> bool:
+    """Tell whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number."""
+    return (
+        word.lower() in _ABBREVIATIONS.get(language, "").split()
+        or (_INITIALS.fullmatch(word) is not None and word != "I")
+        or (word.isdigit() and has_full_stops_in_ordinals(language) and len(word) < 3)
+    )
+
+
 class SplitSentences:
     """Splits a line of several sentences, and joins their translations."""
 
@@ -235,7 +294,7 @@ class Casing:
         return Change([usual], lambda parts: replace(parts[0], text=restore(parts[0].text)))
 
     def _restore(self, text: str) -> Callable[[str], str] | None:
-        """Return what writes a translation like ``text``; None if that is written as usual."""
+        """Return the function that gives a translation the capitals of ``text``; None if it has the usual ones."""
         n_upper = sum(map(str.isupper, text))
         if n_upper >= (_MOSTLY if " " in text else 1) * (n_upper + sum(map(str.islower, text))):
             return str.upper

@@ -103,7 +103,7 @@ class Terms:
         return None
 
     def constraint(self, terms: Sequence[Term]) -> Constraint | None:
-        """Return what requires the translation of each term; None if there are none, or terms are soft."""
+        """Return the constraint that requires the translation of each term; None without terms, or if they are soft."""
         if not self.is_hard:
             return None
         required = [(self._phrases[tgt], n) for tgt, n in self._required(terms).items()]
@@ -154,7 +154,7 @@ class Numbers(Terms):
 
 
 def tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
-    """Return what the target tokens spell."""
+    """Return the spellings of the target tokens."""
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
     if tokenizer.markers is not None:  # they spell nothing
         tokens = ["" if token in MARKERS else token for token in tokens]

@@ -25,7 +25,7 @@ class Translation:
         log_prob: the log probability, the sum of ``token_log_probs``.
         tokens: the target tokens, ended by ``</s>``; a text translated in parts has one after each part.
         token_log_probs: the log probability of each of ``tokens``.
-        terms: the terms of the glossary that were found in the text, in order.
+        terms: the terms of the glossary in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
         alignment: which words come from which of the source; None unless it was asked for.
     """
@@ -47,7 +47,7 @@ class Translation:
 
     @property
     def flags(self) -> list[str]:
-        """What may be wrong with the translation, as in "numbers lost: 48"."""
+        """The problems that the translation may have, as in "numbers lost: 48"."""
         return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
 
 

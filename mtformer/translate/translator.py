@@ -275,7 +275,7 @@ class Translator(Planner):
         return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
 
     def explainer(self) -> "Explainer":
-        """Return what records traces with this model.
+        """Return the recorder of traces with this model.
 
         Raises:
             UserError: the engine is not torch's.

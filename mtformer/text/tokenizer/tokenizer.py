@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from sentencepiece import SentencePieceProcessor
 
@@ -101,6 +101,10 @@ class Tokenizer:
             raise UserError("the SentencePiece models of the two languages have different special ids")
         self.special_ids = self._src.special_ids
         self.prefixes = Prefixes()
+
+    def vocabulary_of(self, side: Literal["src", "tgt"]) -> "Vocabulary":
+        """Return the vocabulary of the source or the target."""
+        return self._src if side == "src" else self._tgt
 
     def with_start(self, start: int) -> "Tokenizer":
         """Return a view of this tokenizer for a model whose decoding starts with another id than BOS."""

@@ -12,9 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from mtformer.support import __version__
+from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.progress import Progress
@@ -36,7 +37,7 @@ _LINES_SHOWN = 5
 
 @dataclass
 class Tally:
-    """Counts the lines of a job that something is wrong with, and what it is.
+    """Counts the doubtful lines of a job, by reason.
 
     Attributes:
         n_lines: how many they are.
@@ -49,7 +50,7 @@ class Tally:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: int, reasons: Iterable[str]) -> None:
-        """Count a line, unless there are no reasons; only what a reason has before a colon counts."""
+        """Count a line, unless there are no reasons; details after a colon do not count."""
         kinds = dict.fromkeys(reason.split(":")[0] for reason in reasons)
         if kinds:
             self.n_lines += 1
@@ -75,7 +76,7 @@ Work = Callable[[Sequence[Unit], Tallies, Callable[[int], object]], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Job(ABC, Generic[Unit]):
-    """Text of any size and what becomes of it.
+    """Work on text of any size.
 
     Attributes:
         models: the file or folder of the model, or those of an ensemble.
@@ -95,9 +96,9 @@ class Job(ABC, Generic[Unit]):
     options: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    @abstractmethod
     def unit(self) -> str:
-        """The plural of what is read, as in "lines"."""
+        """The unit of progress."""
+        return "lines"
 
     @abstractmethod
     def inputs(self) -> list[Path]:
@@ -113,14 +114,14 @@ class Job(ABC, Generic[Unit]):
 
     @abstractmethod
     def work(self, *translators: "Translator") -> Work[Unit]:
-        """Return what is done with each window, by these models.
+        """Return the work on a window, with these models.
 
         Raises:
             UserError: the models are not fit for it.
         """
 
     def check(self) -> None:
-        """Refuse what cannot work, before anything is loaded.
+        """Refuse contradictory options, before anything is loaded.
 
         Raises:
             UserError: the options contradict each other, or the output is an input or the model.
@@ -130,13 +131,13 @@ class Job(ABC, Generic[Unit]):
             raise UserError("--resume needs --output with a file, which it continues")
 
     def warn(self, tallies: Tallies) -> None:
-        """Log what was wrong with the text or its translations, also when the job has ended early."""
+        """Log problems of the text and its translations, also when the job has ended early."""
 
     def report(self, done: Done, n_before: int, tallies: Tallies) -> None:
-        """Log what a complete job has done, ``n_before`` of its lines before it was resumed."""
+        """Log the result of a complete job, ``n_before`` of whose lines were written before it was resumed."""
 
     def settings(self) -> dict[str, str]:
-        """Return what the output depends on as text that can be compared, with hashes of the files among it.
+        """Return the settings that the output depends on, as text that can be compared; files are hashed.
 
         Raises:
             UserError: a file cannot be read.
@@ -179,20 +180,6 @@ def run(job: Job[Any], *loads: Load) -> None:
             process(job, Stream(stream), *loads)
 
 
-class Output(Protocol):
-    """Where windows are written; see :class:`PartialFile`."""
-
-    done: Done
-
-    def require_engine(self, engine: str) -> None:
-        """Note what computes; refuse to continue what something else has computed."""
-        ...
-
-    def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
-        """Write what a window has become, so that a reader sees it."""
-        ...
-
-
 class Stream:
     """Standard output, a pipe or a device."""
 
@@ -209,8 +196,11 @@ class Stream:
         self._file.flush()
 
 
+Output = PartialFile | Stream
+
+
 def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
-    """Write what ``output`` does not contain yet, and return what has been counted; see :func:`run`."""
+    """Do the windows that ``output`` does not contain yet, and return the counts; see :func:`run`."""
     tallies: Tallies = defaultdict(Tally, {name: Tally(**tally) for name, tally in output.done.tallies.items()})
     source = _windows(job)
     digest = _skip_done(output.done, source)
@@ -237,7 +227,7 @@ def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
 
 
 def _skip_done(done: Done, source: Iterator[list[Any]]) -> "hashlib._Hash":
-    """Skip the windows that an unfinished output contains, and return the hash of what they contain.
+    """Skip the windows that an unfinished output contains, and return their hash.
 
     Raises:
         UserError: they have changed.
@@ -269,8 +259,6 @@ def _described(value: object) -> str:
 
 def _digest(path: Path) -> str:
     """Return the first 16 hexadecimal digits of a hash of a file, or of all files in a folder."""
-    digest = hashlib.sha256()
-    for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
-        with file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()[:16]
+    if not path.is_dir():
+        return file_digest(path)[:16]
+    return digest_of([file_digest(file) for file in sorted(path.rglob("*")) if file.is_file()])[:16]

@@ -21,7 +21,7 @@ _QUOTATION = re.compile(r"(?:\s*>)*")  # of an e-mail: one for each time that it
 
 @dataclass(frozen=True)
 class Paragraph(Line):
-    """What is translated together: one line, or several that were wrapped.
+    """A unit of translation: one line, or several that were wrapped.
 
     Attributes:
         marker: what its first line starts with, such as a quotation mark, indentation and a dash; it is not translated.

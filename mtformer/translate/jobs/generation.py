@@ -86,11 +86,6 @@ class GenerationJob(_PairsJob[Paragraph]):
     text: Source | ParallelText
 
     @property
-    def unit(self) -> str:
-        """Lines."""
-        return "lines"
-
-    @property
     def _left_out(self) -> str:
         return "translations"
 
@@ -99,7 +94,7 @@ class GenerationJob(_PairsJob[Paragraph]):
         return self.text.files if isinstance(self.text, Source) else source_files_of(self.text)
 
     def check(self) -> None:
-        """Refuse a share of what cannot be read twice; see :meth:`Job.check`."""
+        """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
         super().check()
         if self.shard is not None and isinstance(self.text, Source):
             self.text.require_file("--shard")
@@ -111,7 +106,7 @@ class GenerationJob(_PairsJob[Paragraph]):
         return (Paragraph(number, pair.src) for number, pair in enumerate(self.text, 1))
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
-        """Return what translates a window."""
+        """Return the function that translates a window."""
         [translator] = translators
         languages = translator.src_lang, translator.tgt_lang
         if UNDETERMINED in languages:
@@ -178,7 +173,7 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
         return (NumberedPair(number, *pair) for number, pair in enumerate(self.text, 1))
 
     def work(self, *translators: "Translator") -> Work[NumberedPair]:
-        """Return what scores a window.
+        """Return the function that scores a window.
 
         Args:
             translators: from source to target, and from target to source if there is one.

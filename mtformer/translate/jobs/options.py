@@ -16,7 +16,7 @@ class Format(StrEnum):
 
 
 class OnError(StrEnum):
-    """What happens to lines that are not UTF-8."""
+    """The treatment of lines that are not UTF-8 or that fail."""
 
     stop = "stop"
     skip = "skip"

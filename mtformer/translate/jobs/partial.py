@@ -64,7 +64,7 @@ class PartialFile:
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str] | None = None) -> None:
-        """Name the file and what its contents depend on."""
+        """Take the file and the settings that its contents depend on."""
         target = path.resolve()
         self.path, self._target = path, target
         self.part = target.with_name(f"{target.name}.part")
@@ -101,17 +101,17 @@ class PartialFile:
                 self._append("")  # an empty .gz file has a member too
 
     def require_engine(self, engine: str) -> None:
-        """Note what computes, which is known once the model is loaded.
+        """Note the engine, which is known once the model is loaded.
 
         Raises:
-            UserError: something else has computed the output that is there.
+            UserError: another engine has computed the output that is there.
         """
         if self.done.n_units:
             self._require_same({"the engine": self.done.engine}, {"the engine": engine})
         self.done = replace(self.done, engine=engine)
 
     def write(self, text: str, n_units: int, digest: str, tallies: Mapping[str, Any]) -> None:
-        """Add what a window has become, and wait until it is on disk.
+        """Add the output of a window, and wait until it is on disk.
 
         Args:
             text: what is written.
@@ -193,7 +193,7 @@ class PartialFile:
         return done if done.n_units and done.n_bytes <= n_bytes else None
 
     def _start(self, unfinished: Done | None, *, resume: bool) -> None:
-        """Continue what is unfinished, or start from scratch."""
+        """Continue an unfinished file, or start from scratch."""
         if unfinished is None:
             self._write_journal()  # before the file grows: the journal makes it ours
         elif not resume:
@@ -207,7 +207,7 @@ class PartialFile:
         self._file.seek(self.done.n_bytes)
 
     def _leave(self, n_before: int, error: BaseException) -> None:
-        """Keep what is done when a job ends with an error, and say how to continue; ``n_before`` were done before."""
+        """Keep the windows of a job that ends with an error; ``n_before`` units were done before it."""
         if not self.done.n_units:
             self.discard()
             if isinstance(error, KeyboardInterrupt | SystemExit):

@@ -41,7 +41,7 @@ def run_on_ranks(job: TranslationJob, load: Load) -> None:
 
 
 def _failure_in(share: TranslationJob, load: Load) -> MtformerError | None:
-    """Translate a share, and return what went wrong."""
+    """Translate a share, and return the error if there is one."""
     try:
         file = PartialFile(share.output, share.settings())
         with file.opened(resume=share.resume):

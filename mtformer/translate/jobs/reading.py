@@ -65,7 +65,7 @@ class Source:
 
     @property
     def files(self) -> list[Path]:
-        """What is read, ``-`` for standard input."""
+        """The file that is read, if it is one; ``-`` is standard input."""
         return [self.path] if self.text is None else []
 
     @property
@@ -83,7 +83,7 @@ class Source:
             raise UserError(f"{option} needs --input with a file: its lines are counted first")
 
     def units(self) -> Iterator[Paragraph]:
-        """Yield what is translated: lines, or the paragraphs of a document.
+        """Yield lines, or the paragraphs of a document.
 
         Raises:
             UserError: the file cannot be read, or a line is not UTF-8 and ``on_error`` is ``stop``.

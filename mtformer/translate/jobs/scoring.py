@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringJob(Job[Candidates]):
-    """What is scored, and what is printed.
+    """The scores of given translations.
 
     Attributes:
         src: the sources; None if ``input`` has them.
@@ -74,8 +74,8 @@ class ScoringJob(Job[Candidates]):
         if self.rerank and self.src is None:
             raise UserError("--rerank needs --src: the output of translate has no sources")
         if self.rerank and (self.tgt is not None or self.min_score is not None):
-            other = "--tgt" if self.tgt is not None else "--min-score"
-            raise UserError(f"--rerank does not work with {other}: it reads several translations and keeps the best")
+            option = "--tgt" if self.tgt is not None else "--min-score"
+            raise UserError(f"--rerank does not work with {option}: it reads several translations and keeps the best")
         if not self.rerank and (self.src is None) != (self.tgt is None):
             raise UserError("give --src and --tgt, or neither: then --input has a source, a tab and its translation")
         if self.min_score is not None and not math.isfinite(self.min_score):
@@ -143,7 +143,7 @@ class ScoringJob(Job[Candidates]):
             )
 
     def work(self, *translators: "Translator") -> Work[Candidates]:
-        """Return what scores a window and prints it."""
+        """Return the function that scores and formats a window."""
         [translator] = translators
 
         def printed(window: Sequence[Candidates], tallies: Tallies, advance: Callable[[int], object]) -> str:

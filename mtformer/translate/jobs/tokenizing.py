@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from mtformer.bundle.peek import is_exported, peek_tokenizer
 from mtformer.engines.ctranslate2.folder import read_tokenizer
@@ -10,24 +9,8 @@ from mtformer.support.errors import UserError
 from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 from mtformer.text.tokenizer.adopt import adopt
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Tokenizer, Vocabulary
 from mtformer.translate.jobs.reading import available, windows
-
-
-class Side(NamedTuple):
-    """The vocabulary of the source or the target language."""
-
-    encode: Callable[[Sequence[str]], list[list[int]]]
-    decode: Callable[[Sequence[int]], str]
-    tokens: list[str]
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer, side: str) -> "Side":
-        """Return the side ``src`` or ``tgt`` of a tokenizer."""
-        if side == "src":
-            return cls(tokenizer.encode_src, tokenizer.decode_src, tokenizer.src_vocabulary())
-        tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
-        return cls(tokenizer.encode_tgt, tokenizer.decode, tokens)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -53,11 +36,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def tokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
+def tokenize(vocabulary: Vocabulary, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
     """Write the tokens of each line, or their ids, with spaces between them.
 
     Args:
-        side: the vocabulary.
+        vocabulary: that of the source or the target language.
         text: the only line; None reads ``input``.
         input: the file to read; ``-`` is standard input.
         output: the file to write; ``-`` is standard output.
@@ -65,20 +48,20 @@ def tokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: bo
     """
 
     def convert(numbers_and_lines: Sequence[tuple[int, str]]) -> list[str]:
-        rows = side.encode([line for _, line in numbers_and_lines])
-        return [" ".join(str(i) if ids else side.tokens[i] for i in row[:-1]) for row in rows]
+        rows = [row[:-1] for row in vocabulary.encode([line for _, line in numbers_and_lines])]
+        return [" ".join(map(str, row) if ids else vocabulary.tokens(row)) for row in rows]
 
     _convert(text, input, output, convert)
 
 
-def detokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
+def detokenize(vocabulary: Vocabulary, text: str | None, input: Path, output: Path, *, ids: bool) -> None:
     """Write the text that each line of tokens, or of ids, spells; the inverse of :func:`tokenize`.
 
     Raises:
         UserError: a line has what is no token, or no id.
     """
-    known = {token: i for i, token in enumerate(side.tokens)}
-    known = {str(i): i for i in known.values()} if ids else known
+    all_ids = range(vocabulary.vocab_size)
+    known = dict(zip(map(str, all_ids) if ids else vocabulary.tokens(all_ids), all_ids, strict=True))
 
     def convert(numbers_and_lines: Sequence[tuple[int, str]]) -> list[str]:
         texts = []
@@ -88,7 +71,7 @@ def detokenize(side: Side, text: str | None, input: Path, output: Path, *, ids: 
                 where = "the text" if text is not None else f"{input_name(input)}:{number}"
                 what = f"an id below {len(known)}" if ids else "a token of the model"
                 raise UserError(f"{where}: {unknown[0]} is not {what}")
-            texts.append(side.decode([known[token] for token in tokens]))
+            texts.append(vocabulary.decode([known[token] for token in tokens]))
         return texts
 
     _convert(text, input, output, convert)

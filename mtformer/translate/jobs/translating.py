@@ -26,7 +26,7 @@ _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # nam
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationJob(Job[Paragraph]):
-    """What is translated, and how it is printed.
+    """The translations of a text.
 
     Attributes:
         source: the lines or paragraphs.
@@ -86,13 +86,13 @@ class TranslationJob(Job[Paragraph]):
         return replace(self, shard=shard, output=self.output.with_name(name), n_processes=1)
 
     def settings(self) -> dict[str, str]:
-        """Return what the translations depend on; see :meth:`Job.settings`."""
+        """Leave out ``--on-error stop``; see :meth:`Job.settings`."""
         # What comes before a bad line is the same with every --on-error: a job that it stopped may resume with another.
         options = {name: value for name, value in self.options.items() if value is not OnError.stop}
         return super(TranslationJob, replace(self, options=options)).settings()
 
     def work(self, *translators: "Translator") -> Work[Paragraph]:
-        """Return what translates a window and prints it."""
+        """Return the function that translates and formats a window."""
         [translator] = translators
 
         def printed(window: Sequence[Paragraph], tallies: Tallies, advance: Callable[[int], object]) -> str:
@@ -135,13 +135,13 @@ class TranslationJob(Job[Paragraph]):
         return self.source.on_error is OnError.copy
 
     def _stand_in(self, unit: Paragraph, reason: str, empty: Translation) -> Translation:
-        """Return what is printed for a line that has not been translated, made from the translation of an empty one."""
+        """Return the stand-in for the translation of a line, made from that of an empty one."""
         note = f"{reason}: {'copied' if self._copies else 'skipped'}"
         return replace(empty, text=unit.text if self._copies else "", notes=(note,))
 
 
 def formatted(source: Paragraph, translations: Sequence[Translation], format: Format, n_best: int) -> str:
-    """Return what is printed for a line, or for a paragraph of a document.
+    """Format the translations of a line, or of a paragraph of a document.
 
     In text form, ``n_best`` translations are a block of as many lines, and an empty one. Where the search found fewer,
     empty lines fill the block, so that a program can count.

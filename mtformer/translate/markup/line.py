@@ -72,7 +72,7 @@ class MarkedText:
 
     @property
     def texts(self) -> list[str]:
-        """What is translated: the text of each segment without its marks."""
+        """The texts of the segments, without their marks."""
         return [stretch.text for stretch in self.stretches if isinstance(stretch, Segment)]
 
     def put_back(self, translations: Sequence[Translation], links: Sequence[Links]) -> Translation:
@@ -167,7 +167,7 @@ def make_segment(text: str, marks: Sequence[Mark]) -> Segment:
 
 
 def _with_glue(text: str, mark: Mark, least: int, most: int) -> tuple[int, int]:
-    """Extend a WORD by the brackets and quotes around it and by what is glued to it, as in ``$%d`` and ``#{n}``.
+    """Extend a WORD by the brackets and quotes around it and by letters glued to it, as in ``$%d`` and ``#{n}``.
 
     Taken out alone, it would leave the model with an empty pair of brackets or a word that is none.
     """

@@ -14,7 +14,7 @@ from mtformer.text.words import CHARACTER_WORDS
 
 
 class Role(Enum):
-    """What a mark does to the text around it.
+    """The effect of a mark on the text around it.
 
     Attributes:
         OPEN: begins a stretch of text that a CLOSE ends.
@@ -48,7 +48,7 @@ class Mark:
     name: str = ""
 
     def moved(self, distance: int) -> "Mark":
-        """Return the same mark in a text that starts elsewhere."""
+        """Return the mark for a text that starts elsewhere."""
         return replace(self, start=self.start + distance, end=self.end + distance)
 
 
@@ -194,7 +194,7 @@ def _may_have_marks(text: str) -> bool:
 
 
 def _line_marks(text: str, src_lang: str) -> Iterator[Mark]:
-    """Yield what Markdown puts at the start of a line, and the bars of a table's row."""
+    """Yield the marks of Markdown at the start of a line, and the bars of a table's row."""
     line_start = _LINE_START_WITH_ORDINALS if has_full_stops_in_ordinals(src_lang) else _LINE_START
     if start := line_start.match(text):
         yield Mark(0, start.end(), Role.BREAK)
