@@ -136,7 +136,8 @@ def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[Language
             n = max(1, np.count_nonzero(keys < limit))
             taken.append(keys[:n])
             chosen[part][direction] = sorted(indices[possible[first[:n]]].tolist())
-    return chosen, indices[np.isin(values, np.concatenate(taken))]
+    is_taken = np.isin(values, np.concatenate(taken), kind="sort")  # NumPy 2.0 fails to choose a kind for large values
+    return chosen, indices[is_taken]
 
 
 def _candidates(text: StoredText) -> tuple[NDArray[np.int64], Hashes]:
