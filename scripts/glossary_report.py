@@ -38,7 +38,8 @@ from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import WordRule, find_words, word_rule
 from mtformer.translate.placement import Placement
 from mtformer.translate.plan import Plan

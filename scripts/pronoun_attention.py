@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.data.batches import pad
 from mtformer.model.architecture import SPECIAL_IDS
-from mtformer.model.tap import record_attention
+from mtformer.model.attention import record_attention
 from mtformer.phrasebook.lexicon import Noun
 from mtformer.phrasebook.meaning import NounPhrase, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, held_out

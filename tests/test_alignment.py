@@ -17,15 +17,16 @@ from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import ModelConfig, TokenizerConfig
 from mtformer.engines.torch import TorchEngine
-from mtformer.model.tap import record_attention
+from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.phrasebook.alignments import concepts
 from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import cut, cut_alike, word_spans
 from mtformer.translate.alignment import Alignment
 from mtformer.translate.translator import Translator

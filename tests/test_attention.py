@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
-from mtformer.model.attention import MultiHeadAttention, attention_weights, causal_mask
+from mtformer.model.attention import MultiHeadAttention, attention_weights, causal_mask, record_attention
 from mtformer.model.inference import InferenceModel
-from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 
 B, T, S, D, H = 3, 4, 6, 16, 4

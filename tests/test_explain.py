@@ -26,8 +26,9 @@ from mtformer.explain.record import Explainer
 from mtformer.explain.tokens import source_tokens
 from mtformer.explain.trace import Block, Node, Trace, rounded
 from mtformer.explain.why_not import _ordinal, _pattern, with_why_not
+from mtformer.model.architecture import ACTIVATIONS
+from mtformer.model.attention import record_attention
 from mtformer.model.layers import GatedFeedForward
-from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.search.hypothesis import Hypothesis, length_penalty
 from mtformer.support.errors import UserError
@@ -81,6 +82,7 @@ def with_random_model(translator: Translator, seed: int, **options: Any) -> Expl
         {"norm": "post", "norm_type": "rmsnorm", "feed_forward": "gelu", "positions": "learned"},
         {"positions": "rotary", "tie_embeddings": True},
         {"positions": "none", "n_encoder_layers": 1, "n_decoder_layers": 3},
+        *({"feed_forward": name} for name in ACTIVATIONS),
     ],
     ids=lambda config: "-".join(map(str, config.values())) or "default",
 )
@@ -168,7 +170,7 @@ def feed(module: Any, x: Tensor, at: Any) -> Tensor:
         inside = at(gate, "gate") * gate.sigmoid() * at(value, "value")
     else:
         inside = module.activation(at(first, "linear1"))
-        assert module.activation in (F.relu, F.gelu)
+        assert module.activation in [getattr(F, row.function) for row in ACTIVATIONS.values()]
     at(inside, "activation")
     return at(inside @ module.linear2.weight.T + module.linear2.bias, "linear2")
 
@@ -182,6 +184,22 @@ def test_formulas_name_the_matrix_that_a_sub_layer_reads(norm: str, read: str) -
     assert formulas["cross_attention", "Q"] == f"{read}·W^Q + b"
     assert formulas["cross_attention", "V"] == "memory·W^V + b"
     assert formulas["feed_forward", "linear1"] == f"{read}·W1 + b1"
+
+
+FORMULAS = {
+    "relu": "max(0, linear1)",
+    "gelu": "GELU(linear1)",
+    "silu": "SiLU(linear1)",
+    "swiglu": "Swish(gate) ⊗ value",
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_each_activation_has_its_formula(name: str) -> None:
+    model = make_model(3, feed_forward=name)
+    found = record_pass(model, torch.tensor([[5, 8, EOS_ID]]), torch.tensor([[BOS_ID, 7]]))
+    formulas = {block.formula for block in found.blocks if block.name == "activation"}
+    assert formulas == {FORMULAS[name]}
 
 
 def test_attention_is_what_the_model_computes(translator: Translator, trace: Trace) -> None:

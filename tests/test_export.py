@@ -2,6 +2,8 @@
 
 import io
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,17 +19,18 @@ from sentencepiece import SentencePieceTrainer
 from transformers import AutoModelForSeq2SeqLM
 
 from mtformer import Translator
-from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.config import SearchOptions, TokenizerConfig
 from mtformer.data.clean.association import ibm_model_1
 from mtformer.data.clean.words import EncodedPairs
 from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
-from mtformer.export.huggingface import require_exportable, to_fast_tokenizer, to_transformers, write_huggingface
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
+from mtformer.export import require_huggingface
+from mtformer.export.huggingface import to_fast_tokenizer, to_transformers, write_huggingface
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Activation
 from mtformer.model.transformer import Transformer
-from mtformer.search.engine import SearchRequest, results_of
+from mtformer.search.engine import EngineError, SearchRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.adopt import adopt
@@ -100,6 +103,11 @@ def test_ctranslate2_gives_the_log_probabilities_of_every_architecture(
         *({"norm": norm, "output_bias": norm == "pre"} for norm in ("pre", "post")),
         *({"activation": name} for name, activation in ACTIVATIONS.items() if activation.transformers),
         {"norm": "post", "joint_vocab": False, "output_bias": True},
+        {"norm": "pre", "joint_vocab": False, "tie_embeddings": False, "output_bias": True},
+        {"norm": "post", "tie_embeddings": False},
+        {"norm": "pre", "tie_embeddings": False},
+        *({"norm": norm, "joint_vocab": False, "tgt_vocab_size": 290} for norm in ("pre", "post")),
+        *({"norm": norm, "joint_vocab": False, "tgt_vocab_size": 310} for norm in ("pre", "post")),
     ],
     ids=lambda architecture: "-".join(map(str, architecture.values())),
 )
@@ -116,7 +124,8 @@ def test_transformers_give_the_logits_of_the_model(tmp_path: Path, architecture:
     with torch.inference_mode():
         ours = bundle.model.project(bundle.model(src, mask, tgt_in))
         logits = theirs(input_ids=src, attention_mask=mask, decoder_input_ids=tgt_in).logits
-    torch.testing.assert_close(logits, ours, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(logits[..., : ours.size(-1)], ours, atol=1e-4, rtol=1e-4)
+    assert logits[..., ours.size(-1) :].isneginf().all()
 
 
 def test_transformers_have_a_position_for_each_token_of_the_longest_translation() -> None:
@@ -127,17 +136,58 @@ def test_transformers_have_a_position_for_each_token_of_the_longest_translation(
 @pytest.mark.parametrize(
     ("architecture", "named"),
     [
-        ({"positions": "rotary", "norm_type": "rmsnorm"}, "positions = rotary, norm_type = rmsnorm"),
-        ({"activation": "swiglu"}, "feed_forward = swiglu"),
-        ({"tie_embeddings": False}, "tie_embeddings = False"),
-        ({"joint_vocab": False}, "tokenizer.joint = False"),
+        (
+            {"positions": "rotary", "norm_type": "rmsnorm"},
+            "positions = rotary, norm_type = rmsnorm: train one with model.positions=sinusoidal "
+            "model.norm_type=layernorm",
+        ),
+        ({"activation": "swiglu"}, "feed_forward = swiglu: train one with model.feed_forward=relu"),
     ],
 )
 def test_what_transformers_cannot_hold_is_named(architecture: dict[str, Any], named: str) -> None:
     header = load_bundle(FIXTURE).header
     with pytest.raises(UserError, match=f"no architecture for this model, because of {named}$"):
-        changed = header.architecture.model_copy(update={"norm": "pre"} | architecture)
-        require_exportable(header.model_copy(update={"architecture": changed}))
+        changed = header.architecture.model_copy(update=architecture)
+        require_huggingface(header.model_copy(update={"architecture": changed}))
+
+
+def test_a_kind_of_layer_that_a_program_lacks_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ACTIVATIONS, "mish", Activation("mish", "Mish({})", ctranslate2=None, transformers=None))
+    bundle = untrained(activation="mish")
+    with pytest.raises(EngineError, match="CTranslate2 cannot compute this model, because of feed_forward = mish"):
+        to_spec(bundle)
+    with pytest.raises(UserError, match="because of feed_forward = mish: train one with"):
+        to_transformers(bundle)
+
+
+def test_a_model_that_transformers_cannot_hold_is_refused_before_any_work(tmp_path: Path) -> None:
+    save_bundle(tmp_path / "model.safetensors", untrained(activation="swiglu"))
+    code = """
+import atexit, sys
+from mtformer.cli import main
+atexit.register(lambda: print({"torch", "transformers"} & set(sys.modules)))
+sys.argv = ["mtformer", "export", "model.safetensors", "--to", "huggingface", "--output", "new"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "set()\n")
+    assert "because of feed_forward = swiglu: train one with model.feed_forward=relu" in done.stderr
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_transformers_translate_with_two_vocabularies(norm: str, tmp_path: Path) -> None:
+    one = load_bundle(FIXTURE)
+    architecture = one.header.architecture.model_copy(update={"joint_vocab": False, "norm": norm})
+    model, tokenizer = Transformer(architecture).eval(), one.tokenizer
+    model.load_state_dict(one.model.state_dict(), strict=False)
+    two = Bundle(
+        model,
+        Tokenizer(tokenizer.src_model, tokenizer.src_model),
+        one.header.model_copy(update={"architecture": architecture}),
+    )
+    write_huggingface(tmp_path, two, name="model.safetensors")
+    [[best]] = Translator.load(two, raw=True).translate([SENTENCE])
+    assert readme_prints(tmp_path) == [best.text]
 
 
 def tokenizer_with(**settings: object) -> Tokenizer:

@@ -9,6 +9,7 @@ from test_transformer import MAX_LENGTH, SRC, SRC_MASK, TGT_IN, all_positions, b
 from torch import Tensor
 
 from mtformer.config import SearchPrecision
+from mtformer.model.architecture import ACTIVATIONS, NORMS
 from mtformer.model.inference import Cache, InferenceModel
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer
@@ -21,7 +22,9 @@ VARIANTS: list[dict[str, Any]] = [
     {"norm_type": "rmsnorm", "feed_forward": "swiglu", "positions": "rotary"},
     {"feed_forward": "gelu", "tie_embeddings": False, "n_encoder_layers": 3, "n_decoder_layers": 1},
     {"joint": True, "dropout": 0.0, "attention_dropout": 0.1},
-    {"output_bias": True, "feed_forward": "silu"},
+    {"output_bias": True},
+    *({"feed_forward": name} for name in ACTIVATIONS),
+    *({"norm_type": name} for name in NORMS),
 ]
 
 

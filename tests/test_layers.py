@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
-from mtformer.model.architecture import Architecture
+from mtformer.model.architecture import ACTIVATIONS, Architecture
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, GatedFeedForward, Residual
 
 B, T, S, D, F = 3, 5, 6, 16, 24
@@ -156,7 +156,7 @@ def test_the_gated_network_is_equation_6_of_shazeer_computed_by_hand() -> None:
     assert_same(network(torch.tensor([[3.0, 1.0]])), torch.tensor([[inner, 1 - 2 * inner]]))
 
 
-@pytest.mark.parametrize("kind", ["relu", "gelu", "silu", "swiglu"])
+@pytest.mark.parametrize("kind", ACTIVATIONS)
 def test_the_architecture_decides_the_network(kind: str) -> None:
     network = EncoderLayer(architecture("pre", feed_forward=kind)).feed_forward
     randomize(network)

@@ -8,8 +8,9 @@ from conftest import Project
 
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.preparation import (
     Casing,
     CopyUnknown,

@@ -10,7 +10,7 @@ import torch
 from conftest import BOS_ID, Project
 
 from mtformer.bundle.format import load_bundle
-from mtformer.model.tap import record_attention
+from mtformer.model.attention import record_attention
 from mtformer.runs.folder import RunFolder
 from mtformer.translate.translator import Translator
 

@@ -10,8 +10,9 @@ from conftest import EOS_ID
 from mtformer.config import TokenizerConfig
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 
 LINES = (Path(__file__).parent / "scripts.tsv").read_text(encoding="utf-8").splitlines()
 TEXTS = dict(line.split("\t") for line in LINES)

@@ -22,10 +22,10 @@ from mtformer.search.engine import Request, SearchRequest
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.annotation import Annotator
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer, byte_of
+from mtformer.text.tokenizer.tokenizer import MARKERS, Annotator, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import byte_of
 from mtformer.text.words import find_words, word_rule
 from mtformer.translate.translator import Translator
 

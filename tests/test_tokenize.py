@@ -8,7 +8,7 @@ import pytest
 from conftest import Project
 
 from mtformer.bundle.format import load_bundle
-from mtformer.text.tokenizer.tokenizer import normalize
+from mtformer.text.tokenizer.vocabulary import normalize
 
 LINES = ["The red house needs  my old friend.", "", " <s> 😀 <0x41> ﬁne cafe\u0301 ", "dieses grüne Auto"]
 TEXT = "".join(f"{line}\n" for line in LINES)

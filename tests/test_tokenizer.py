@@ -16,8 +16,9 @@ from mtformer.config import TokenizerConfig
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer, train_tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 
 Type = Literal["unigram", "bpe"]
 

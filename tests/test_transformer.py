@@ -10,9 +10,10 @@ from test_layers import assert_same, randomize, torch_layer
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig
+from mtformer.model.architecture import POSITIONS
 from mtformer.model.dropout import Dropout
 from mtformer.model.layers import DecoderLayer, EncoderLayer
-from mtformer.model.positions import LearnedPositions, SinusoidalPositions, rotate
+from mtformer.model.positions import LearnedPositions, SinusoidalPositions, rotate, sinusoidal_table
 from mtformer.model.transformer import Transformer
 
 V_SRC, V_TGT, D, F, MAX_LENGTH = 11, 13, 16, 24, 4
@@ -21,7 +22,7 @@ SRC_MASK = SRC != 0
 TGT_IN = torch.tensor([[2, 4, 5, 6, 7, 8], [2, 9, 10, 0, 0, 0], [2, 11, 12, 4, 5, 0]])
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
-all_positions = pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+all_positions = pytest.mark.parametrize("positions", POSITIONS)
 
 
 def make_model(*, joint: bool = False, **config: Any) -> Transformer:
@@ -106,6 +107,11 @@ def test_sinusoids_are_the_papers_formula() -> None:
     table = SinusoidalPositions(d_model=D, n_positions=512)(0, 512)
     for position, dimension in product((0, 1, 2, 77, 511), range(D)):
         assert table[position, dimension].item() == pytest.approx(sinusoid(position, dimension, D), abs=1e-4)
+
+
+def test_an_odd_width_has_no_sinusoids() -> None:
+    with pytest.raises(ValueError, match=r"d_model \(5\) is odd"):
+        sinusoidal_table(4, 5)
 
 
 def test_the_sinusoidal_table_grows_when_a_longer_text_comes() -> None:

@@ -23,7 +23,8 @@ from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Trace
-from mtformer.export.huggingface import require_exportable, write_huggingface
+from mtformer.export import require_huggingface
+from mtformer.export.huggingface import write_huggingface
 from mtformer.model.architecture import SpecialIds
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import all_heads
@@ -304,7 +305,7 @@ def test_transformers_force_one_id_and_refuse_more(forced: Bundle, ours: Bundle,
     assert settings["forced_bos_token_id"] == forced.tokenizer.prefixes.tgt[0]
     two = tied.model_copy(update={"prefixes": {"en-de": PrefixTokens(tgt=("<2de>", "<x>"))}})
     with pytest.raises(UserError, match=r"force one token at the start .* this one <2de>, <x>"):
-        require_exportable(two)
+        require_huggingface(two)
 
 
 def test_directions_may_have_prefixes_of_any_names(ours: Bundle, forced: Bundle) -> None:

@@ -195,13 +195,13 @@ def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
 
 
 def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
-    found = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(_WEIGHT)}
-    for name, tensor in found.items():
+    parameters = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(_WEIGHT)}
+    for name, tensor in parameters.items():
         if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
             raise ValueError(f"{name} has values that are not finite")
     with torch.random.fork_rng(devices=[]):  # the fresh weights, overwritten below, must not change the caller's seed
         model = Transformer(header.architecture)
-    load_weights(model, found)
+    load_weights(model, parameters)
     return model.eval()
 
 

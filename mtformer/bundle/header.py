@@ -1,4 +1,4 @@
-"""What a trained model says about itself, in a bundle and in an exported folder alike. Nothing here imports torch."""
+"""The description of a trained model, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
 import json
 import math
@@ -76,7 +76,7 @@ ANY = Toward()
 
 
 class Header(Stored):
-    """What a bundle says about its model.
+    """The description of a model in its bundle.
 
     Attributes:
         src_lang: the source language, as in ``en``.
@@ -125,11 +125,11 @@ class Header(Stored):
         heads = self.alignment_heads or [
             AlignmentHead(layer=layer, head=head, reading=False) for head in range(n_heads)
         ]
-        groups = [
-            tuple(one for one in heads if (one.layer, one.reading) == key)
-            for key in dict.fromkeys((h.layer, h.reading) for h in heads)
-        ]
-        return max(groups, key=len)
+        groups: dict[tuple[int, bool], list[AlignmentHead]] = {}
+        for head in heads:
+            groups.setdefault((head.layer, head.reading), []).append(head)
+        largest = max(groups.values(), key=len)
+        return tuple(largest)
 
     @property
     def language_pairs(self) -> list[LanguagePair]:

@@ -1,4 +1,4 @@
-"""Read what a bundle says about itself, and its tokenizer, without torch and without its weights."""
+"""Read the header and the tokenizer of a bundle without torch and without its weights."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def is_exported(path: Path) -> bool:
 
 
 class Peeked(NamedTuple):
-    """What a bundle says about itself, without its weights.
+    """The metadata of a bundle.
 
     Attributes:
         header: the header.

@@ -79,9 +79,13 @@ def _huggingface_writer(path: Path, quantization: str | None, vocabulary_map: tu
         raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
     if vocabulary_map is not None:
         raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
-    from mtformer.bundle.format import load_bundle
-    from mtformer.export.huggingface import require_exportable, write_huggingface
+    from mtformer.bundle.peek import peek
+    from mtformer.export import require_huggingface
 
-    bundle = load_bundle(path)
-    require_exportable(bundle.header)
-    return partial(write_huggingface, bundle=bundle, name=path.name)
+    if peeked := peek(path):  # before torch and transformers are imported, which takes seconds
+        require_huggingface(peeked.header)
+
+    from mtformer.bundle.format import load_bundle
+    from mtformer.export.huggingface import write_huggingface
+
+    return partial(write_huggingface, bundle=load_bundle(path), name=path.name)

@@ -7,7 +7,7 @@ from mtformer.cli.command import option
 from mtformer.cli.options import InputOption, OutputOption, TextArgument, TokenizerOption, check_text
 
 if TYPE_CHECKING:
-    from mtformer.text.tokenizer.tokenizer import Vocabulary
+    from mtformer.text.tokenizer.vocabulary import Vocabulary
 
 SideName = Literal["src", "tgt"]
 SideOption = Annotated[SideName, option("The vocabulary, where each language has one of its own.")]

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from mtformer.explain.trace import Attention, Block, Kind
 from mtformer.model.architecture import ACTIVATIONS
-from mtformer.model.attention import MultiHeadAttention, causal_mask
+from mtformer.model.attention import MultiHeadAttention, causal_mask, record_attention
 from mtformer.model.layers import FeedForward, GatedFeedForward, Residual
-from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 
 Side = Literal["source", "target"]

@@ -6,7 +6,8 @@ from typing import Literal
 
 from mtformer.explain.trace import Token
 from mtformer.model.architecture import SpecialIds
-from mtformer.text.tokenizer.tokenizer import Tokenizer, byte_of
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import byte_of
 
 
 def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:

@@ -1,1 +1,31 @@
 """Models in the formats of other programs."""
+
+from mtformer.bundle.header import Header
+from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
+from mtformer.support.errors import UserError
+
+
+def require_huggingface(header: Header) -> None:
+    """Check that Hugging Face's transformers can compute a model. This imports neither them nor torch.
+
+    Raises:
+        UserError: they cannot; the message names every setting in the way, and what to train instead.
+    """
+    architecture = header.architecture
+    kinds = (
+        ("positions", architecture.positions, {name: kind.transformers for name, kind in POSITIONS.items()}),
+        ("norm_type", architecture.norm_type, {name: kind.transformers for name, kind in NORMS.items()}),
+        ("feed_forward", architecture.activation, {name: kind.transformers for name, kind in ACTIVATIONS.items()}),
+    )
+    if wrong := [(key, name, supported) for key, name, supported in kinds if not supported[name]]:
+        settings = ", ".join(f"{key} = {name}" for key, name, _ in wrong)
+        others = " ".join(f"model.{key}={next(filter(supported.get, supported))}" for key, _, supported in wrong)
+        raise UserError(
+            f"transformers have no architecture for this model, because of {settings}: train one with {others}"
+        )
+    forced = {header.prefix_tokens(pair).tgt for pair in header.language_pairs}
+    if len(forced) > 1 or max(map(len, forced)) > 1:
+        shown = ", ".join(sorted({token for tokens in forced for token in tokens}))
+        raise UserError(
+            f"transformers force one token at the start of a translation, in all directions the same; this one {shown}"
+        )

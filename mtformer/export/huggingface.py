@@ -1,8 +1,11 @@
 """A model for Hugging Face transformers, which need none of our code to load it.
 
-Two architectures of transformers compute what ours does, if it has sinusoidal positions and LayerNorm: Marian's has the
-paper's post-norm, Pegasus' has pre-norm. Their sinusoids come in another order, first all sines, then all cosines, so
+Two architectures of transformers compute the same as ours with sinusoidal positions and LayerNorm: Marian's with the
+paper's post-norm, Pegasus' with pre-norm. Their sinusoids come in another order, first all sines, then all cosines, so
 the features of the model are reordered likewise, wherever they appear; this changes nothing that the model computes.
+
+Pegasus has one vocabulary. Where ours has two, its embeddings are not tied, the smaller one gets rows that no text
+needs, and ids beyond the target's have a logit of -∞.
 """
 
 from pathlib import Path
@@ -24,15 +27,15 @@ from transformers import (
 )
 
 from mtformer.bundle.format import Bundle
-from mtformer.bundle.header import Header
 from mtformer.engines.ctranslate2.folder import describe_tags
-from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
+from mtformer.export import require_huggingface
+from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import BPE as BPE_MODEL
 from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, read_settings, read_tokens
-from mtformer.text.tokenizer.tokenizer import CONTROL_CHARACTERS, form_of
+from mtformer.text.tokenizer.vocabulary import CONTROL_CHARACTERS, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
 _LEAST_POSITIONS = 4_096
@@ -64,30 +67,6 @@ A Transformer that translates {languages}, converted from mtformer's `{bundle}`.
 
 _UNTAGGED = '**tokenizer(["…"], return_tensors="pt")'
 _TAGGED = """torch.tensor([[tokenizer.convert_tokens_to_ids("{tag}"), *tokenizer("…").input_ids]])"""
-
-
-def require_exportable(header: Header) -> None:
-    """Check that transformers can compute the model.
-
-    Raises:
-        UserError: they cannot; the message names every setting in the way.
-    """
-    architecture = header.architecture
-    supported = {
-        f"positions = {architecture.positions}": POSITIONS[architecture.positions].transformers,
-        f"norm_type = {architecture.norm_type}": NORMS[architecture.norm_type].transformers,
-        f"feed_forward = {architecture.activation}": ACTIVATIONS[architecture.activation].transformers is not None,
-        f"tie_embeddings = {architecture.tie_embeddings}": architecture.tie_embeddings,
-        f"tokenizer.joint = {architecture.joint_vocab}": architecture.joint_vocab or architecture.norm == "post",
-    }
-    if wrong := [setting for setting, is_supported in supported.items() if not is_supported]:
-        raise UserError(f"transformers have no architecture for this model, because of {', '.join(wrong)}")
-    forced = {header.prefix_tokens(pair).tgt for pair in header.language_pairs}
-    if len(forced) > 1 or max(map(len, forced)) > 1:
-        shown = ", ".join(sorted({token for tokens in forced for token in tokens}))
-        raise UserError(
-            f"transformers force one token at the start of a translation, in all directions the same; this one {shown}"
-        )
 
 
 def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
@@ -127,7 +106,7 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     Raises:
         UserError: transformers have no architecture for the model.
     """
-    require_exportable(bundle.header)
+    require_huggingface(bundle.header)
     architecture = bundle.header.architecture
     search = bundle.header.search
     max_new_tokens = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
@@ -138,7 +117,6 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         "decoder_start_token_id": architecture.special_ids.start,
     }
     settings: dict[str, Any] = {
-        "vocab_size": architecture.src_vocab_size,
         "max_position_embeddings": max(_LEAST_POSITIONS, architecture.max_length, max_new_tokens),
         "d_model": architecture.d_model,
         "encoder_layers": architecture.n_encoder_layers,
@@ -153,14 +131,18 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         **special_ids,
         "forced_eos_token_id": None,
     }
+    is_tied = architecture.tie_embeddings
+    is_shared = is_tied and architecture.joint_vocab
     if architecture.norm == "pre":
-        model = PegasusForConditionalGeneration(PegasusConfig(**settings))
+        n_tokens = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
+        config = PegasusConfig(**settings, vocab_size=n_tokens, tie_word_embeddings=is_shared)
+        model = PegasusForConditionalGeneration(config)
     else:
-        shared = {"share_encoder_decoder_embeddings": architecture.joint_vocab}
-        model = MarianMTModel(MarianConfig(**settings, **shared, decoder_vocab_size=architecture.tgt_vocab_size))
-    missing, unexpected = model.load_state_dict(_state(bundle.model), strict=False)
-    assert not unexpected, unexpected
-    assert all("embed_positions" in name or name == "final_logits_bias" for name in missing), missing
+        settings |= {"vocab_size": architecture.src_vocab_size, "decoder_vocab_size": architecture.tgt_vocab_size}
+        settings |= {"share_encoder_decoder_embeddings": is_shared, "tie_word_embeddings": is_tied}
+        model = MarianMTModel(MarianConfig(**settings))
+    with torch.no_grad():
+        _fill(model, bundle.model)
     forced = bundle.header.prefix_tokens(bundle.header.language_pairs[0]).tgt
     model.generation_config = GenerationConfig(
         num_beams=search.beam_size,
@@ -173,10 +155,36 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
     return model.eval()
 
 
+def _fill(theirs: MarianMTModel | PegasusForConditionalGeneration, ours: Transformer) -> None:
+    """Copy our weights into a model of transformers."""
+    missing, unexpected = theirs.load_state_dict(_state(ours), strict=False)
+    vocabularies = ("embed_tokens.weight", "shared.weight", "lm_head.weight", "final_logits_bias")
+    assert not unexpected, unexpected
+    assert all("embed_positions" in name or name.endswith(vocabularies) for name in missing), missing
+    order = _order(ours)
+    tables = (
+        (theirs.model.encoder.embed_tokens, ours.src_embedding),
+        (theirs.model.decoder.embed_tokens, ours.tgt_embedding),
+        (theirs.lm_head, ours.output),
+    )
+    if hasattr(theirs.model, "shared"):
+        theirs.model.shared.weight.zero_()  # which Pegasus has even if it shares nothing
+    for theirs_table, ours_table in tables:
+        theirs_table.weight.zero_()
+        theirs_table.weight[: len(ours_table.weight)] = ours_table.weight[:, order]
+    theirs.final_logits_bias[:, len(ours.output.weight) :] = float("-inf")
+    if ours.output.bias is not None:
+        theirs.final_logits_bias[0, : len(ours.output.bias)] = ours.output.bias
+
+
+def _order(model: Transformer) -> Tensor:
+    """Return the places of our features in transformers' order: those with sines, then those with cosines."""
+    return torch.cat([torch.arange(0, model.d_model, 2), torch.arange(1, model.d_model, 2)])
+
+
 def _state(model: Transformer) -> dict[str, Tensor]:
-    """Return the weights by transformers' names, with features in the order of their sinusoids."""
-    order = torch.cat([torch.arange(0, model.d_model, 2), torch.arange(1, model.d_model, 2)])
-    state: dict[str, Tensor] = {}
+    """Return the weights of the layers by transformers' names, with features in the order of their sinusoids."""
+    order, state = _order(model), dict[str, Tensor]()
     for name, tensor in weights(model).items():
         if "embedding" in name or name.startswith("output."):
             continue
@@ -192,13 +200,7 @@ def _state(model: Transformer) -> dict[str, Tensor]:
                 state[_renamed(f"{parent}.{part}_proj.{kind}")] = matrix
         else:
             state[_renamed(name)] = tensor
-    source, target = model.src_embedding.weight[:, order], model.tgt_embedding.weight[:, order]
-    state |= {"model.encoder.embed_tokens.weight": source, "model.decoder.embed_tokens.weight": target}
-    if source.shape == target.shape and model.src_embedding is model.tgt_embedding:
-        state["model.shared.weight"] = target
-    if model.output.bias is not None:
-        state["final_logits_bias"] = model.output.bias.detach()[None]  # (1, V)
-    return state | {"lm_head.weight": target}
+    return state
 
 
 def _renamed(name: str) -> str:
@@ -251,7 +253,7 @@ def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFa
 
 
 def _normalizer(settings: Settings) -> normalizers.Normalizer:
-    """Return what a model and :func:`mtformer.text.tokenizer.tokenizer.normalize` do to a text before it is split."""
+    """Return the normalization of a text by :func:`.normalize` and by a model before it is split."""
     spaces = normalizers.Replace(Regex(r"\s+"), " ")
     of_form: dict[str, list[normalizers.Normalizer]] = {
         "nfc": [normalizers.NFC(), spaces],

@@ -1,7 +1,10 @@
-"""Attention (section 3.2 of the paper) and its masks. Legend of shapes: see :mod:`mtformer.model`."""
+"""Attention (section 3.2 of the paper), its masks, and a tap to record it; shapes as in :mod:`mtformer.model`."""
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
 
 import torch
 import torch.nn.functional as F
@@ -56,7 +59,7 @@ class MultiHeadAttention(nn.Module):
 
     Attributes:
         observer: called with the weights (B, H, T, S), before dropout, each time the module attends; None, the default,
-            costs nothing. See :func:`mtformer.model.tap.record_attention`.
+            costs nothing. See :func:`record_attention`.
     """
 
     def __init__(self, *, d_model: int, n_heads: int, rotary: bool = False, dropout: float = 0.0) -> None:
@@ -154,3 +157,31 @@ class MultiHeadAttention(nn.Module):
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, Dh)
+
+
+@contextmanager
+def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
+    """Record the attention weights that ``model`` computes inside the ``with`` block.
+
+    The dictionary has one entry for each attention that has run, by its name in the model, such as
+    ``decoder_layers.0.cross_attention``: its weights, one tensor for each call, in order. A forward pass calls each
+    attention once:
+
+    - encoder self-attention: (B, H, S, S);
+    - decoder self-attention: (B, H, T, T), or (N, H, 1, t) at step t of step-by-step decoding of N = B·K rows;
+    - cross-attention: (B, H, T, S), or (B, H, K, S) at each step.
+
+    Only calls of this thread are recorded; while they are, no other thread may record the same model.
+    """
+    thread = get_ident()
+    recorded: dict[str, list[Tensor]] = defaultdict(list)
+    attentions = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    for name, attention in attentions.items():
+        attention.observer = lambda weights, name=name: (
+            recorded[name].append(weights.detach()) if get_ident() == thread else None
+        )
+    try:
+        yield recorded
+    finally:
+        for attention in attentions.values():
+            attention.observer = None

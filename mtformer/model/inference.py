@@ -28,7 +28,7 @@ _FIRST_SLOTS = 16  # in a new cache, which doubles when it is full
 
 @dataclass
 class Cache:
-    """The key/value cache: what decoding keeps between steps for n sentences.
+    """The key/value cache: the memory of decoding between steps, for n sentences.
 
     The keys and values of every beam stay in the slots where they were written, K in each step. Beams that share a
     prefix share its slots, and ``visible`` tells each beam which slots are its own prefix; so choosing other beams
@@ -107,7 +107,7 @@ class Cache:
 
 
 class Step(NamedTuple):
-    """What the layers need to decode one position. Views of the cache are made once for all layers.
+    """The inputs of the layers for one position. Views of the cache are made once for all layers.
 
     Attributes:
         n_sentences: n.
@@ -237,7 +237,7 @@ class _Attention:
         return self._out_proj(heads.transpose(1, 2).reshape(-1, self._d_model))
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-        """Return what the tap records."""
+        """Return the weights for the tap."""
         return attention_weights(q, k, None if mask is None else mask == 0)
 
 

@@ -55,7 +55,7 @@ def make_norm(architecture: Architecture) -> nn.Module:
 
 
 def make_positions(architecture: Architecture) -> nn.Module:
-    """Make what gives the encodings that are added to the embeddings of a stack."""
+    """Make the module whose encodings are added to the embeddings of a stack."""
     module = getattr(positions, POSITIONS[architecture.positions].module)
     encoding: nn.Module = module(d_model=architecture.d_model, n_positions=architecture.max_length)
     return encoding
@@ -77,7 +77,7 @@ def make_self_attention(architecture: Architecture) -> MultiHeadAttention:
 
 
 class Residual(nn.Module):
-    """What surrounds each sub-layer: dropout, residual sum and normalization.
+    """The frame of each sub-layer: dropout, residual sum and normalization.
 
     Post-norm is the paper's Norm(x + Sublayer(x)); pre-norm is x + Sublayer(Norm(x)) (Xiong et al. 2020).
     """

@@ -47,7 +47,7 @@ class Transformer(nn.Module):
         Args:
             src: (B, S) ids.
             src_mask: (B, S), True at real tokens.
-            tgt_in: (B, T) ids, shifted right: BOS first.
+            tgt_in: (B, T) ids, shifted right: the id that starts decoding first.
 
         Returns:
             (B, T, D), the decoder's output; :meth:`project` turns it into logits.

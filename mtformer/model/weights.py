@@ -49,7 +49,7 @@ def require_shapes(model: torch.nn.Module, shapes: Mapping[str, Sequence[int]]) 
 
 @torch.no_grad()
 def load_weights(model: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy what :func:`weights` returned into ``model``.
+    """Copy the weights that :func:`weights` returned into ``model``.
 
     Raises:
         ValueError: names or shapes differ from the model's.

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from mtformer.bundle.header import AlignmentHead
 from mtformer.data.batches import pad
+from mtformer.model.attention import record_attention
 from mtformer.model.layers import DecoderLayer
-from mtformer.model.tap import record_attention
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches, longest_first
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mtformer.model.architecture import SpecialIds
-from mtformer.text.tokenizer.tokenizer import byte_of
+from mtformer.text.tokenizer.vocabulary import byte_of
 from mtformer.text.words import WordRule
 
 _START, _BREAK, _WORD = range(3)  # before a place in a text: nothing but spaces; no part of a word; a part of a word

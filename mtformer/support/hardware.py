@@ -1,34 +1,46 @@
-"""Which device to use, and in which precision."""
+"""Which device to use, and in which precision. Torch is imported where it is needed."""
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from mtformer.support.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 _WITHOUT_BF16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
-def pick_device(choice: str) -> torch.device:
+def pick_device(choice: str) -> "torch.device":
     """Resolve ``auto`` to a GPU where there is one.
+
+    Raises:
+        UserError: there is no such device.
+    """
+    import torch
+
+    return torch.device(pick_device_of("torch", choice, torch.cuda.is_available))
+
+
+def pick_device_of(library: str, choice: str, has_gpu: Callable[[], bool]) -> str:
+    """Resolve ``auto`` to ``cuda`` where a library finds a GPU.
 
     Raises:
         UserError: there is no such device.
     """
     if choice not in ("auto", "cpu", "cuda"):
         raise UserError(f"device {choice}: it is auto, cpu or cuda")
-    if choice == "cuda" and not torch.cuda.is_available():
-        raise UserError("device cuda: torch finds no GPU here; use cpu or auto")
-    if choice == "auto":
-        choice = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(choice)
+    if choice == "cpu":
+        return "cpu"
+    if not has_gpu() and choice == "cuda":
+        raise UserError(f"device cuda: {library} finds no GPU here; use cpu or auto")
+    return "cuda" if has_gpu() else "cpu"
 
 
 def pick_precision(
     choice: Literal["auto", "fp32", "bf16"],
-    device: torch.device,
+    device: "torch.device",
     measure: Callable[[], Mapping[Literal["fp32", "bf16"], float]],
 ) -> Literal["fp32", "bf16"]:
     """Resolve ``auto``: to ``bf16`` on a GPU that supports it, to the faster type on a CPU that supports it.
@@ -39,6 +51,8 @@ def pick_precision(
         measure: returns the seconds of an update in each precision, or nothing if they cannot be measured. It is called
             only where the answer decides.
     """
+    import torch
+
     if choice != "auto":
         return choice
     if device.type == "cuda":
@@ -49,12 +63,14 @@ def pick_precision(
     return min(seconds, key=seconds.__getitem__, default="bf16")
 
 
-def require_precision(precision: Literal["fp32", "bf16", "int8"], device: torch.device) -> None:
+def require_precision(precision: Literal["fp32", "bf16", "int8"], device: "torch.device") -> None:
     """Refuse precisions that ``device`` cannot translate in, or only more slowly than in ``fp32``.
 
     Raises:
         UserError: it is one of those.
     """
+    import torch
+
     if precision == "int8" and device.type != "cpu":
         raise UserError(f"precision int8 runs on a CPU only, not on {device.type}: use bf16, or the device cpu")
     if precision == "bf16" and device.type == "cpu" and not _has_bf16_instructions():
@@ -65,12 +81,16 @@ def require_precision(precision: Literal["fp32", "bf16", "int8"], device: torch.
 
 def _has_bf16_instructions() -> bool:
     """Return whether the CPU multiplies bfloat16 numbers itself, and oneDNN may let it."""
+    import torch
+
     if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _WITHOUT_BF16:
         return False
     capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
-def autocast(device: torch.device, precision: str) -> torch.autocast:
+def autocast(device: "torch.device", precision: str) -> "torch.autocast":
     """Compute matrix products in bfloat16 inside, if ``precision`` says so."""
+    import torch
+
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")

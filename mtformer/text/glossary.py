@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mtformer.support.errors import UserError
 from mtformer.text.lines import input_name, read_lines
 from mtformer.text.pairs import SentencePair, fingerprint, is_column_name
-from mtformer.text.tokenizer.tokenizer import normalize
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import WordRule, stands_alone
 
 log = logging.getLogger(__name__)

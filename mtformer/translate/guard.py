@@ -10,7 +10,8 @@ from mtformer.config import SearchOptions
 from mtformer.text.glossary import Term
 from mtformer.text.languages import base_language, is_written_with_spaces, letters_of
 from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
-from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.plan import Plan
 from mtformer.translate.translation import FLAG, Translation
 

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Protocol
 
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
-from mtformer.text.tokenizer.tokenizer import Tokenizer, on_one_line
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji

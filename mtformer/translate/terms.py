@@ -7,8 +7,8 @@ from mtformer.support.errors import UserError
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.languages import is_written_with_spaces, share_separators
 from mtformer.text.numbers import SEPARATORS, find_numbers, numbers_to_keep
-from mtformer.text.tokenizer.annotation import Annotator
-from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import MARKERS, Annotator, Tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import Span, find_words, word_rule
 
 MODES = ("hard", "soft", "both")

@@ -17,9 +17,9 @@ from mtformer.config import AugmentConfig, LanguagePair
 from mtformer.data.augment.variations import NAMES, are_dotted, join_pairs, kinds_for
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.annotation import Annotator
 from mtformer.text.tokenizer.sampling import Sampling
-from mtformer.text.tokenizer.tokenizer import Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Annotator, Tokenizer
+from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import find_words, word_rule
 
 _VERSION = 2  # of the variations, which are cached: raise it when a seed gives others

@@ -23,8 +23,9 @@ from mtformer.support.progress import Progress
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.pairs import Example, SentencePair
 from mtformer.text.tokenizer.adopt import read_tokenizer
-from mtformer.text.tokenizer.tokenizer import Tokenizer, byte_of
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import byte_of
 
 _BORDER = 15.0  # what the log odds of a passage must outweigh, at its beginning and at its end
 _MOST = 5.0

@@ -31,6 +31,7 @@ from mtformer.search.engine import (
 )
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.hardware import pick_device_of
 from mtformer.support.processes.workers import n_cpus
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -387,12 +388,7 @@ def pick_device(choice: str) -> str:
     Raises:
         UserError: there is no such device.
     """
-    has_gpu = choice != "cpu" and ctranslate2.get_cuda_device_count() > 0
-    if choice not in ("auto", "cpu", "cuda"):
-        raise UserError(f"device {choice}: it is auto, cpu or cuda")
-    if choice == "cuda" and not has_gpu:
-        raise UserError("device cuda: CTranslate2 finds no GPU here; use cpu or auto")
-    return "cuda" if has_gpu else "cpu"
+    return pick_device_of("CTranslate2", choice, lambda: ctranslate2.get_cuda_device_count() > 0)
 
 
 def _n_threads() -> int:

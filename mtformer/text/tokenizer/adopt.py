@@ -1,4 +1,4 @@
-"""SentencePiece models that exist already, made by whatever program: what they need to serve here."""
+"""Given SentencePiece models, of whatever program: they get the tokens that they lack here."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,8 @@ from mtformer.text.tokenizer.sentencepiece_file import (
     with_rule,
     with_tokens,
 )
-from mtformer.text.tokenizer.tokenizer import RULES, Tokenizer, form_of
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import RULES, form_of
 
 _SPECIAL = tuple(Token(text, kind=Kind.UNKNOWN if text == "<unk>" else Kind.CONTROL) for text in SPECIAL_TOKENS)
 _BYTES = tuple(Token(f"<0x{byte:02X}>", kind=Kind.BYTE) for byte in range(256))
@@ -52,12 +53,12 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
             raise UserError(f"{path}: {error}") from None
         symbols = ()  # the target has none
     tokenizer = Tokenizer(*models)
-    found = {
+    decided = {
         "type": tokenizer.type,
         "vocab_size": tokenizer.vocab_size,
         "normalization": tokenizer.normalization,
     }
-    for key, value in found.items():
+    for key, value in decided.items():
         given = getattr(config, key)
         if key in config.model_fields_set and given not in (None, value):
             raise UserError(
@@ -68,7 +69,7 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
             f"tokenizer.sampling with {config.paths[0]}: with tokens for characters, a text has a single segmentation; "
             "remove sampling"
         )
-    return GivenTokenizer(tokenizer, TokenizerConfig.model_validate(config.model_dump() | found))
+    return GivenTokenizer(tokenizer, TokenizerConfig.model_validate(config.model_dump() | decided))
 
 
 def adopt(

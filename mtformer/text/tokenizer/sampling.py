@@ -126,9 +126,9 @@ class Sampler:
         if not word:
             return _Choices.of([[self._ids["▁"]]], [1.0])
         n_best = _N_BEST if len(word) <= _LONGEST else 1
-        found = self._processors[follows_space].nbest_encode(word, nbest_size=n_best)
-        scores = [sum(self._scores[i] for i in ids) for ids in found]  # bytes, with score 0, are in all or none
-        return _Choices.of(found, (math.exp(alpha * (score - scores[0])) for score in scores))
+        segmentations = self._processors[follows_space].nbest_encode(word, nbest_size=n_best)
+        scores = [sum(self._scores[i] for i in ids) for ids in segmentations]  # bytes, with score 0, are in all or none
+        return _Choices.of(segmentations, (math.exp(alpha * (score - scores[0])) for score in scores))
 
     def _merge(self, word: str, follows_space: bool, alpha: float, random: Random) -> Sequence[int]:
         """Merge the characters of a word as BPE does, but skip merges with probability ``alpha``.

@@ -23,7 +23,7 @@ _VARINT, _BYTES_8, _LENGTH, _BYTES_4 = 0, 1, 2, 5  # types on the wire
 
 
 class Kind(IntEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -40,9 +40,9 @@ class Token(NamedTuple):
     """A token of a model.
 
     Attributes:
-        text: what it spells, with ``▁`` for a space.
+        text: its spelling, with ``▁`` for a space.
         score: its log probability, or for BPE the negative rank of the merge that makes it.
-        kind: what it is.
+        kind: its kind.
     """
 
     text: str
@@ -51,12 +51,12 @@ class Token(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """What a model says about itself.
+    """The settings of a model, of its trainer and its normalizer.
 
     Attributes:
         algorithm: :data:`UNIGRAM`, :data:`BPE`, :data:`WORDS` or :data:`CHARACTERS`.
         rule: the name of the rule of normalization, which nothing depends on.
-        character_map: what the model replaces characters by, on its own; empty if it does not.
+        character_map: the replacements of characters by the model itself; empty for none.
         adds_dummy_prefix: whether a text begins with ``▁``, as if there was a space before it.
         removes_extra_spaces: whether only single spaces inside a text stay.
         escapes_spaces: whether spaces become ``▁``.
@@ -75,7 +75,7 @@ class Settings(NamedTuple):
 
 
 def read_settings(model: bytes) -> Settings:
-    """Read what a serialized model says about itself.
+    """Read the settings of a serialized model.
 
     Raises:
         ValueError: it is damaged.
@@ -214,5 +214,5 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    low, rest = number % 128, number // 128
-    return bytes([low]) if not rest else bytes([low + 128]) + _varint(rest)
+    high, low = divmod(number, 128)
+    return bytes([low + 128]) + _varint(high) if high else bytes([low])

@@ -1,66 +1,19 @@
-"""Text to tokens and back, with SentencePiece (Kudo and Richardson 2018)."""
+"""Texts of two languages to token ids and back, for each direction and with annotated terms."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
-
-from sentencepiece import SentencePieceProcessor
+from typing import Literal, NamedTuple
 
 from mtformer.config import Normalization, TokenizerType
-from mtformer.model.architecture import SpecialIds
 from mtformer.support.errors import UserError
-from mtformer.text.tokenizer.sampling import Sampler, Sampling
-from mtformer.text.tokenizer.sentencepiece_file import (
-    BPE,
-    CHARACTERS,
-    SPECIAL_TOKENS,
-    UNIGRAM,
-    Kind,
-    Settings,
-    read_settings,
-    read_tokens,
-    without_dummy_prefix,
-)
-from mtformer.text.words import Span, token_spans
+from mtformer.text.glossary import Match, Term
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.tokenizer.sampling import Sampling
+from mtformer.text.tokenizer.vocabulary import Vocabulary
+from mtformer.text.words import Span
 
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
-
-_TYPES: dict[int, TokenizerType] = {UNIGRAM: "unigram", BPE: "bpe"}
-_BYTE = re.compile("<0x([0-9A-F]{2})>")
-CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # line breaks and tabs among them
-
-# The name of the rule in a model whose texts are to have a form. SentencePiece itself has no rule with such a name.
-RULES: dict[Normalization, str] = {form: f"mtformer-{form}" for form in get_args(Normalization)}
-
-
-def normalize(text: str, form: Normalization = "nfc") -> str:
-    """Return ``text`` in a Unicode form with single spaces, or as it is, but on one line.
-
-    The form is composed Unicode (NFC) unless another one is given. Compatibility mapping (NFKC) turns the full-width
-    punctuation of Chinese into ASCII, in the output too.
-    """
-    if form == "identity":
-        return on_one_line(text)
-    return " ".join(unicodedata.normalize("NFC" if form == "nfc" else "NFKC", text).split())
-
-
-def form_of(rule: str) -> Normalization:
-    """Return the form that texts are to have for a model with a rule of this name."""
-    return next((form for form, name in RULES.items() if name == rule), "nfc")
-
-
-def on_one_line(text: str) -> str:
-    """Return ``text`` with a space for each run of control characters, line breaks among them."""
-    return CONTROL_CHARACTERS.sub(" ", text)
-
-
-def byte_of(token: str) -> int | None:
-    """Return the byte that ``token`` stands for, one of those that spell a character without a token of its own."""
-    found = _BYTE.fullmatch(token)
-    return int(found[1], 16) if found else None
 
 
 class Prefixes(NamedTuple):
@@ -102,7 +55,7 @@ class Tokenizer:
         self.special_ids = self._src.special_ids
         self.prefixes = Prefixes()
 
-    def vocabulary_of(self, side: Literal["src", "tgt"]) -> "Vocabulary":
+    def vocabulary_of(self, side: Literal["src", "tgt"]) -> Vocabulary:
         """Return the vocabulary of the source or the target."""
         return self._src if side == "src" else self._tgt
 
@@ -143,7 +96,7 @@ class Tokenizer:
 
     @property
     def normalization(self) -> Normalization:
-        """The form that :func:`normalize` gives to texts before SentencePiece sees them."""
+        """The form that :func:`.normalize` gives to texts before SentencePiece sees them."""
         return self._src.form
 
     @property
@@ -241,136 +194,58 @@ class Tokenizer:
         return self._src.decode([i for i in ids if i not in self.prefixes.src])
 
 
-class Vocabulary:
-    """The tokens of a language, in a SentencePiece model.
+class Annotator:
+    """Encodes source texts with the translations of terms in them, as in ``I ate <term> chips <is> 薯片 </term>``.
 
-    The ids of SentencePiece are those of the Transformer: where a Transformer has its tokens in another order, its
-    SentencePiece model gets that order too (:mod:`mtformer.text.tokenizer.adopt`), so that no table stands between.
-
-    Attributes:
-        type: the algorithm.
-        form: how texts are normalized.
-        special_ids: the ids that stand for no text; BOS counts as the one that starts decoding.
+    The model learns to copy these translations (Dinu et al. 2019).
     """
 
-    def __init__(self, data: bytes) -> None:
-        """Load a serialized SentencePiece model.
+    def __init__(self, tokenizer: Tokenizer, tgt_lang: str) -> None:
+        """Take a tokenizer that has the markers.
 
         Raises:
-            UserError: the bytes are none, or it lacks a special token.
+            UserError: it has none.
         """
-        self._data = data
-        self._processor, self._settings, self.type = _load(data)
-        self.special_ids = _special_ids(self._processor)
-        self.form = form_of(self._settings.rule)
-        self._no_text = frozenset(self.special_ids.model_dump().values())
+        if tokenizer.markers is None:
+            raise UserError(
+                "soft terms need a model that was trained with annotated terms (data.terms), which this one was not: "
+                "use hard ones (--terms-mode hard)"
+            )
+        self._tokenizer, self._markers = tokenizer, tokenizer.markers
+        self._tgt_has_spaces = is_written_with_spaces(tgt_lang)
 
-    @cached_property
-    def _inside(self) -> SentencePieceProcessor:
-        """The same model, for text that follows other text without a space."""
-        return SentencePieceProcessor(model_proto=without_dummy_prefix(self._data))
+    def encode(self, text: str, matches: Sequence[Match], sampling: Sampling | None = None) -> list[int]:
+        """Turn a normalized source text into ids, ended by EOS, with the translations of terms in it.
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(read_tokens(self._data), self._settings.algorithm, self._processor, self._inside)
+        Args:
+            text: the text.
+            matches: the terms in it, in order.
+            sampling: how to sample the tokens of the text and of the translations; None takes the likeliest ones.
+        """
+        begin, middle, end = self._markers
+        ids = list(self._tokenizer.prefixes.src)
+        place = 0
+        for match in matches:
+            ids += [*self._part(text, place, match.start, sampling), begin]
+            ids += [*self._part(text, match.start, match.end, sampling), middle]
+            ids += [*self._translation(match.term.tgt, sampling), end]
+            place = match.end
+        return [*ids, *self._part(text, place, len(text), sampling), self._tokenizer.special_ids.eos]
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of tokens."""
-        return self._processor.vocab_size()
+    def n_added(self, term: Term) -> int:
+        """Return how many tokens the annotation of a term adds to a text."""
+        return len(self._markers) + len(self._translation(term.tgt, None))
 
-    @property
-    def user_symbols(self) -> list[str]:
-        """The tokens that a user has defined, which are never split."""
-        return [token.text for token in read_tokens(self._data) if token.kind == Kind.USER_DEFINED]
+    def _part(self, text: str, start: int, end: int, sampling: Sampling | None) -> list[int]:
+        """Encode ``text[start:end]`` with the tokens that it has within the text, where they end at its ends."""
+        part = text[start:end]
+        follows_space = start == 0 or part.startswith(" ") or text[start - 1] == " "
+        return self._encode(part.strip(), sampling, inside=not follows_space) if part.strip() else []
 
-    @cached_property
-    def characters(self) -> frozenset[str] | None:
-        """The characters that have tokens, others being spelled in bytes; None if all are."""
-        if self.type == "byte":
-            return None
-        return frozenset(token.replace("▁", " ") for token in self.tokens(range(self.vocab_size)) if len(token) == 1)
+    def _translation(self, text: str, sampling: Sampling | None) -> list[int]:
+        return self._encode(text, sampling, inside=not self._tgt_has_spaces)
 
-    @property
-    def control_symbols(self) -> list[str]:
-        """The control tokens, special ones excluded."""
-        control = filter(self._processor.is_control, range(self.vocab_size))
-        return self.tokens([i for i in control if i not in self.special_ids])
-
-    def is_control(self, i: int) -> bool:
-        """Tell whether no text contains a token."""
-        return self._processor.is_control(i)
-
-    def control_ids(self, tokens: Sequence[str]) -> tuple[int, ...]:
-        """Return the ids of control tokens; raises UserError if there is no such one."""
-        ids = tuple(self.ids(tokens))
-        for token, i in zip(tokens, ids, strict=True):
-            if not self.is_control(i):
-                raise UserError(f"the model's vocabulary has no control token {token}")
-        return ids
-
-    def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Return the tokens that ids stand for."""
-        return self._processor.id_to_piece(list(ids))
-
-    def ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of tokens."""
-        return self._processor.piece_to_id(list(tokens))
-
-    def encode(
-        self, texts: Sequence[str], sampling: Sampling | None = None, *, inside: bool = False
-    ) -> list[list[int]]:
-        """Turn texts into ids, each ending in EOS; ``inside`` those that follow other text without a space."""
-        if sampling is not None:
-            rows = self._sampler.encode([self.normalize(text) for text in texts], sampling, inside=inside)
-            return [[*row, self.special_ids.eos] for row in rows]
-        processor = self._inside if inside else self._processor
-        texts = [normalize(text, self.form) for text in texts]
-        if len(texts) == 1:  # a list starts threads, which take 20 times as long
-            return [processor.encode(texts[0], add_eos=True)]
-        return processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Turn ids into text on a single line; special ids are skipped."""
-        return on_one_line(self._processor.decode([i for i in ids if i not in self._no_text]))
-
-    def normalize(self, text: str) -> str:
-        """Return a text as encoding and decoding it would."""
-        text = normalize(text, self.form)
-        if not self._settings.character_map:
-            return text
-        return self._processor.normalize(text).removeprefix("▁").replace("▁", " ")
-
-    def spans(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Return where the tokens of a text stand in it."""
-        tokens = ["" if self.is_control(i) else token for i, token in zip(ids, self.tokens(ids), strict=True)]
-        is_bytes = map(self._processor.is_byte, ids)
-        spelled = [bytes([int(t[1:-1], 16)]) if is_byte else t for t, is_byte in zip(tokens, is_bytes, strict=True)]
-        return token_spans(text, spelled, self.normalize)
-
-
-def _load(data: bytes) -> tuple[SentencePieceProcessor, Settings, TokenizerType]:
-    try:
-        if data:  # SentencePiece takes empty bytes for a missing argument, without an error
-            processor = SentencePieceProcessor(model_proto=data)
-            settings = read_settings(data)
-            return processor, settings, _type_of(data, settings)
-    except (RuntimeError, ValueError, KeyError):
-        pass
-    raise UserError("this is not a SentencePiece model")
-
-
-def _type_of(data: bytes, settings: Settings) -> TokenizerType:
-    if settings.algorithm != CHARACTERS:
-        return _TYPES[settings.algorithm]
-    texts = [token.text for token in read_tokens(data) if token.kind == Kind.NORMAL]
-    return "byte" if texts == ["▁"] else "char"
-
-
-def _special_ids(model: SentencePieceProcessor) -> SpecialIds:
-    """Return the ids of the special tokens, which must have our names and never be parsed from text."""
-    ids = (model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id())
-    if min(ids) < 0 or model.id_to_piece(list(ids)) != list(SPECIAL_TOKENS):
-        raise UserError(f"this SentencePiece model has other special tokens than {', '.join(SPECIAL_TOKENS)}")
-    pad, unk, bos, eos = ids
-    return SpecialIds(pad=pad, unk=unk, bos=bos, eos=eos, start=bos)
+    def _encode(self, text: str, sampling: Sampling | None, *, inside: bool) -> list[int]:
+        if inside:  # both languages have the same tokens, and only texts of the source have a prefix
+            return self._tokenizer.encode_tgt_inside(text, sampling)
+        return self._tokenizer.encode_tgt([text], sampling)[0][:-1]

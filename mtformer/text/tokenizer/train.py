@@ -14,7 +14,8 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, append_tokens, read_tokens, with_rule
-from mtformer.text.tokenizer.tokenizer import RULES, Tokenizer, normalize
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import RULES, normalize
 
 Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
@@ -47,17 +48,17 @@ def extend_tokenizer(
     """
     forms = (old.normalize_src, old.normalize_tgt)
     texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
-    found = _train(texts, config, adjust=True)
+    trained = _train(texts, config, adjust=True)
     known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
-    extended = (_extended(*models, config) for models in zip(known, found, strict=True))
+    extended = (_extended(*models, config) for models in zip(known, trained, strict=True))
     return Tokenizer(*extended).with_start(old.special_ids.start)
 
 
-def _extended(old: bytes, found: bytes, config: TokenizerConfig) -> bytes:
-    """Append tokens of one serialized model to another."""
+def _extended(old: bytes, trained: bytes, config: TokenizerConfig) -> bytes:
+    """Append tokens of a serialized model that has been trained to an old one."""
     tokens = read_tokens(old)
     known = {token.text for token in tokens}
-    others = [token for token in read_tokens(found) if token.text not in known]
+    others = [token for token in read_tokens(trained) if token.text not in known]
     others.sort(key=lambda token: len(token.text) > 1)  # a character without a token is spelled in bytes
     n_missing = (config.vocab_size or 0) - len(tokens)
     if n_missing > len(others):
@@ -254,7 +255,7 @@ def _train(
 
 
 def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
-    """Train a model, and say what SentencePiece's errors mean."""
+    """Train a model, and translate the errors of SentencePiece."""
     try:
         return _model(texts, config, symbols, vocab_size)
     except Exception as error:
@@ -263,10 +264,10 @@ def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str],
         message = str(error)
         if "sentences_.empty()" in message:
             raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
-        if found := re.search(r"value <= (\d+)", message):
-            raise _TooLargeError(int(found[1])) from error
-        if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-            raise _TooSmallError(int(found[1])) from error
+        if match := re.search(r"value <= (\d+)", message):
+            raise _TooLargeError(int(match[1])) from error
+        if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+            raise _TooSmallError(int(match[1])) from error
         raise
 
 

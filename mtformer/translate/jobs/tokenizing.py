@@ -9,7 +9,8 @@ from mtformer.support.errors import UserError
 from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input, open_output, read_lines
 from mtformer.text.tokenizer.adopt import adopt
-from mtformer.text.tokenizer.tokenizer import Tokenizer, Vocabulary
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import Vocabulary
 from mtformer.translate.jobs.reading import available, windows
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.tokenizer.tokenizer import on_one_line
+from mtformer.text.tokenizer.vocabulary import on_one_line
 from mtformer.text.words import word_spans
 from mtformer.translate.markup.atoms import Links, atoms_of, split_copies
 from mtformer.translate.markup.projection import Node, Projection
