@@ -11,7 +11,7 @@ from conftest import Project
 
 from mtformer import Translator
 from mtformer.bundle.format import load_bundle
-from mtformer.cli.output import columns, has_colours
+from mtformer.cli.options import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
 from mtformer.explain.layout import HeatMap, label, pad, shorten, shorten_left, spelled, upright
 from mtformer.explain.terminal import View, render

@@ -12,16 +12,12 @@ from typing import Annotated
 import typer
 
 from mtformer.cli.command import Group
-from mtformer.cli.compare import compare
 from mtformer.cli.data import DataGroup
-from mtformer.cli.evaluate import evaluate
+from mtformer.cli.evaluate import compare, evaluate
 from mtformer.cli.explain import explain
-from mtformer.cli.export import export
-from mtformer.cli.runs import report, runs
-from mtformer.cli.score import score
-from mtformer.cli.tokenize import detokenize, tokenize
-from mtformer.cli.train import average, train
-from mtformer.cli.translate import translate
+from mtformer.cli.runs import average, export, report, runs
+from mtformer.cli.train import train
+from mtformer.cli.translate import detokenize, score, tokenize, translate
 from mtformer.support import __version__
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
 from mtformer.support.logs import log_to_stderr

@@ -1,7 +1,7 @@
 """How functions become commands: their options, their help, and their errors in our words.
 
-A parameter is annotated with :func:`option` or :func:`argument`. Or it stands for several options: its type is a class
-of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes.
+The default of a parameter is an :func:`option` or an :func:`argument`. Or it stands for several options: its type is a
+class of :class:`Options`, or it is annotated with :class:`SearchFields`, which the schema describes.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, NamedTuple, Union, dataclass_transform, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -40,20 +40,35 @@ _INSTEAD = {
 }
 
 
-def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
-    """Describe an option; its name and metavar follow from the parameter if they are not given."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+class _Described(NamedTuple):
+    """What typer is told of a parameter, and its default."""
+
+    info: Any
+    default: Any
 
 
-def argument(help: str, metavar: str) -> Any:
-    """Describe an argument."""
-    return typer.Argument(help=help, metavar=metavar)
+def option(help: str, *names: str, default: Any = ..., panel: str | None = None, **settings: Any) -> Any:
+    """Describe an option, as the default of a parameter.
+
+    Without ``default`` it is False for a flag, None where the type allows that, and else the option is required. Name
+    and metavar follow from the parameter if they are not given.
+    """
+    return _Described(typer.Option(*names, help=help, rich_help_panel=panel, **settings), default)
 
 
+def argument(help: str, metavar: str, default: Any = ...) -> Any:
+    """Describe an argument, like :func:`option`."""
+    return _Described(typer.Argument(help=help, metavar=metavar), default)
+
+
+@dataclass_transform(frozen_default=True)
 class Options:
-    """The base of dataclasses whose fields are options that belong together, in one ``panel`` of the help."""
+    """The base of classes whose fields are options that belong together, in one ``panel`` of the help."""
 
     panel: ClassVar[str | None] = None
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
     @classmethod
     def parameters(cls) -> Iterator[inspect.Parameter]:
@@ -92,10 +107,8 @@ class SearchFields:
                 least, most = (_bound(field.metadata, kind) for kind in ("ge", "le"))
                 described = option(text, panel=panel, min=least, max=most)
                 kind: Any = field.annotation
-                default, kind = (False, bool) if kind is bool else (None, kind | None)
-                yield _completed(
-                    inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, described])
-                )
+                kind = kind if kind is bool else kind | None
+                yield _completed(inspect.Parameter(name, _KEYWORD, default=described, annotation=kind))
 
     def collect(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that are given.
@@ -121,18 +134,19 @@ def _spelled(name: str) -> str:
 
 
 def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspect.Parameter:
-    """Fill in what the description of an option leaves open."""
-    if get_origin(parameter.annotation) is not Annotated:  # typer's context
+    """Return a parameter as typer takes it, with what its description leaves open filled in."""
+    if not isinstance(parameter.default, _Described):  # typer's context
         return parameter.replace(kind=_KEYWORD)
-    kind, described = get_args(parameter.annotation)
-    described = copy(described)
-    if isinstance(described, typer.models.OptionInfo):
-        described.rich_help_panel = described.rich_help_panel or panel
+    kind, info, default = parameter.annotation, copy(parameter.default.info), parameter.default.default
+    if default is ...:
+        default = False if kind is bool else None if NoneType in get_args(kind) else inspect.Parameter.empty
+    if isinstance(info, typer.models.OptionInfo):
+        info.rich_help_panel = info.rich_help_panel or panel
         if kind is bool:
-            described.param_decls = described.param_decls or (_spelled(parameter.name),)  # and no --no-NAME
+            info.param_decls = info.param_decls or (_spelled(parameter.name),)  # and no --no-NAME
         else:
-            described.metavar = described.metavar or _METAVARS.get(_element(kind))
-    return parameter.replace(kind=_KEYWORD, annotation=Annotated[kind, described])
+            info.metavar = info.metavar or _METAVARS.get(_element(kind))
+    return parameter.replace(kind=_KEYWORD, annotation=Annotated[kind, info], default=default)
 
 
 def _element(kind: Any) -> Any:

@@ -1,36 +1,55 @@
 """``mtformer data``."""
 
 import logging
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from mtformer.cli.command import Group, argument, option
-from mtformer.cli.data_from_models import backtranslate, distill, score, select
-from mtformer.cli.options import ConfigArgument, JsonOption, SetOption, parse_pair
-from mtformer.cli.output import print_result
+from mtformer.cli.options import (
+    CONFIG,
+    DEVICE,
+    IN_OUT,
+    JSON,
+    MODELS,
+    OUTPUT,
+    SET,
+    TAG,
+    Device,
+    DirectionOptions,
+    EngineOptions,
+    JobOptions,
+    NBestOptions,
+    compared_options,
+    load_translator,
+    parse_pair,
+    print_result,
+)
+from mtformer.support.errors import UserError
+
+if TYPE_CHECKING:
+    from mtformer.config import LanguagePair
+    from mtformer.data.sources.parallel import ParallelText
 
 log = logging.getLogger(__name__)
 
-SourceArgument = Annotated[
-    str,
-    argument(
-        "Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
-        "hf:NAME,split:train, sacrebleu:wmt14 or builtin:phrasebook,split:test. Splits of the phrasebook: train, "
-        "valid, test, compositional, ambiguous, pronouns.",
-        "SOURCE",
-    ),
-]
-PairOption = Annotated[str, option("The languages, as in en-de.", metavar="SRC-TGT")]
+SOURCE = argument(
+    "Where the pairs come from: src:a.en,tgt:a.de, moses:a, tsv:a.tsv, csv:a.csv, jsonl:a.jsonl, tmx:a.tmx, "
+    "hf:NAME,split:train, sacrebleu:wmt14 or builtin:phrasebook,split:test. Splits of the phrasebook: train, valid, "
+    "test, compositional, ambiguous, pronouns.",
+    "SOURCE",
+)
+PAIR = option("The languages, as in en-de.", metavar="SRC-TGT")
 
 
 def sample(
-    source: SourceArgument,
+    source: str = SOURCE,
     *,
-    pair: PairOption,
-    n: Annotated[int, option("Number of pairs.", "-n", min=1)] = 10,
-    seed: Annotated[int, option("Seed of the random choice.", min=0)] = 1,
+    pair: str = PAIR,
+    n: int = option("Number of pairs.", "-n", default=10, min=1),
+    seed: int = option("Seed of the random choice.", default=1, min=0),
 ) -> None:
     """Print random sentence pairs of a source.
 
@@ -50,10 +69,7 @@ def sample(
 
 
 def fetch(
-    source: SourceArgument,
-    *,
-    pair: PairOption,
-    output: Annotated[Path, option("The folder to write to.", metavar="DIR")],
+    source: str = SOURCE, *, pair: str = PAIR, output: Path = option("The folder to write to.", metavar="DIR")
 ) -> None:
     """Download or convert a source to plain parallel files.
 
@@ -68,15 +84,12 @@ def fetch(
 
 
 def check(
-    config: ConfigArgument,
+    config: Path = CONFIG,
     *,
-    overrides: SetOption = None,
-    fix: Annotated[
-        Path | None,
-        option("Write clean training text, rejected.tsv and the report to a new folder.", metavar="DIR"),
-    ] = None,
-    json: JsonOption = False,
-    strict: Annotated[bool, option("Exit with status 1 if there is any problem.")] = False,
+    overrides: list[str] | None = SET,
+    fix: Path | None = option("Write clean training text, rejected.tsv and the report to a new folder.", metavar="DIR"),
+    json: bool = JSON,
+    strict: bool = option("Exit with status 1 if there is any problem."),
 ) -> None:
     """Report what is wrong with the text of a config.
 
@@ -102,6 +115,150 @@ def check(
             log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
     if strict and checkup.n_problems:
         raise typer.Exit(1)
+
+
+PAIRS = argument("A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de.", "TEXT")
+PAIR_OF_TEXT = option(
+    "The languages, as in en-de; a config of one direction has them.", "--pair", metavar="SRC-TGT", panel=IN_OUT
+)
+PAIRS_OUTPUT = option("Where the pairs go, as JSON lines: a jsonl source of a config.", "--output", panel=IN_OUT)
+
+
+def backtranslate(
+    context: typer.Context,
+    *,
+    input: Path = option("Text in the language that the model reads, one sentence a line.", panel=IN_OUT),
+    output: Path = PAIRS_OUTPUT,
+    model: list[Path] | None = MODELS,
+    direction: DirectionOptions,
+    search: NBestOptions,
+    compute: EngineOptions,
+    job: JobOptions,
+) -> None:
+    """Make training pairs from text in the target language alone.
+
+    To train a model from en to de, give a model from de to en, and text in de: its translations become the sources, and
+    the text itself the targets. Doubtful translations are left out. In the config, mark the source with a tag.
+    """
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import GenerationJob
+    from mtformer.translate.jobs.options import OnError
+    from mtformer.translate.jobs.reading import Source
+
+    models = find_models(model)
+    text = Source(path=input, on_error=OnError.skip)
+    options = compared_options(context)
+    generation = GenerationJob(text=text, models=models, output=output, options=options, **vars(job))
+    run(generation, partial(load_translator, models, **vars(compute), **vars(direction), **search))
+
+
+def distill(
+    context: typer.Context,
+    text: str = PAIRS,
+    *,
+    output: Path = PAIRS_OUTPUT,
+    pair: str | None = PAIR_OF_TEXT,
+    model: list[Path] | None = MODELS,
+    tag: str | None = TAG,
+    search: NBestOptions,
+    compute: EngineOptions,
+    job: JobOptions,
+) -> None:
+    """Replace the targets of training text by translations.
+
+    A smaller or faster model learns more easily from them. With several --model, an ensemble translates. Doubtful
+    translations are left out.
+    """
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import GenerationJob
+
+    models = find_models(model)
+    pairs, languages = _text(text, pair)
+    options = compared_options(context)
+    generation = GenerationJob(text=pairs, models=models, output=output, options=options, **vars(job))
+    run(generation, partial(load_translator, models, **vars(compute), **languages._asdict(), tag=tag, **search))
+
+
+def score(
+    context: typer.Context,
+    text: str = PAIRS,
+    *,
+    output: Path = PAIRS_OUTPUT,
+    pair: str | None = PAIR_OF_TEXT,
+    model: list[Path] | None = MODELS,
+    reverse: Path | None = option(
+        "A model of the opposite direction; scores are better with it.", metavar="PATH", panel=IN_OUT
+    ),
+    device: Device = DEVICE,
+    job: JobOptions,
+) -> None:
+    """Score sentence pairs with models, for data select.
+
+    Scores are between 0 and 1. With models of both directions, they are computed from the dual conditional
+    cross-entropy of Junczys-Dowmunt (2018).
+    """
+    from mtformer.runs.models import find_model, find_models
+    from mtformer.support.files import require_distinct
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.generation import CrossEntropyJob
+
+    models = find_models(model)
+    opposite = [find_model(reverse)] if reverse is not None else []
+    pairs, (src_lang, tgt_lang) = _text(text, pair)
+    options = compared_options(context) | {"reverse": opposite or None}
+    scoring = CrossEntropyJob(text=pairs, models=models, output=output, options=options, **vars(job))
+    require_distinct(output, opposite)
+    load = partial(load_translator, device=device, raw=True)
+    forward = partial(load, models, src_lang=src_lang, tgt_lang=tgt_lang)
+    backward = partial(load, opposite, src_lang=tgt_lang, tgt_lang=src_lang)
+    run(scoring, forward, *([backward] if opposite else []))
+
+
+def select(
+    scored: Path = argument("What `mtformer data score` has written.", "FILE"),
+    *,
+    output: Path = OUTPUT,
+    min_score: float | None = option("Keep the pairs that score X or more."),
+    share: float | None = option("Keep this share of the pairs, the best: 0.8, say.", metavar="S"),
+) -> None:
+    """Keep the best of scored pairs.
+
+    Without --min-score and --share, prints how many pairs each threshold would keep.
+    """
+    from mtformer.data.selection import curve, describe, select
+
+    if min_score is not None and share is not None:
+        raise UserError("give --min-score or --share, not both")
+    if min_score is None and share is None:
+        if str(output) != "-":
+            raise UserError("--output needs --min-score or --share, which say what to keep")
+        print_result(describe(curve(scored)))
+        return
+    n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)
+    log.info("kept %s of %s pairs", f"{n_kept:,}", f"{n_pairs:,}")
+
+
+def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
+    """Return the training text of a config, or a source, with its languages."""
+    from mtformer.config import load_config, parse_source
+    from mtformer.data.sources.parallel import ParallelText
+
+    languages = parse_pair(pair) if pair is not None else None
+    if text.endswith((".yaml", ".yml")):
+        data = load_config(text).data
+        known = data.language_pairs
+        if languages is None and len(known) > 1:
+            raise UserError(f"{text} has several directions: choose one of {', '.join(map(str, known))} (--pair)")
+        languages = languages or known[0]
+        sources = [source for source in data.train if (source.languages or known[0]) == languages]
+        if not sources:
+            raise UserError(f"--pair {pair}: {text} has training text for {', '.join(map(str, known))}")
+        return ParallelText(sources, *languages), languages
+    if languages is None:
+        raise UserError(f"{text}: give the languages of a source (--pair), as in --pair en-de")
+    return ParallelText([parse_source(text, *languages)], *languages), languages
 
 
 class DataGroup(Group):

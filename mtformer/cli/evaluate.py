@@ -1,22 +1,26 @@
-"""``mtformer eval``."""
+"""``mtformer eval`` and ``mtformer compare``."""
 
-from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from mtformer.cli.command import Options, option
+from mtformer.cli.command import Options, argument, option
 from mtformer.cli.options import (
     IN_OUT,
-    SCORES,
+    JSON,
+    MODELS,
+    TEST_SET,
+    BeamOptions,
+    ComputeOptions,
     DirectionOptions,
     EngineOptions,
-    JsonOption,
-    ModelsOption,
     SearchOptions,
     TestSetOptions,
+    has_colours,
+    parse_pair,
+    print_result,
+    require_file,
 )
-from mtformer.cli.output import print_result, require_file
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,41 +30,35 @@ if TYPE_CHECKING:
     from mtformer.evaluate.stress import StressResult
 
 
-@dataclass(frozen=True)
 class ScoreOptions(Options):
     """Scores of other texts, or by another model."""
 
-    panel = SCORES
-    protocol: Annotated[
-        str | None,
-        option("Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.", metavar="NAME"),
-    ] = None
-    stress: Annotated[bool, option("Score perturbed text: all caps, typos, an emoji appended and others.")] = False
-    comet: Annotated[
-        str | None,
-        option("Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.", metavar="MODEL"),
-    ] = None
+    panel = "Scores"
+    protocol: str | None = option(
+        "Rerun a published protocol: multi30k-2016-lc-tok or multi30k-2016-cased-13a.", metavar="NAME"
+    )
+    stress: bool = option("Score perturbed text: all caps, typos, an emoji appended and others.")
+    comet: str | None = option(
+        "Score with COMET too, as in Unbabel/wmt22-comet-da; needs comet-score.", metavar="MODEL"
+    )
 
 
-@dataclass(frozen=True)
-class ResultOptions(Options):
+class OutputOptions(Options):
     """The outputs."""
 
     panel = IN_OUT
-    json: JsonOption = False
-    output: Annotated[Path | None, option("Where to write the translations, one a line.")] = None
-    save: Annotated[
-        Path | None, option("Where to write each sentence, its translation and scores as JSON, one a line.")
-    ] = None
+    json: bool = JSON
+    output: Path | None = option("Where to write the translations, one a line.")
+    save: Path | None = option("Where to write each sentence, its translation and scores as JSON, one a line.")
 
 
 def evaluate(
     *,
-    model: ModelsOption = None,
+    model: list[Path] | None = MODELS,
     direction: DirectionOptions,
     test_set: TestSetOptions,
     scores: ScoreOptions,
-    results: ResultOptions,
+    results: OutputOptions,
     compute: EngineOptions,
     search: SearchOptions,
 ) -> None:
@@ -92,22 +90,83 @@ def evaluate(
 
 
 def _require_compatible(
-    scores: ScoreOptions, results: ResultOptions, test_set: TestSetOptions, search: dict[str, Any]
+    scores: ScoreOptions, results: OutputOptions, test_set: TestSetOptions, search: dict[str, Any]
 ) -> None:
     """Refuse options that do not go together."""
     require_file("--output", results.output, "the scores")
     require_file("--save", results.save, "the scores")
-    refused: dict[str, object] = {}
+    refused: dict[str, object] = {"--comet": scores.comet}
     if scores.protocol is not None:
-        chosen, refused = (
-            "--protocol",
-            {"--testset": test_set.testset, "--save": results.save, "--stress": scores.stress},
-        )
+        chosen = "--protocol"
+        refused |= {"--testset": test_set.testset, "--save": results.save, "--stress": scores.stress}
         refused |= {f"--{name.replace('_', '-')}": True for name in search}
     elif scores.stress:
-        chosen, refused = "--stress", {"--output": results.output}
+        chosen = "--stress"
+        refused |= {"--output": results.output}
     else:
         return
-    for name, value in {"--comet": scores.comet, **refused}.items():
+    for name, value in refused.items():
         if value is not None and value is not False:
             raise UserError(f"{chosen} and {name} do not go together")
+
+
+class StatisticsOptions(Options):
+    """How to test for significance."""
+
+    panel = "Statistics"
+    n_resamples: int = option("Resampled test sets of the paired bootstrap.", "--resamples", default=1_000, min=1)
+    n_trials: int = option("Trials of approximate randomization.", "--trials", default=10_000, min=1)
+    seed: int = option("The seed of both tests.", default=12_345, min=1, envvar="SACREBLEU_SEED")
+
+
+class ResultOptions(Options):
+    """The output and its format."""
+
+    panel = IN_OUT
+    sentences: int = option("How many of the most different sentences to show.", default=5, min=0)
+    format: Literal["text", "json", "csv", "markdown", "latex"] = option(
+        "text, json, or the tables as csv, markdown or latex.", default="text"
+    )
+    output: Path | None = option("Where to write the result instead of standard output.")
+
+
+def compare(
+    systems: list[Path] = argument(
+        "Bundles, runs' folders, or files with a translation on each line, which need --ref but no --src; the first is "
+        "the baseline.",
+        "SYSTEM",
+    ),
+    *,
+    test_set: TestSetOptions,
+    pair: str | None = option(
+        "The languages, as in en-de: of files of translations, or the direction of a model that has several.",
+        metavar="SRC-TGT",
+        panel=TEST_SET,
+    ),
+    search: BeamOptions,
+    compute: ComputeOptions,
+    statistics: StatisticsOptions,
+    results: ResultOptions,
+) -> None:
+    """Test whether systems differ.
+
+    The first system is the baseline, with which the others are compared on one test set.
+    """
+    from mtformer.evaluate.comparison_formats import format_comparison
+    from mtformer.evaluate.systems import compare_paths
+    from mtformer.text.lines import open_output
+
+    languages = None if pair is None else parse_pair(pair)
+    coloured = results.output is None and has_colours()
+    with open_output(results.output, styled=coloured) as file:  # opened first: a wrong path must not cost the work
+        result = compare_paths(
+            systems,
+            pair=languages,
+            search=search,
+            **vars(statistics),
+            n_sentences=results.sentences,
+            output=results.output,
+            **vars(compute),
+            **test_set.texts,
+        )
+        print(format_comparison(result, results.format, coloured=coloured), file=file)

@@ -1,56 +1,59 @@
 """``mtformer explain``."""
 
-from dataclasses import dataclass
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from mtformer.cli.command import Options, argument, option
-from mtformer.cli.options import IN_OUT, BeamOptions, DeviceOption, DirectionOptions, ModelOption
-from mtformer.cli.output import columns, has_colours, print_result, require_file
+from mtformer.cli.options import (
+    DEVICE,
+    IN_OUT,
+    MODEL,
+    BeamOptions,
+    Device,
+    DirectionOptions,
+    columns,
+    has_colours,
+    print_result,
+    require_file,
+)
 
 
-@dataclass(frozen=True)
 class QuestionOptions(Options):
     """Questions about a translation."""
 
     panel = "Questions"
-    prefix: Annotated[str | None, option("What the translation must begin with, as in 'Das Tier'.")] = None
-    why_not: Annotated[
-        list[str] | None, option("Say why the translation lacks a word. Repeatable.", metavar="WORD")
-    ] = None
-    compare: Annotated[str | None, option("Another sentence: show what changes in attention and output.")] = None
-    checkpoints: Annotated[bool, option("Show how the kept checkpoints of the run translated the sentence.")] = False
+    prefix: str | None = option("What the translation must begin with, as in 'Das Tier'.")
+    why_not: list[str] | None = option("Say why the translation lacks a word. Repeatable.", metavar="WORD")
+    compare: str | None = option("Another sentence: show what changes in attention and output.")
+    checkpoints: bool = option("Show how the kept checkpoints of the run translated the sentence.")
 
 
-@dataclass(frozen=True)
 class AttentionOptions(Options):
     """The attention to show."""
 
     panel = "Attention"
-    attention: Annotated[bool, option("Show the attention of every layer and head.")] = False
-    kind: Annotated[
-        Literal["encoder", "decoder", "cross"] | None,
-        option("The attention to show, where cross is from decoder to encoder; else all three."),
-    ] = None
-    layer: Annotated[int | None, option("The layer to show; else the last.")] = None
-    head: Annotated[int | None, option("The head to show; else the mean of all.")] = None
+    attention: bool = option("Show the attention of every layer and head.")
+    kind: Literal["encoder", "decoder", "cross"] | None = option(
+        "The attention to show, where cross is from decoder to encoder; else all three."
+    )
+    layer: int | None = option("The layer to show; else the last.")
+    head: int | None = option("The head to show; else the mean of all.")
 
 
 def explain(
-    text: Annotated[str, argument("One sentence.", "TEXT")],
+    text: str = argument("One sentence.", "TEXT"),
     *,
-    model: ModelOption = None,
+    model: Path | None = MODEL,
     direction: DirectionOptions,
-    output: Annotated[Path | None, option("Write everything as one HTML page, as in page.html.", panel=IN_OUT)] = None,
-    format: Annotated[
-        Literal["text", "json"] | None,
-        option("Print a readable account (the default without --output) or the recorded trace.", panel=IN_OUT),
-    ] = None,
+    output: Path | None = option("Write everything as one HTML page, as in page.html.", panel=IN_OUT),
+    format: Literal["text", "json"] | None = option(
+        "Print a readable account (the default without --output) or the recorded trace.", panel=IN_OUT
+    ),
     questions: QuestionOptions,
     shown: AttentionOptions,
     search: BeamOptions,
-    device: DeviceOption = "auto",
+    device: Device = DEVICE,
 ) -> None:
     """Show how a sentence is translated.
 

@@ -1,9 +1,10 @@
-"""Options that several commands share, and what the commands do with them."""
+"""Options that several commands share, what the commands do with them, and printing results."""
 
 import logging
 import os
+import shutil
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +24,6 @@ log = logging.getLogger(__name__)
 # The panels of the help.
 IN_OUT = "Input and output"
 TEST_SET = "Test set"
-SCORES = "Scores"
 SEARCH = "Search"
 CONTROL = "Control"
 SAFETY = "Safety"
@@ -36,110 +36,71 @@ BeamOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _BEAM})]
 SearchOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _SEARCH, CONTROL: _CONTROL})]
 NBestOptions = Annotated[dict[str, Any], SearchFields({SEARCH: ("n_best", *_SEARCH), CONTROL: _CONTROL})]
 
-_MODEL = "a run's folder, or a folder of runs (its newest run)"
-_DEFAULT_MODEL = "Default: $MTFORMER_MODEL, or else runs/."
-BundleArgument = Annotated[Path, argument(f"A bundle, {_MODEL}.", "BUNDLE")]
-ModelOption = Annotated[
-    Path | None, option(f"A bundle, {_MODEL}. {_DEFAULT_MODEL}", "--model", metavar="PATH", panel=IN_OUT)
-]
-ModelsOption = Annotated[
-    list[Path] | None,
-    option(
-        f"A bundle, an exported model, {_MODEL}. {_DEFAULT_MODEL} Repeated: an ensemble.",
-        "--model",
-        metavar="PATH",
-        panel=IN_OUT,
-    ),
-]
-TokenizerOption = Annotated[
-    Path | None,
-    option(
-        f"A bundle, an exported model, {_MODEL}. {_DEFAULT_MODEL} Or a SentencePiece model, FILE.model.",
-        "--model",
-        metavar="PATH",
-    ),
-]
-TextArgument = Annotated[str | None, argument("The text; without it, --input or standard input is read.", "TEXT")]
-ConfigArgument = Annotated[Path, argument("The config file.", "CONFIG")]
-SetOption = Annotated[
-    list[str] | None, option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
-]
-InputOption = Annotated[Path | None, option("A text file, one sentence a line; - is standard input.")]
-OutputOption = Annotated[Path, option("Where to write; - is standard output.")]
-JsonOption = Annotated[bool, option("Print JSON.")]
-TagOption = Annotated[
-    str | None,
-    option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT),
-]
-DeviceOption = Annotated[
-    Literal["auto", "cpu", "cuda"],
-    option("Where to compute; auto takes a GPU when there is one.", panel=SEARCH),
-]
-ResumeOption = Annotated[bool, option("Continue the output of a job that was interrupted.", panel=JOBS)]
-_Engine = Literal["auto", "torch", "ctranslate2"]
+_RUN = "a run's folder, or a folder of runs (its newest run)"
+_OR_ELSE = "Default: $MTFORMER_MODEL, or else runs/."
+BUNDLE = argument(f"A bundle, {_RUN}.", "BUNDLE")
+MODEL = option(f"A bundle, {_RUN}. {_OR_ELSE}", metavar="PATH", panel=IN_OUT)
+_MODELS = f"A bundle, an exported model, {_RUN}. {_OR_ELSE}"
+MODELS = option(f"{_MODELS} Repeated: an ensemble.", metavar="PATH", panel=IN_OUT)
+TOKENIZER = option(f"{_MODELS} Or a SentencePiece model, FILE.model.", metavar="PATH")
+TEXT = argument("The text; without it, --input or standard input is read.", "TEXT")
+CONFIG = argument("The config file.", "CONFIG")
+SET = option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
+INPUT = option("A text file, one sentence a line; - is standard input.")
+OUTPUT = option("Where to write; - is standard output.", default=Path("-"))
+JSON = option("Print JSON.")
+TAG = option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT)
+Device = Literal["auto", "cpu", "cuda"]
+DEVICE = option("Where to compute; auto takes a GPU when there is one.", default="auto", panel=SEARCH)
+RESUME = option("Continue the output of a job that was interrupted.", panel=JOBS)
 
 
-@dataclass(frozen=True)
 class DirectionOptions(Options):
     """The direction of a model that has several."""
 
     panel = IN_OUT
-    src_lang: Annotated[
-        str | None, option("Source language, for a model of several directions.", "--from", metavar="LANG")
-    ] = None
-    tgt_lang: Annotated[
-        str | None, option("Target language, for a model of several directions.", "--to", metavar="LANG")
-    ] = None
-    tag: TagOption = None
+    src_lang: str | None = option("Source language, for a model of several directions.", "--from", metavar="LANG")
+    tgt_lang: str | None = option("Target language, for a model of several directions.", "--to", metavar="LANG")
+    tag: str | None = TAG
 
 
-@dataclass(frozen=True)
 class ComputeOptions(Options):
     """The device, and whether anything is done beside running the model."""
 
     panel = SEARCH
-    device: DeviceOption = "auto"
-    raw: Annotated[
-        bool, option("Only the model: texts are neither split nor changed, translations not checked.", panel=SAFETY)
-    ] = False
+    device: Device = DEVICE
+    raw: bool = option("Only the model: texts are neither split nor changed, translations not checked.", panel=SAFETY)
 
 
-@dataclass(frozen=True)
 class EngineOptions(ComputeOptions):
     """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes."""
 
-    engine: Annotated[
-        _Engine,
-        option("The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU."),
-    ] = "auto"
+    engine: Literal["auto", "torch", "ctranslate2"] = option(
+        "The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU.",
+        default="auto",
+    )
 
 
-@dataclass(frozen=True)
 class JobOptions(Options):
     """How a file is divided, and resumed."""
 
     panel = JOBS
-    resume: ResumeOption = False
-    shard: Annotated[Shard | None, option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")] = (
-        None
-    )
+    resume: bool = RESUME
+    shard: Shard | None = option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")
 
 
-@dataclass(frozen=True)
 class TestSetOptions(Options):
     """A test set; without any of these, that of a run."""
 
     panel = TEST_SET
-    src: Annotated[Path | None, option("Source text; without any of these, the test set of the (first) run.")] = None
-    ref: Annotated[list[Path] | None, option("A reference translation; may be repeated.")] = None
-    data: Annotated[
-        list[str] | None,
-        option("A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.", metavar="SOURCE"),
-    ] = None
-    testset: Annotated[
-        list[str] | None,
-        option("A test set that sacreBLEU downloads, such as wmt14; may be repeated.", metavar="NAME"),
-    ] = None
+    src: Path | None = option("Source text; without any of these, the test set of the (first) run.")
+    ref: list[Path] | None = option("A reference translation; may be repeated.")
+    data: list[str] | None = option(
+        "A source, as in builtin:phrasebook,split:test or tsv:test.tsv; may be repeated.", metavar="SOURCE"
+    )
+    testset: list[str] | None = option(
+        "A test set that sacreBLEU downloads, such as wmt14; may be repeated.", metavar="NAME"
+    )
 
     @property
     def texts(self) -> "TextOptions":
@@ -195,3 +156,52 @@ def load_translator(models: Sequence[Path], **options: Any) -> "Translator":
     from mtformer.translate.translator import Translator
 
     return Translator.load(models, **options)
+
+
+def print_result(result: object, *, styled: bool = False) -> None:
+    """Print to standard output, at once, so that a full disk or a reader that has gone shows here.
+
+    Args:
+        result: what to print.
+        styled: its control characters are meant for the terminal.
+
+    Raises:
+        MtformerError: it cannot be written.
+        OutputClosed: the reader has gone.
+    """
+    from mtformer.text.lines import open_output
+
+    with open_output(None, styled=styled) as output:
+        print(result, file=output)
+
+
+def require_file(option: str, path: Path | None, shown: str) -> None:
+    """Refuse standard output for a file, because commands print something else there.
+
+    Args:
+        option: what names the file.
+        path: the file; None if the option is not given.
+        shown: what is printed.
+
+    Raises:
+        UserError: it is standard output.
+    """
+    from mtformer.text.lines import is_standard_output
+
+    if path is not None and is_standard_output(path):
+        raise UserError(f"{option} {path}: standard output has {shown}; name a file")
+
+
+def columns() -> int:
+    """Return the width to print at: that of the terminal, or 100 where there is none, within what can be read."""
+    return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
+
+
+def has_colours() -> bool:
+    """Tell whether standard output is a terminal, and colours are wanted there (https://no-color.org)."""
+    return (
+        sys.stdout is not None
+        and sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )

@@ -1,21 +1,24 @@
-"""``mtformer runs`` and ``mtformer report``."""
+"""``mtformer runs``, ``report``, ``average`` and ``export``."""
 
+import importlib.util
 import logging
+from collections.abc import Callable
+from functools import partial
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
 from mtformer.cli.command import argument, option
-from mtformer.cli.options import DeviceOption, JsonOption
-from mtformer.cli.output import print_result, require_file
+from mtformer.cli.options import BUNDLE, DEVICE, JSON, Device, print_result, require_file
+from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)
 
 
 def runs(
-    folder: Annotated[Path, argument("The folder of all runs, as in run.dir.", "FOLDER")] = Path("runs"),
+    folder: Path = argument("The folder of all runs, as in run.dir.", "FOLDER", default=Path("runs")),
     *,
-    json: JsonOption = False,
+    json: bool = JSON,
 ) -> None:
     """List runs.
 
@@ -36,11 +39,11 @@ def runs(
 
 
 def report(
-    runs: Annotated[list[Path], argument("The folders of one or more runs.", "RUN")],
+    runs: list[Path] = argument("The folders of one or more runs.", "RUN"),
     *,
-    output: Annotated[Path | None, option("The page to write; default: report.html in the run's folder.")] = None,
-    no_test: Annotated[bool, option("Do not translate the test set.")] = False,
-    device: DeviceOption = "auto",
+    output: Path | None = option("The page to write; default: report.html in the run's folder."),
+    no_test: bool = option("Do not translate the test set."),
+    device: Device = DEVICE,
 ) -> None:
     """Write a page about a run.
 
@@ -50,3 +53,102 @@ def report(
 
     require_file("--output", output, "the path of the page")
     print_result(write_report(runs, output, with_test=not no_test, device=device))
+
+
+def average(
+    models: list[Path] = argument("A run's folder, or several bundles.", "MODEL"),
+    *,
+    output: Path = option("The bundle to write."),
+    last: int | None = option("Take the run's N newest checkpoints; default: all.", min=1),
+    best: int | None = option("Take the run's N best checkpoints.", min=1),
+) -> None:
+    """Average checkpoints or bundles into one bundle."""
+    from mtformer.runs.averaging import average_bundles, average_checkpoints
+    from mtformer.runs.folder import RunFolder
+    from mtformer.support.files import require_distinct
+
+    first, is_run = models[0], models[0].is_dir()
+    if last is not None and best is not None:
+        raise UserError("give --last or --best, not both")
+    require_file("--output", output, "the path of the bundle")
+    require_distinct(output, RunFolder(first).parts if is_run else models)
+    if is_run:
+        if len(models) > 1:
+            raise UserError("give one run's folder, or bundles")
+        average_checkpoints(first, output, last=last, best=best)
+    else:
+        if last is not None or best is not None:
+            raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
+        average_bundles(models, output)
+    print_result(output)
+
+
+_PACKAGES = {"ctranslate2": "ctranslate2", "huggingface": "transformers"}
+
+
+def export(
+    bundle: Path = BUNDLE,
+    *,
+    to: Literal["ctranslate2", "huggingface"] = option("The program that the model is for."),
+    output: Path = option("A new folder for the model.", metavar="DIR"),
+    quantization: str | None = option(
+        "ctranslate2: how weights are stored, such as int8. Default: float32.", metavar="TYPE"
+    ),
+    vocabulary_map: tuple[Path, Path] | None = option(
+        "ctranslate2: learn from parallel text, such as the training data, which target tokens may translate a source "
+        "token; large vocabularies become faster.",
+        metavar="SRC TGT",
+    ),
+) -> None:
+    """Write a model for another program.
+
+    The new folder contains everything that translation needs.
+    """
+    from mtformer.runs.models import find_model
+    from mtformer.support.files import require_new_folder, write_new_folder
+
+    path = find_model(bundle)
+    require_new_folder(output, "--output")
+    if importlib.util.find_spec(_PACKAGES[to]) is None:
+        raise UserError(
+            f"--to {to} needs the package {_PACKAGES[to]}, which is not installed; pip install 'mtformer[{to}]'"
+        )
+    if to == "ctranslate2":
+        write = _ctranslate2_writer(path, quantization or "float32", vocabulary_map)
+    elif quantization is not None:
+        raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
+    elif vocabulary_map is not None:
+        raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
+    else:
+        write = _huggingface_writer(path)
+    print_result(write_new_folder(output, write, "--output"))
+
+
+def _ctranslate2_writer(
+    path: Path, quantization: str, vocabulary_map: tuple[Path, Path] | None
+) -> Callable[[Path], None]:
+    """Load a bundle, and return what writes it into a folder for CTranslate2."""
+    from mtformer.bundle.format import load_bundle
+    from mtformer.engines.ctranslate2.conversion import parse_quantization, write_ctranslate2
+    from mtformer.engines.ctranslate2.vocabulary_map import learn_vocabulary_map
+
+    stored = parse_quantization(quantization)
+    bundle = load_bundle(path)
+    if vocabulary_map is not None and bundle.header.directions:
+        raise UserError("--vocabulary-map is for a model of one direction: it says which tokens translate which")
+    learned = None if vocabulary_map is None else learn_vocabulary_map(*vocabulary_map, bundle)
+    return partial(write_ctranslate2, bundle=bundle, name=path.name, quantization=stored, vocabulary_map=learned)
+
+
+def _huggingface_writer(path: Path) -> Callable[[Path], None]:
+    """Load a bundle, and return what writes it into a folder for transformers."""
+    from mtformer.bundle.peek import peek
+    from mtformer.export import require_huggingface
+
+    if peeked := peek(path):  # before torch and transformers are imported, which takes seconds
+        require_huggingface(peeked.header)
+
+    from mtformer.bundle.format import load_bundle
+    from mtformer.export.huggingface import write_huggingface
+
+    return partial(write_huggingface, bundle=load_bundle(path), name=path.name)

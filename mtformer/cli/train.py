@@ -1,13 +1,11 @@
-"""``mtformer train`` and ``mtformer average``."""
+"""``mtformer train``."""
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from mtformer.cli.command import Options, argument, option
-from mtformer.cli.options import SetOption
-from mtformer.cli.output import print_result, require_file
+from mtformer.cli.options import SET, print_result
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
 
@@ -15,32 +13,27 @@ if TYPE_CHECKING:
     from mtformer.config import Config
 
 
-@dataclass(frozen=True)
 class TextOptions(Options):
     """Two text files to train on without a config."""
 
     panel = "Two text files instead of a config"
-    src: Annotated[Path | None, option("Source text, such as train.en.gz.")] = None
-    tgt: Annotated[Path | None, option("Its translation, line by line, such as train.de.gz.")] = None
-    src_lang: Annotated[
-        str | None, option("The language of --src. Default: the end of its name.", "--from", metavar="LANG")
-    ] = None
-    tgt_lang: Annotated[
-        str | None, option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
-    ] = None
+    src: Path | None = option("Source text, such as train.en.gz.")
+    tgt: Path | None = option("Its translation, line by line, such as train.de.gz.")
+    src_lang: str | None = option("The language of --src. Default: the end of its name.", "--from", metavar="LANG")
+    tgt_lang: str | None = option("The language of --tgt. Default: the end of its name.", "--to", metavar="LANG")
 
 
 def train(
-    config: Annotated[Path | None, argument("The config file; not with --src and --tgt.", "CONFIG")] = None,
+    config: Path | None = argument("The config file; not with --src and --tgt.", "CONFIG"),
     *,
     texts: TextOptions,
-    overrides: SetOption = None,
-    fresh: Annotated[bool, option("Start from scratch instead of resuming.")] = False,
-    dry_run: Annotated[bool, option("Print the expected steps, speed, time and memory; do not train.")] = False,
-    samples: Annotated[bool, option("Show sample translations at each validation.")] = False,
-    quiet: Annotated[bool, option("Show only warnings and errors.")] = False,
-    json_logs: Annotated[bool, option("Log JSON objects, one a line.")] = False,
-    nproc: Annotated[int, option("Processes to train with: one for each GPU.", min=1)] = 1,
+    overrides: list[str] | None = SET,
+    fresh: bool = option("Start from scratch instead of resuming."),
+    dry_run: bool = option("Print the expected steps, speed, time and memory; do not train."),
+    samples: bool = option("Show sample translations at each validation."),
+    quiet: bool = option("Show only warnings and errors."),
+    json_logs: bool = option("Log JSON objects, one a line."),
+    nproc: int = option("Processes to train with: one for each GPU.", default=1, min=1),
 ) -> None:
     """Train a model. Rerun to resume."""
     if quiet:
@@ -75,37 +68,9 @@ def _load(config: Path | None, texts: TextOptions, overrides: list[str], *, writ
     from mtformer.data.new_config import config_of_files
 
     if config is not None:
-        if texts != TextOptions():
+        if any(value is not None for value in vars(texts).values()):
             raise UserError("give a config, or two files with --src and --tgt, not both")
         return load_config(config, overrides)
     if texts.src is None or texts.tgt is None:
         raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
     return config_of_files(texts.src, texts.tgt, (texts.src_lang, texts.tgt_lang), overrides, write=write)
-
-
-def average(
-    models: Annotated[list[Path], argument("A run's folder, or several bundles.", "MODEL")],
-    *,
-    output: Annotated[Path, option("The bundle to write.")],
-    last: Annotated[int | None, option("Take the run's N newest checkpoints; default: all.", min=1)] = None,
-    best: Annotated[int | None, option("Take the run's N best checkpoints.", min=1)] = None,
-) -> None:
-    """Average checkpoints or bundles into one bundle."""
-    from mtformer.runs.averaging import average_bundles, average_checkpoints
-    from mtformer.runs.folder import RunFolder
-    from mtformer.support.files import require_distinct
-
-    first, is_run = models[0], models[0].is_dir()
-    if last is not None and best is not None:
-        raise UserError("give --last or --best, not both")
-    require_file("--output", output, "the path of the bundle")
-    require_distinct(output, RunFolder(first).parts if is_run else models)
-    if is_run:
-        if len(models) > 1:
-            raise UserError("give one run's folder, or bundles")
-        average_checkpoints(first, output, last=last, best=best)
-    else:
-        if last is not None or best is not None:
-            raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
-        average_bundles(models, output)
-    print_result(output)

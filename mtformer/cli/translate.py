@@ -1,11 +1,10 @@
-"""``mtformer translate``."""
+"""``mtformer translate``, ``score``, ``tokenize`` and ``detokenize``."""
 
 import logging
 import os
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -13,15 +12,17 @@ from mtformer.cli.command import Options, option
 from mtformer.cli.options import (
     CONTROL,
     IN_OUT,
+    INPUT,
     JOBS,
+    MODELS,
+    OUTPUT,
+    RESUME,
+    TEXT,
+    TOKENIZER,
     DirectionOptions,
     EngineOptions,
-    InputOption,
     JobOptions,
-    ModelsOption,
     NBestOptions,
-    OutputOption,
-    TextArgument,
     check_text,
     compared_options,
     load_translator,
@@ -31,22 +32,23 @@ from mtformer.translate.jobs.options import Format, OnError
 
 if TYPE_CHECKING:
     from mtformer.text.glossary import Glossary
+    from mtformer.text.tokenizer.vocabulary import Vocabulary
     from mtformer.translate.jobs.reading import Source
 
 
-@dataclass(frozen=True)
 class FileOptions(Options):
     """The input, the output and its format."""
 
     panel = IN_OUT
-    input: InputOption = None
-    output: OutputOption = Path("-")
-    format: Annotated[Format, option("Plain text; or line, rank, score and text; or JSON.")] = Format.text
-    alignments: Annotated[bool, option("Add word alignments, as in 0-0 1-2.")] = False
-    document: Annotated[bool, option("Join wrapped lines to paragraphs, and wrap their translations.")] = False
-    on_error: Annotated[
-        OnError, option("At a line that is not UTF-8 or fails: stop; or write an empty line (skip) or the line (copy).")
-    ] = OnError.stop
+    input: Path | None = INPUT
+    output: Path = OUTPUT
+    format: Format = option("Plain text; or line, rank, score and text; or JSON.", default=Format.text)
+    alignments: bool = option("Add word alignments, as in 0-0 1-2.")
+    document: bool = option("Join wrapped lines to paragraphs, and wrap their translations.")
+    on_error: OnError = option(
+        "At a line that is not UTF-8 or fails: stop; or write an empty line (skip) or the line (copy).",
+        default=OnError.stop,
+    )
 
     def source(self, text: str | None) -> "Source":
         """Return the source of the texts.
@@ -62,19 +64,16 @@ class FileOptions(Options):
         return Source(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
 
 
-@dataclass(frozen=True)
 class TermOptions(Options):
     """A glossary, and how its terms appear in translations."""
 
     panel = CONTROL
-    terms: Annotated[Path | None, option("A glossary: a term, a tab and its translation on each line.")] = None
-    terms_mode: Annotated[
-        Literal["hard", "soft", "both"],
-        option(
-            "hard: force terms into translations; soft: annotate them in the source, for models trained with "
-            "data.terms; or both."
-        ),
-    ] = "hard"
+    terms: Path | None = option("A glossary: a term, a tab and its translation on each line.")
+    terms_mode: Literal["hard", "soft", "both"] = option(
+        "hard: force terms into translations; soft: annotate them in the source, for models trained with data.terms; "
+        "or both.",
+        default="hard",
+    )
 
     def read(self, source: "Source", output: Path) -> "Glossary | None":
         """Read the glossary; None without one.
@@ -97,16 +96,16 @@ class TermOptions(Options):
 
 def translate(
     context: typer.Context,
-    text: TextArgument = None,
+    text: str | None = TEXT,
     *,
-    model: ModelsOption = None,
+    model: list[Path] | None = MODELS,
     direction: DirectionOptions,
     files: FileOptions,
     search: NBestOptions,
     compute: EngineOptions,
-    terms: TermOptions,
+    glossary: TermOptions,
     job: JobOptions,
-    nproc: Annotated[int, option("Translate a file in N processes, with torchrun.", min=1, panel=JOBS)] = 1,
+    nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=JOBS),
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
     from mtformer.runs.models import find_models
@@ -117,8 +116,7 @@ def translate(
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     source = files.source(text)
-    asked = {**vars(compute), **vars(direction), **search, "alignments": files.alignments}
-    asked |= {"terms": terms.read(source, files.output), "terms_mode": terms.terms_mode}
+    terms = glossary.read(source, files.output)
     models = find_models(model)
     work = TranslationJob(
         source=source,
@@ -136,10 +134,111 @@ def translate(
         work.check()
         launch(nproc, compute.device)
     keep_freed_memory()
-    load = partial(load_translator, models, **asked)
+    asked = {**vars(compute), **vars(direction), **search, "alignments": files.alignments}
+    load = partial(load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if work.n_processes > 1:
         from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
 
         run_on_ranks(work, load)
     else:
         run(work, load)
+
+
+class ScoredFileOptions(Options):
+    """The input, the output and its format."""
+
+    panel = IN_OUT
+    src: Path | None = option("Sources, one a line.")
+    tgt: Path | None = option("Their translations, one a line.")
+    input: Path = option(
+        "Without --tgt: a source, a tab and its translation on each line; - is standard input.", default=Path("-")
+    )
+    output: Path = OUTPUT
+    format: Format = option("A score a line; or score, source and translation; or JSON.", default=Format.text)
+
+
+class ScoreOptions(Options):
+    """The scores, and what they choose."""
+
+    panel = "Scores"
+    normalize: bool = option("The mean log probability per token instead of the sum.")
+    min_score: float | None = option("Print the pairs that score X or more, and no others.")
+    rerank: bool = option(
+        "Read what translate --n-best N --format tsv prints; print the best translation of each line, or with --format "
+        "tsv or json all of them, best first."
+    )
+
+
+def score(
+    context: typer.Context,
+    *,
+    model: list[Path] | None = MODELS,
+    direction: DirectionOptions,
+    files: ScoredFileOptions,
+    scores: ScoreOptions,
+    compute: EngineOptions,
+    resume: bool = RESUME,
+) -> None:
+    """Score given translations.
+
+    Prints how probable the model thinks each is: its log probability, in nats.
+    """
+    from mtformer.runs.models import find_models
+    from mtformer.translate.jobs.core import run
+    from mtformer.translate.jobs.scoring import ScoringJob
+
+    models = find_models(model)
+    options = compared_options(context)
+    job = ScoringJob(models=models, **vars(files), **vars(scores), resume=resume, options=options)
+    run(job, partial(load_translator, models, **vars(compute), **vars(direction)))
+
+
+Side = Literal["src", "tgt"]
+SIDE = option("The vocabulary, where each language has one of its own.", default="src")
+
+
+def tokenize(
+    text: str | None = TEXT,
+    *,
+    model: Path | None = TOKENIZER,
+    side: Side = SIDE,
+    ids: bool = option("Print the ids of the tokens."),
+    input: Path | None = INPUT,
+    output: Path = OUTPUT,
+) -> None:
+    """Split text into the tokens of a model.
+
+    One line in, one line out, with spaces between the tokens.
+    """
+    from mtformer.translate.jobs import tokenizing
+
+    check_text(text, input)
+    source = input or Path("-")
+    tokenizing.tokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
+
+
+def detokenize(
+    text: str | None = TEXT,
+    *,
+    model: Path | None = TOKENIZER,
+    side: Side = SIDE,
+    ids: bool = option("Read the ids of tokens."),
+    input: Path | None = INPUT,
+    output: Path = OUTPUT,
+) -> None:
+    """Join tokens into text, the inverse of tokenize."""
+    from mtformer.translate.jobs import tokenizing
+
+    check_text(text, input)
+    source = input or Path("-")
+    tokenizing.detokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
+
+
+def _vocabulary(model: Path | None, side: Side, input: Path, output: Path) -> "Vocabulary":
+    from mtformer.runs.models import find_model
+    from mtformer.support.files import require_distinct
+    from mtformer.translate.jobs.tokenizing import load_tokenizer
+
+    path = find_model(model)
+    require_distinct(output, [input, path])
+    return load_tokenizer(path).vocabulary_of(side)
