@@ -20,7 +20,7 @@ from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerC
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.tokens import encode_corpus
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches
 from mtformer.support.memory import keep_freed_memory

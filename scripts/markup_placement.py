@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mtformer.bundle.format import load_bundle
-from mtformer.phrasebook.alignments import concepts
+from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import LANGUAGES, held_out
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError

@@ -26,8 +26,7 @@ import yaml
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TextFiles, load_config
 from mtformer.config.resolve import size_for
-from mtformer.data.sampling import sample_pairs
-from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.sources.parallel import ParallelText, sample_pairs
 from mtformer.evaluate.metrics import bleu
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_atomically

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
-from mtformer.phrasebook import challenges
+from mtformer.phrasebook import measures
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
@@ -38,8 +38,8 @@ def main() -> None:
     if header.src_lang != "en":  # the challenge sets are in English
         return
     for name, questions in (
-        ("ambiguous", challenges.ambiguous_words(header.tgt_lang)),
-        ("pronouns", challenges.pronouns(header.tgt_lang)),
+        ("ambiguous", measures.ambiguous_words(header.tgt_lang)),
+        ("pronouns", measures.pronouns(header.tgt_lang)),
     ):
         found = translator.translate([question.src for question in questions])
         right = sum(question.is_met_by(best.text) for question, (best, *_) in zip(questions, found, strict=True))

@@ -28,7 +28,7 @@ from mtformer.config import BuiltinText, load_config
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu
 from mtformer.model.attention import MultiHeadAttention
-from mtformer.phrasebook import challenges
+from mtformer.phrasebook import measures
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_atomically
@@ -132,7 +132,7 @@ def measure(name: str, variant: Variant, work: Path, size: int) -> str:
         found = translator.translate([saying.en for saying in test])
         score = bleu([best.text for best, *_ in found], [saying.zh for saying in test], "zh").value
         alone = [translator.translate([saying.en])[0][0].text for saying in test[:N_ALONE]]
-        pronouns = challenges.pronouns("zh")[:N_SENTENCES]
+        pronouns = measures.pronouns("zh")[:N_SENTENCES]
         answers = translator.translate([question.src for question in pronouns])
     right = sum(question.is_met_by(best.text) for question, (best, *_) in zip(pronouns, answers, strict=True))
     alike = sum(text == best.text for text, (best, *_) in zip(alone, found, strict=False))

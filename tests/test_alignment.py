@@ -19,7 +19,7 @@ from mtformer.config import ModelConfig, TokenizerConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.phrasebook.alignments import concepts
+from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
 from mtformer.support.errors import UserError

@@ -16,17 +16,16 @@ from conftest import Project, make_project, sentence_pairs
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
-from mtformer.data.augment.augment import Augmenter, TermSampler, TokenizerText
+from mtformer.data.augment import Augmenter, TermSampler, TokenizerText
 from mtformer.data.clean.filters import filters_of
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.store import stored_text
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.store import stored_text
+from mtformer.data.tokens import encode_corpus
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import SentencePair
-from mtformer.text.tags import all_tags
+from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import MARKERS, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

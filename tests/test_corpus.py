@@ -4,7 +4,7 @@ from conftest import EOS_ID, sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.data.corpus import Corpus, Ragged
-from mtformer.data.store.tokens import encode_corpus, reason_to_drop
+from mtformer.data.tokens import encode_corpus, reason_to_drop
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

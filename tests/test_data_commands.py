@@ -12,7 +12,7 @@ import yaml
 from conftest import Project
 
 from mtformer.config import BuiltinText, parse_source
-from mtformer.data.sampling import sample_pairs
+from mtformer.data.sources.parallel import sample_pairs
 from mtformer.phrasebook.splits import held_out, train
 
 

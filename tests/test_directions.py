@@ -14,7 +14,7 @@ from engines import score
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.tokens import encode_corpus
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair

@@ -22,7 +22,7 @@ from mtformer.data.clean.language import identifier, language_warning
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
 from mtformer.data.clean.words import EncodedPairs, HashTable, Words
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.store import stored_text
+from mtformer.data.store import stored_text
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 

@@ -11,7 +11,7 @@ from conftest import Project, sentence_pairs, write_pairs
 
 from mtformer.config import DataConfig, LanguagePair
 from mtformer.data.held_out import describe_held_out, held_out_share, training_text
-from mtformer.data.store.store import StoredText
+from mtformer.data.store import StoredText
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
 

@@ -15,8 +15,8 @@ from conftest import EOS_ID, GERMAN, GERMAN_VERBS, Project, make_project, senten
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
-from mtformer.data.augment.augment import EncodedPair, TermSampler
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.augment import EncodedPair, TermSampler
+from mtformer.data.tokens import encode_corpus
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.search.engine import Request, SearchRequest
 from mtformer.support.errors import UserError

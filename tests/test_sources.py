@@ -21,10 +21,9 @@ from mtformer.config import (
     load_config,
     parse_source,
 )
-from mtformer.data.drops import Drops
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_files
 from mtformer.support.errors import UserError
-from mtformer.text.pairs import SentencePair, fingerprint
+from mtformer.text.pairs import Drops, SentencePair, fingerprint
 from mtformer.training.inputs import named_commits
 
 PAIRS = [

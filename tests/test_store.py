@@ -19,13 +19,13 @@ from conftest import Project, make_project, sentence_pairs, write_pairs
 from pydantic import JsonValue
 
 from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, TsvFile, load_config, parse_source
-from mtformer.data.augment.augment import Augmenter
+from mtformer.data import store, tokens
+from mtformer.data.augment import Augmenter
 from mtformer.data.clean.filters import Filters
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import store, tokens
-from mtformer.data.store.store import Contents, StoredText, pack, stored_text, unpack
-from mtformer.data.store.tokens import Encoder, TokenStore, Variation, encode_corpus
+from mtformer.data.store import Contents, StoredText, pack, stored_text, unpack
+from mtformer.data.tokens import Encoder, TokenStore, Variation, encode_corpus
 from mtformer.support.cache import from_cache, make_room
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import write_folder_atomically
@@ -390,7 +390,7 @@ def test_a_store_of_another_version_is_left_alone(
 ) -> None:
     text = text_of(tsv(tmp_path / "a.tsv", PAIRS))
     stored_text(text)
-    monkeypatch.setattr("mtformer.data.store.store.__version__", "99")
+    monkeypatch.setattr("mtformer.data.store.__version__", "99")
     assert [*stored_text(text)] == PAIRS
     assert n_reads.total() == 2 and len(folders(own_cache)) == 2
 
@@ -457,7 +457,7 @@ def test_a_cache_that_cannot_be_written_or_is_full_is_an_error_that_says_what_to
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mtformer.data.store.arrays.ArrayWriter.append", full)
+    monkeypatch.setattr("mtformer.data.arrays.ArrayWriter.append", full)
     result = project.mtformer("train", project.config)
     assert result.status == 1 and "Traceback" not in result.stderr
     assert "No space left on device; name another folder with $XDG_CACHE_HOME" in result.stderr

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import CsvFile, TsvFile
-from mtformer.data.drops import Drops
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
+from mtformer.text.pairs import Drops
 
 Pairs = list[tuple[str, str]]
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from mtformer.config import TmxFile
-from mtformer.data.drops import Drops
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
-from mtformer.text.pairs import Example
+from mtformer.text.pairs import Drops, Example
 
 HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">

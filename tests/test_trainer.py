@@ -20,7 +20,7 @@ from mtformer.bundle.header import AlignmentHead
 from mtformer.config import Facts, LanguagePair, TsvFile, load_config, resolve
 from mtformer.data.batches import Batch
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.store import stored_text
+from mtformer.data.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints

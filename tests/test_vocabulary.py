@@ -18,7 +18,7 @@ from mtformer.bundle.header import PrefixTokens
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import SearchOptions
 from mtformer.data.batches import make_batch
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.tokens import encode_corpus
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.record import Explainer

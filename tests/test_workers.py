@@ -15,12 +15,12 @@ import pytest
 from conftest import sentence_pairs
 
 from mtformer.config import LanguagePair, TokenizerConfig, TsvFile
-from mtformer.data.augment.augment import TermSampler
+from mtformer.data import store
+from mtformer.data.augment import TermSampler
 from mtformer.data.clean.filters import Filters
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import store
-from mtformer.data.store.store import stored_text
-from mtformer.data.store.tokens import Encoder, TokenStore, Variation, encode_corpus
+from mtformer.data.store import stored_text
+from mtformer.data.tokens import Encoder, TokenStore, Variation, encode_corpus
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes import workers
 from mtformer.support.processes.workers import in_order

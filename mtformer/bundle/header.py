@@ -12,7 +12,7 @@ from mtformer.config.sources import MULTIPLE, Direction
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
-from mtformer.text.tags import corpus_tag, tags_toward
+from mtformer.text.pairs import corpus_tag, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 HEADER_FORMATS = (2, 3)  # those that :func:`read_header` reads; the last one is written

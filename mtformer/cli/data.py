@@ -56,7 +56,7 @@ def sample(
     Each line has the source, a tab and the target.
     """
     from mtformer.config import parse_source
-    from mtformer.data.sampling import sample_pairs
+    from mtformer.data.sources.parallel import sample_pairs
     from mtformer.text.lines import open_output
 
     src_lang, tgt_lang = parse_pair(pair)

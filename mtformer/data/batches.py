@@ -154,7 +154,7 @@ def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, ord
         max_tokens: the budget.
         seed: of the shuffling.
         epoch: the number of the epoch.
-        order: which pairs occur, as :func:`mtformer.data.mixing.epoch_order` chooses them; None for all, once.
+        order: which pairs occur, as :func:`mtformer.data.training.epoch_order` chooses them; None for all, once.
     """
     random = np.random.default_rng([seed, epoch])
     pairs = np.arange(len(corpus)) if order is None else order

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mtformer.data.drops import Drops
 from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
+from mtformer.text.pairs import Drops
 
 
 class Side(Protocol):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from mtformer.config import BuiltinText, HubDataset, SacrebleuSet, Source, parse_source
-from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import license_of, pinned, split_names
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.support import __version__
@@ -19,7 +18,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.support.progress import watched
 from mtformer.text.lines import open_output
-from mtformer.text.pairs import Example, SentencePair, fingerprint
+from mtformer.text.pairs import Drops, Example, SentencePair, fingerprint
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from mtformer.config import DataConfig, LanguagePair, Source
+from mtformer.data.arrays import read_arrays
 from mtformer.data.clean.filters import filters_of, reason_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store.arrays import read_arrays
-from mtformer.data.store.store import (
+from mtformer.data.store import (
     MAX_BYTES,
     Chunk,
     Portion,

@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
-from mtformer.data.sources.test_sets import download_test_set
+from mtformer.data.sources.text_files import download_test_set
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.models import run_of
 from mtformer.support.errors import UserError

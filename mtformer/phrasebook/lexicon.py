@@ -122,7 +122,7 @@ class Verb(Entry):
         case: the case of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
         imperative: the German imperative, or "" if it is regular.
-        aspect: which tenses make sense, see :mod:`mtformer.phrasebook.clauses`.
+        aspect: which tenses make sense, see :mod:`mtformer.phrasebook.grammar`.
         subject, object, recipient: the kinds of nouns in these roles.
         object_as: the form of the object: a kind (``any``), something ``new``, a single one (``one``), without an
             article (``generic``), or any form ("").

@@ -1,12 +1,18 @@
-"""Sentence pairs, and the names of columns that contain them."""
+"""Sentence pairs: the columns that contain them, the lines that do not, and the tags in front of their sources."""
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from mtformer.config import DataConfig, LanguagePair, Source
 from mtformer.text.languages import is_language
 
 ROLES = (("source", "src"), ("target", "tgt", "trg"))
+BLANK = "blank"  # the reason that a line is dropped for
+_SHOWN = 5  # lines named for each reason
+_LOUD = 0.1  # a larger share of a source deserves a warning
 
 
 class SentencePair(NamedTuple):
@@ -60,3 +66,74 @@ def one_line(text: str) -> str:
 def is_column_name(cell: str) -> bool:
     """Tell whether a cell names a language or a side, as those of a header do."""
     return is_language(cell) or cell.strip().lower() in (*ROLES[0], *ROLES[1])
+
+
+@dataclass
+class Drops:
+    """Counts what is left out of a source, by reason.
+
+    Attributes:
+        counts: the number of lines by reason.
+        lines: the first lines by reason.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, reason: str, line: int) -> None:
+        """Count one more line."""
+        self.counts[reason] += 1
+        shown = self.lines.setdefault(reason, [])
+        if len(shown) < _SHOWN:
+            shown.append(line)
+
+    @property
+    def total(self) -> int:
+        """The number of lines left out, for any reason."""
+        return self.counts.total()
+
+    def warning(self, source: str, n_kept: int) -> str:
+        """Return a warning if more than a tenth of ``source`` is left out, or else an empty text."""
+        n_lines = n_kept + self.total
+        if self.total <= _LOUD * n_lines:
+            return ""
+        reasons = "; ".join(self._describe(reason, count) for reason, count in self.counts.most_common())
+        return f"{source}: {self.total:,} of {n_lines:,} lines are dropped ({self.total / n_lines:.0%}): {reasons}"
+
+    def _describe(self, reason: str, count: int) -> str:
+        shown = ", ".join(f"{line}" for line in self.lines[reason])
+        more = ", …" if count > len(self.lines[reason]) else ""
+        return f"{count:,} {reason} ({'line' if count == 1 else 'lines'} {shown}{more})"
+
+
+def target_tag(language: str) -> str:
+    """Return the token that asks for a target language (Johnson et al. 2017)."""
+    return f"<2{language}>"
+
+
+def corpus_tag(name: str) -> str:
+    """Return the token of a corpus, such as one of back-translated text (Caswell et al. 2019)."""
+    return f"<{name}>"
+
+
+def tags_toward(directions: Sequence[LanguagePair], tgt_lang: str, tag: str | None = None) -> list[str]:
+    """Return the tokens in front of a source text.
+
+    Args:
+        directions: those of the model; only several target languages take a token.
+        tgt_lang: the language to translate to.
+        tag: of the corpus.
+    """
+    has_targets = len({pair.tgt_lang for pair in directions}) > 1
+    return [target_tag(tgt_lang)] * has_targets + ([] if tag is None else [corpus_tag(tag)])
+
+
+def tags_of_source(data: DataConfig, source: Source) -> list[str]:
+    """Return the tokens in front of the texts of a source of training text."""
+    directions = data.language_pairs
+    return tags_toward(directions, (source.languages or directions[0]).tgt_lang, source.tag)
+
+
+def all_tags(data: DataConfig) -> list[str]:
+    """Return the tokens that a model's vocabulary needs for its training text, each once."""
+    return list(dict.fromkeys(tag for source in data.train for tag in tags_of_source(data, source)))

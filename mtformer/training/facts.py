@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import chain
 
 from mtformer.config import Config, Facts, Provenance, ResolvedConfig, resolve
-from mtformer.data.augment.augment import Augmenter, TokenizerText
-from mtformer.data.store.store import StoredText
-from mtformer.data.store.tokens import stored_tokenizer
+from mtformer.data.augment import Augmenter, TokenizerText
+from mtformer.data.store import StoredText
+from mtformer.data.tokens import stored_tokenizer
 from mtformer.runs.folder import RunFolder
 from mtformer.support.hardware import pick_device
 from mtformer.support.reproducibility import versions

@@ -12,8 +12,7 @@ from mtformer.config.section import Section
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
-from mtformer.text.pairs import SentencePair
-from mtformer.text.tags import all_tags
+from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer
 

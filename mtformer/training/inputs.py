@@ -10,12 +10,11 @@ from mtformer.config import Config, LanguagePair
 from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
-from mtformer.data.store.store import StoredText, has_pipe
+from mtformer.data.store import StoredText, has_pipe
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import SentencePair
-from mtformer.text.tags import all_tags
+from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.adopt import GivenTokenizer, read_tokenizer
 from mtformer.text.tokenizer.tokenizer import MARKERS
 

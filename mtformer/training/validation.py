@@ -15,8 +15,8 @@ from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.corpus import Corpus
-from mtformer.data.mixing import Prefixed
-from mtformer.data.store.tokens import encode_corpus
+from mtformer.data.tokens import encode_corpus
+from mtformer.data.training import Prefixed
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
@@ -25,8 +25,7 @@ from mtformer.search.engine import SearchRequest, fill_batches, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
-from mtformer.text.pairs import SentencePair
-from mtformer.text.tags import tags_toward
+from mtformer.text.pairs import SentencePair, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.timing import expected_seconds
 from mtformer.training.update import summed_loss

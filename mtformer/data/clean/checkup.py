@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from mtformer.config import Config, DataConfig, Facts, FilterName, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
 from mtformer.data.clean.learned import LearnedRules
-from mtformer.data.drops import Drops
 from mtformer.data.held_out import held_out_share
-from mtformer.data.sampling import Reservoir
-from mtformer.data.sources.parallel import ParallelText, source_name
-from mtformer.data.store.store import Portion, text_portions
+from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
+from mtformer.data.store import Portion, text_portions
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.languages import suit_joint_vocabulary
-from mtformer.text.pairs import Example, SentencePair
+from mtformer.text.pairs import Drops, Example, SentencePair
 from mtformer.text.tokenizer.adopt import read_tokenizer
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

@@ -13,8 +13,7 @@ from mtformer.config import DataConfig, FilterName, LanguagePair, Source
 from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
-from mtformer.data.sampling import Reservoir
-from mtformer.data.sources.parallel import ParallelText
+from mtformer.data.sources.parallel import ParallelText, Reservoir
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
 from mtformer.text.lines import input_name, is_regular_input

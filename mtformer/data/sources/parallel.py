@@ -1,9 +1,12 @@
-"""The pairs of several sources in a row."""
+"""The pairs of several sources in a row, and random samples of them."""
 
+import logging
+import random
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from mtformer.config import (
     BuiltinText,
@@ -18,16 +21,17 @@ from mtformer.config import (
     TmxFile,
     TsvFile,
 )
-from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import read_hub
-from mtformer.data.sources.phrasebook import read_phrasebook
 from mtformer.data.sources.tables import read_jsonl, read_table
-from mtformer.data.sources.test_sets import read_test_set
-from mtformer.data.sources.text_files import moses_files, read_text_files
+from mtformer.data.sources.text_files import moses_files, read_test_set, read_text_files
 from mtformer.data.sources.tmx import read_tmx
 from mtformer.support.errors import Problems, UserError
+from mtformer.support.progress import Progress
 from mtformer.text.lines import input_name, is_regular_input
-from mtformer.text.pairs import Example, SentencePair
+from mtformer.text.pairs import Drops, Example, SentencePair
+
+Item = TypeVar("Item")
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,18 @@ def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterato
         case SacrebleuSet():
             return read_test_set(source.sacrebleu, src_lang, tgt_lang)
         case BuiltinText():
-            return read_phrasebook(source, src_lang, tgt_lang)
+            return _read_phrasebook(source, src_lang, tgt_lang)
+
+
+def _read_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[Example]:
+    from mtformer.phrasebook.splits import LANGUAGES, sentences  # builds its tables
+
+    for language in (src_lang, tgt_lang):
+        if language not in LANGUAGES:
+            raise UserError(f"the phrasebook has {', '.join(LANGUAGES)}, not {language}")
+    sayings = sentences(source.split, source.size, source.seed)
+    for number, saying in enumerate(sayings, 1):
+        yield Example(saying.text(src_lang), saying.text(tgt_lang), number)
 
 
 def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:
@@ -204,3 +219,45 @@ def file_version(path: Path) -> tuple[int, ...] | None:
     except OSError:  # reading it says what is wrong
         return None
     return (status.st_size, status.st_mtime_ns, status.st_ino) if can_be_read_again(path) else None
+
+
+class Reservoir(Generic[Item]):
+    """A sample of a stream in which all items are equally likely (Vitter 1985, algorithm R).
+
+    Attributes:
+        items: the sample; all items of the stream while there are no more than ``size``.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        """Keep ``size`` items."""
+        self.items: list[Item] = []
+        self._size, self._n_seen = size, 0
+        self._generator = random.Random(seed)
+
+    def add(self, item: Item) -> None:
+        """Take the next item of the stream."""
+        self._n_seen += 1
+        if len(self.items) < self._size:
+            self.items.append(item)
+        elif (place := self._generator.randrange(self._n_seen)) < self._size:
+            self.items[place] = item
+
+
+def sample_pairs(source: Source, src_lang: str, tgt_lang: str, n: int, seed: int) -> list[SentencePair]:
+    """Return ``n`` random pairs of ``source``, or all of them if there are fewer.
+
+    The pairs keep the order of the source and are equally likely. The training text of the phrasebook is endless, so
+    the first ``n`` pairs for ``seed`` are returned.
+    """
+    if isinstance(source, BuiltinText) and source.split == "train":
+        source = BuiltinText.model_validate({"size": n, "seed": seed} | source.model_dump(exclude_unset=True))
+    kept = Reservoir[tuple[int, SentencePair]](n, seed)
+    drops, n_pairs = Drops(), 0
+    with Progress("sampling", unit="pairs") as progress:
+        for src, tgt, _ in ParallelText([source], src_lang, tgt_lang).examples(drops):
+            n_pairs += 1
+            kept.add((n_pairs, SentencePair(src, tgt)))
+            progress.advance(1)
+    if warning := drops.warning(source_name(source), n_pairs):
+        log.warning("%s", warning)
+    return [pair for _, pair in sorted(kept.items)]

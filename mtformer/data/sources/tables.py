@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtformer.config import CsvFile, JsonlFile, TsvFile
-from mtformer.data.drops import BLANK, Drops
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_language, matches_language
 from mtformer.text.lines import input_name, is_utf8, read_lines
-from mtformer.text.pairs import ROLES, Example, SentencePair, is_column_name, one_line
+from mtformer.text.pairs import BLANK, ROLES, Drops, Example, SentencePair, is_column_name, one_line
 
 Row = tuple[int, list[str]]  # the number of its first line, its cells
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
-from mtformer.data.drops import Drops
 from mtformer.support.errors import UserError
 from mtformer.text.languages import matches_language
 from mtformer.text.lines import input_name, open_input
-from mtformer.text.pairs import Example
+from mtformer.text.pairs import Drops, Example
 
 _CHUNK = 1 << 16  # bytes parsed at once
 _NATIVE_CODE = ("bpt", "ept", "ph", "it", "ut")  # elements with markup of the original document; <hi> contains text

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.config import AugmentConfig, LanguagePair
-from mtformer.data.augment.variations import NAMES, are_dotted, join_pairs, kinds_for
+from mtformer.data.variations import NAMES, are_dotted, join_pairs, kinds_for
 from mtformer.text.glossary import Glossary, Match, Term
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling

@@ -17,16 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
-from mtformer.data.augment.augment import Augmenter, EncodedPair, TermSampler
+from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
+from mtformer.data.augment import Augmenter, EncodedPair, TermSampler
 from mtformer.data.corpus import Corpus, Ragged
-from mtformer.data.drops import Drops
-from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
-from mtformer.data.store.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
+from mtformer.data.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.digests import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
-from mtformer.text.pairs import SentencePair
+from mtformer.text.pairs import Drops, SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 

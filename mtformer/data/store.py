@@ -18,8 +18,8 @@ import numpy as np
 from pydantic import BaseModel, Field, JsonValue
 
 from mtformer.config import HubDataset, LanguagePair, Source
+from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters
-from mtformer.data.drops import Drops
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import (
     ParallelText,
@@ -29,14 +29,13 @@ from mtformer.data.sources.parallel import (
     source_files,
     source_name,
 )
-from mtformer.data.store.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
-from mtformer.text.pairs import SentencePair
+from mtformer.text.pairs import Drops, SentencePair
 
 _WITHOUT_INFLUENCE = {"weight", "tag", "streaming"}  # keys of a source that leave its text as it is
 CHUNK = 10_000  # pairs that are worked on at once

@@ -1,1 +1,0 @@
-"""Variations of the training text: capitals, typos, tags, emoji, terms."""
