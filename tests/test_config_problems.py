@@ -8,7 +8,7 @@ from config_texts import MINIMAL, SECTIONS, problems
 from conftest import Project
 
 from mtformer.config import load_config
-from mtformer.config.problems import OTHER_NAMES
+from mtformer.config.problems import other_names
 from mtformer.support.errors import UserError
 
 
@@ -195,9 +195,9 @@ def test_a_key_of_another_toolkit_is_answered_with_ours(folder: Path, dotted: st
 
 def test_the_names_of_other_toolkits_stand_for_keys_that_exist_and_are_none_of_ours() -> None:
     ours = {f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields}
-    assert set(OTHER_NAMES) <= ours
+    assert set(other_names()) <= ours
     keys = {key.split(".")[1] for key in ours}
-    assert not keys & {name for names in OTHER_NAMES.values() for name in names.split()}
+    assert not keys & {name for names in other_names().values() for name in names}
 
 
 def test_aliases_that_stand_for_very_much_are_refused_at_once(folder: Path) -> None:

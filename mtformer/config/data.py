@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mtformer.config.section import InputPath, Language, Section
-from mtformer.config.sources import Direction, LanguagePair, Source, merged, require_own_sides
+from mtformer.config.sources import SOURCES, Direction, LanguagePair, Source, merged, shared_sides
 
 FilterName = Literal[
     "all",
@@ -122,37 +123,30 @@ class DataConfig(Section):
             return []
         return ["valid"] if self.test else ["valid", "test"]
 
-    @model_validator(mode="after")
-    def _languages_differ(self) -> "DataConfig":
+    def _contradictions(self) -> Iterator[str]:
         pairs = self.language_pairs
         if len(set(pairs)) < len(pairs):
-            raise ValueError(f"directions has one twice: {', '.join(self.directions)}")
+            yield f"directions has one twice: {', '.join(self.directions)}"
         for pair in pairs:
             if pair.src_lang == pair.tgt_lang:
-                raise ValueError(f"src_lang and tgt_lang are both {pair.src_lang}")
+                yield f"src_lang and tgt_lang are both {pair.src_lang}"
         if merged(pairs) != (self.src_lang, self.tgt_lang):
-            raise ValueError("give src_lang and tgt_lang, or directions, not both")
-        return self
-
-    @model_validator(mode="after")
-    def _sources_fit_together(self) -> "DataConfig":
-        known = set(self.language_pairs)
-        for key in ("train", "valid", "test"):
-            require_own_sides(getattr(self, key))
+            yield "give src_lang and tgt_lang, or directions, not both"
+        for key in SOURCES:
+            yield from shared_sides(getattr(self, key))
             for source in getattr(self, key):
-                if source.languages and source.languages not in known:
-                    raise ValueError(f"a source of {key} is for {source.languages}, which the model does not translate")
+                if source.languages and source.languages not in pairs:
+                    yield f"a source of {key} is for {source.languages}, which the model does not translate"
                 if key != "train" and (source.weight != 1 or source.tag):
-                    raise ValueError(f"weight and tag are for sources of train; one of {key} has them")
-        if missing := known - {source.languages or self.language_pairs[0] for source in self.train}:
-            raise ValueError(f"no source of train has {', '.join(sorted(map(str, missing)))}")
+                    yield f"weight and tag are for sources of train; one of {key} has them"
+        if missing := set(pairs) - {source.languages or pairs[0] for source in self.train}:
+            yield f"no source of train has {', '.join(sorted(map(str, missing)))}"
         if self.held_out and all(source.tag for source in self.train):
-            raise ValueError("valid is left out, and all sources of train have a tag: name sources of valid")
+            yield "valid is left out, and all sources of train have a tag: name sources of valid"
         if self.temperature is not None and any(source.weight != 1 for source in self.train):
-            raise ValueError("temperature with the weight of a source: both say how often its pairs occur; set one")
-        if self.terms is not None and len(known) > 1:
-            raise ValueError("terms with several directions: a glossary has one direction")
-        return self
+            yield "temperature with the weight of a source: both say how often its pairs occur; set one"
+        if self.terms is not None and len(pairs) > 1:
+            yield "terms with several directions: a glossary has one direction"
 
 
 _SPECIAL = re.compile("<pad>|<unk>|</?s>|<0x[0-9A-Fa-f]{2}>|</?term>|<is>")
@@ -213,35 +207,21 @@ class TokenizerConfig(Section):
         implied = [joint for key, joint in is_joint.items() if given.get(key) is not None]
         return given | {"joint": implied[0]} if implied and given.get("joint") is None else given
 
-    @model_validator(mode="after")
-    def _models_are_complete(self) -> "TokenizerConfig":
+    def _contradictions(self) -> Iterator[str]:
         if self.model is not None and len(self.paths) > 1:
-            raise ValueError("model is for both languages, src_model and tgt_model are for one each: set either")
-        if (self.src_model is None) != (self.tgt_model is None):
-            raise ValueError("src_model and tgt_model belong together: set both, or model for both languages")
-        if self.paths and self.joint != (self.model is not None):
+            yield "model is for both languages, src_model and tgt_model are for one each: set either"
+        elif (self.src_model is None) != (self.tgt_model is None):
+            yield "src_model and tgt_model belong together: set both, or model for both languages"
+        elif self.paths and self.joint != (self.model is not None):
             key = "model" if self.model is not None else "src_model and tgt_model"
-            raise ValueError(f"joint = {str(self.joint).lower()} with {key}: remove joint")
+            yield f"joint = {str(self.joint).lower()} with {key}: remove joint"
         if self.paths and self.character_coverage is not None:
-            raise ValueError("character_coverage is for training a tokenizer; remove it, or model")
-        return self
-
-    @model_validator(mode="after")
-    def _some_text_has_many_segmentations(self) -> "TokenizerConfig":
+            yield "character_coverage is for training a tokenizer; remove it, or model"
         if self.sampling and self.type in ("char", "byte"):
-            raise ValueError(f"sampling with type = {self.type}: a text has a single segmentation; remove sampling")
-        return self
-
-    @model_validator(mode="after")
-    def _symbols_are_normalized(self) -> "TokenizerConfig":
-        if self.normalization != "identity":
-            form: Literal["NFC", "NFKC"] = "NFC" if self.normalization == "nfc" else "NFKC"
-            changed = [symbol for symbol in self.user_symbols if not unicodedata.is_normalized(form, symbol)]
-            if changed:
-                raise ValueError(
-                    f"user_symbols: with normalization = {self.normalization}, no text contains {', '.join(changed)}"
-                )
-        repeated = {symbol for symbol in self.user_symbols if self.user_symbols.count(symbol) > 1}
-        if repeated:
-            raise ValueError(f"user_symbols has {', '.join(sorted(repeated))} twice")
-        return self
+            yield f"sampling with type = {self.type}: a text has a single segmentation; remove sampling"
+        form: Literal["NFC", "NFKC"] = "NFKC" if self.normalization == "nfkc" else "NFC"
+        changed = [symbol for symbol in self.user_symbols if not unicodedata.is_normalized(form, symbol)]
+        if changed and self.normalization != "identity":
+            yield f"user_symbols: with normalization = {self.normalization}, no text contains {', '.join(changed)}"
+        if repeated := {symbol for symbol in self.user_symbols if self.user_symbols.count(symbol) > 1}:
+            yield f"user_symbols has {', '.join(sorted(repeated))} twice"

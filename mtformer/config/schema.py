@@ -4,6 +4,7 @@ The docstring under a field is its documentation; docs/config.md is generated fr
 :func:`mtformer.config.resolve` fills in; the run's ``config.yaml`` contains the result.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -205,19 +206,13 @@ class TrainingConfig(Section):
     report: bool = False
     """Write `report.html` in the run's folder after each validation; `mtformer report` adds scores of the test set."""
 
-    @model_validator(mode="after")
-    def _something_to_train(self) -> "TrainingConfig":
+    def _contradictions(self) -> Iterator[str]:
         if self.freeze and self.init_from is None:
-            raise ValueError("freeze without init_from would keep random weights fixed: set both or neither")
+            yield "freeze without init_from would keep random weights fixed: set both or neither"
         if len(set(self.freeze)) == 3:
-            raise ValueError("freeze names every part: nothing is left to train")
-        return self
-
-    @model_validator(mode="after")
-    def _sharded_ranks_need_a_given_size(self) -> "TrainingConfig":
+            yield "freeze names every part: nothing is left to train"
         if self.shard and self.max_tokens == "auto":
-            raise ValueError("max_tokens = auto tries a whole model on each device, which shard avoids: set a number")
-        return self
+            yield "max_tokens = auto tries a whole model on each device, which shard avoids: set a number"
 
 
 class EvalConfig(Section):
@@ -282,32 +277,22 @@ class Config(Section):
     provenance: Provenance = Field(default_factory=Provenance)
     """What the result depends on besides the settings; written by `train`, ignored when given."""
 
-    @model_validator(mode="after")
-    def _sharded_ranks_need_all_layers(self) -> "Config":
+    def _contradictions(self) -> Iterator[str]:
         if self.training.shard and self.model.layer_drop:
-            raise ValueError(
+            yield (
                 f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would skip other "
                 "layers and wait for the others there; set one of them to its default"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _one_tokenizer(self) -> "Config":
         if self.training.init_from is not None and self.tokenizer.paths:
-            raise ValueError(
+            yield (
                 "training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it contains; "
                 "remove one of the two"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _terms_need_shared_tokens(self) -> "Config":
         if self.data.terms is not None and self.tokenizer.joint is False:
-            raise ValueError(
+            yield (
                 "data.terms with tokenizer.joint = false: a model copies the translations of terms, which needs the "
                 "same tokens on both sides; set tokenizer.joint to true"
             )
-        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from mtformer.config.problems import allowed, our_keys, shown
@@ -107,12 +107,27 @@ class SearchOptions(SearchConfig):
         """The number of hypotheses that a search must find for each sentence, to choose the ``n_best`` from."""
         return self.mbr or self.n_best
 
-    @model_validator(mode="after")
-    def _go_together(self) -> "SearchOptions":
-        problems = list(_contradictions(self))
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
+    def _contradictions(self) -> Iterator[str]:
+        given = {name: f"{name} = {getattr(self, name)}" for name in SearchOptions.model_fields}
+        if self.sample:
+            if self.beam_size > 1:
+                yield f"{given['beam_size']} does not go with sample, which has no beams"
+            if self.mbr:
+                yield f"{given['mbr']} does not go with sample: it chooses among the best hypotheses of a beam search"
+        else:
+            for name in ("temperature", "top_k", "top_p", "seed"):
+                if getattr(self, name) != SearchOptions.model_fields[name].default:
+                    yield f"{given[name]} needs sample, which draws tokens at random"
+            for name in ("n_best", "mbr"):
+                if getattr(self, name) > _MAX_BEAM_SIZE:
+                    most = f"the {_MAX_BEAM_SIZE} that a beam search finds at most"
+                    yield f"{given[name]} is more than {most}; try sample"
+                elif getattr(self, name) > self.beam_size:
+                    yield f"{given[name]} is more than {given['beam_size']}"
+        if self.mbr and self.n_best > self.mbr:
+            yield f"{given['n_best']} is more than {given['mbr']}"
+        if self.max_length is not None and self.min_length > self.max_length:
+            yield f"{given['min_length']} is more than {given['max_length']}"
 
 
 def _explained(details: ErrorDetails) -> str:
@@ -126,29 +141,6 @@ def _explained(details: ErrorDetails) -> str:
         meant = same or difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)
         return f"there is no option {name}" + (f"; did you mean {meant[0]}?" if meant else "")
     return f"{name} = {shown(details['input'])}, allowed: {allowed(details)}"
-
-
-def _contradictions(options: SearchOptions) -> Iterator[str]:
-    """Yield the combinations among ``options`` that make no sense."""
-    given = {name: f"{name} = {getattr(options, name)}" for name in type(options).model_fields}
-    if options.sample:
-        if options.beam_size > 1:
-            yield f"{given['beam_size']} does not go with sample, which has no beams"
-        if options.mbr:
-            yield f"{given['mbr']} does not go with sample: it chooses among the best hypotheses of a beam search"
-    else:
-        for name in ("temperature", "top_k", "top_p", "seed"):
-            if getattr(options, name) != type(options).model_fields[name].default:
-                yield f"{given[name]} needs sample, which draws tokens at random"
-        for name in ("n_best", "mbr"):
-            if getattr(options, name) > _MAX_BEAM_SIZE:
-                yield f"{given[name]} is more than the {_MAX_BEAM_SIZE} that a beam search finds at most; try sample"
-            elif getattr(options, name) > options.beam_size:
-                yield f"{given[name]} is more than {given['beam_size']}"
-    if options.mbr and options.n_best > options.mbr:
-        yield f"{given['n_best']} is more than {given['mbr']}"
-    if options.max_length is not None and options.min_length > options.max_length:
-        yield f"{given['min_length']} is more than {given['max_length']}"
 
 
 def _fitting_beam_size(options: dict[str, Any]) -> Any:

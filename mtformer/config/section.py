@@ -8,11 +8,11 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 
 def _absolute(path: Path, info: ValidationInfo) -> Path | None:
@@ -120,6 +120,16 @@ class Section(BaseModel):
     """The base of all sections: unknown keys are errors, and instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # a command needs a few sections only
+
+    def _contradictions(self) -> Iterator[str]:
+        """Yield the combinations of values that make no sense."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if problems := dict.fromkeys(self._contradictions()):
+            raise ValueError("; ".join(problems))
+        return self
 
 
 def subsections(section: type[Section]) -> dict[str, type[Section]]:

@@ -1,9 +1,9 @@
 """The sources that sentence pairs come from, and the languages that a model translates between."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from mtformer.config.section import BoolOrAuto, DatasetName, PositiveInt, Section, TextPath, TextPrefix, fill_in
 
@@ -107,11 +107,9 @@ class TextFiles(SourceSection):
     tgt: TextPath
     """The text in the target language."""
 
-    @model_validator(mode="after")
-    def _sides_differ(self) -> "TextFiles":
+    def _contradictions(self) -> Iterator[str]:
         if str(self.src) == str(self.tgt) == "-":
-            raise ValueError("src and tgt are both standard input: read one of them from a file")
-        return self
+            yield "src and tgt are both standard input: read one of them from a file"
 
 
 class MosesFiles(SourceSection):
@@ -249,12 +247,8 @@ Source = Annotated[
 _SIDES = ("src", "tgt", "src_column", "tgt_column", "src_key", "tgt_key")
 
 
-def require_own_sides(sources: Sequence[SourceSection]) -> None:
-    """Refuse a source that names its two sides and is read for several directions, whose sides differ.
-
-    Raises:
-        ValueError: saying what to do.
-    """
+def shared_sides(sources: Sequence[SourceSection]) -> Iterator[str]:
+    """Yield what to do about sources that name their two sides and are read for several directions."""
     seen: dict[str, LanguagePair] = {}
     for source in sources:
         sides = [name for name in _SIDES if getattr(source, name, None) is not None]
@@ -262,7 +256,7 @@ def require_own_sides(sources: Sequence[SourceSection]) -> None:
             continue
         first = seen.setdefault(repr(source.model_copy(update={"directions": []})), source.languages)
         if first != source.languages:
-            raise ValueError(
+            yield (
                 f"{' and '.join(sides)} of a source are the same for {first} and {source.languages}: limit the source "
                 "with `directions`, or let {src_lang} and {tgt_lang} in paths, or a header, name the languages"
             )
