@@ -503,25 +503,7 @@ def test_runs_side_by_side_show_what_differs(trained: Project, run: Path) -> Non
     text = page.read_text(encoding="utf-8")
     assert "<td><code>training.seed</code></td><td>1</td><td>2</td>" in text
     assert text.count("<code>training.") == 1
-
-
-def test_models_are_compared_on_their_test_set(trained: Project, tested: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(tested, other)
-    result = trained.mtformer("report", tested, other, "--output", tmp_path / "both.html")
-    assert result.status == 0, result.stderr
-    text = (tmp_path / "both.html").read_text(encoding="utf-8")
-    assert "no difference between other and demo can be shown: +0.00 BLEU, p = 1 by paired bootstrap" in text
-    [bleu] = re.findall(r"<td>BLEU</td><td class=\"number\">([\d.]+)</td>", (tested / "report.html").read_text("utf-8"))
-    assert len(re.findall(rf'<td>(?:demo|other)</td><td class="number">{bleu}\s*<small>', text)) == 2
-    (other.parent / "hard.en").write_text("my old friend likes the red house.\n", encoding="utf-8")
-    (other.parent / "hard.de").write_text("mein alter Freund mag das rote Haus.\n", encoding="utf-8")
-    config = (other / "config.yaml").read_text(encoding="utf-8")
-    (other / "config.yaml").write_text(config.replace(str(tested.parent), str(other.parent)), encoding="utf-8")
-    assert trained.mtformer("report", tested, other, "--output", tmp_path / "both.html").status == 0
-    text = (tmp_path / "both.html").read_text(encoding="utf-8")
-    assert "The runs have different test sets: their test scores cannot be compared." in text
-    assert "can be shown" not in text
+    assert f"<code>mtformer compare {run} {other}</code>" in text
 
 
 @needs_browser

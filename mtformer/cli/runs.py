@@ -47,7 +47,8 @@ def report(
 ) -> None:
     """Write a page about a run.
 
-    It shows data, curves, samples, scores and settings; several runs are shown side by side.
+    It shows data, curves, samples, scores and settings. Of several runs, it shows validation scores, curves and the
+    settings that differ, side by side.
     """
     from mtformer.report.writing import write_report
 

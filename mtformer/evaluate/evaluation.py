@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
 
-from mtformer.bundle.header import ANY, Toward
+from mtformer.bundle.header import ANY, Header, Toward
 from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.evaluate.analysis import analyse
-from mtformer.evaluate.likelihood import Likelihood, likelihoods
+from mtformer.evaluate.likelihood import NO_LIKELIHOOD, Likelihood, likelihoods
 from mtformer.evaluate.metrics import (
     Score,
     all_scores,
@@ -33,6 +33,7 @@ from mtformer.support.hardware import pick_device
 from mtformer.support.progress import Progress
 from mtformer.support.terminal import as_text
 from mtformer.text.lines import open_output
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -145,7 +146,7 @@ def _results(
     sizes = [len(test_set.sources) for test_set in sets]
     of_each_set = likelihoods(translator, whole.sources, whole.references[0], sizes)
     results = [
-        _result(model, test_set, part, likelihood)
+        score_set(test_set, part, model.header, model.tokenizer, likelihood)
         for test_set, part, likelihood in zip(sets, _parts(hypotheses, sizes), of_each_set, strict=True)
     ]
     if len(results) == 1:
@@ -155,13 +156,30 @@ def _results(
         n_tokens=sum(likelihood.n_tokens for likelihood in of_each_set),
         n_excluded=sum(likelihood.n_excluded for likelihood in of_each_set),
     )
-    return results, _result(model, whole, hypotheses, total)
+    return results, score_set(whole, hypotheses, model.header, model.tokenizer, total)
 
 
-def _result(model: LoadedModel, texts: EvalSet, hypotheses: Sequence[str], likelihood: Likelihood) -> SetResult:
-    header = model.header
+def score_set(
+    texts: EvalSet,
+    hypotheses: Sequence[str],
+    header: Header,
+    tokenizer: Tokenizer,
+    likelihood: Likelihood = NO_LIKELIHOOD,
+    *,
+    n_bootstrap: int = 1,
+) -> SetResult:
+    """Score and analyse the translations of a test set by the model of ``header``.
+
+    Args:
+        texts: the test set.
+        hypotheses: the translations.
+        header: of the model.
+        tokenizer: the model's.
+        likelihood: that of the first reference.
+        n_bootstrap: as for :func:`mtformer.evaluate.metrics.all_scores`.
+    """
     tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
-    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
+    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=n_bootstrap)
     analysis = analyse(
         texts.sources,
         hypotheses,
@@ -169,9 +187,9 @@ def _result(model: LoadedModel, texts: EvalSet, hypotheses: Sequence[str], likel
         src_lang=header.src_lang,
         tgt_lang=header.tgt_lang,
         tokenize=tokenize,
-        tokenizer=model.tokenizer,
+        tokenizer=tokenizer,
     )
-    return SetResult(texts.name, texts.fingerprint, len(texts.sources), scores, likelihood, analysis)
+    return SetResult(texts.name, texts.fingerprint, len(texts.sources), scores, analysis, likelihood)
 
 
 def _with_comet(result: SetResult, scores: Sequence[float], model: str) -> SetResult:

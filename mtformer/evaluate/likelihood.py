@@ -40,6 +40,9 @@ class Likelihood:
         return shown | {"ref_tokens": self.n_tokens, "excluded_from_loss": self.n_excluded}
 
 
+NO_LIKELIHOOD = Likelihood(0.0, 0, 0)
+
+
 def likelihoods(
     translator: Translator, sources: Sequence[str], references: Sequence[str], sizes: Sequence[int]
 ) -> list[Likelihood]:

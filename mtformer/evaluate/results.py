@@ -23,16 +23,16 @@ class SetResult:
         fingerprint: a digest of its sources and references.
         n_sentences: its size.
         scores: BLEU, chrF2, chrF2++, TER and, if asked for, COMET.
-        likelihood: loss and perplexity of the first reference.
         analysis: what the scores do not say.
+        likelihood: loss and perplexity of the first reference; without tokens if they were not computed.
     """
 
     name: str
     fingerprint: str
     n_sentences: int
     scores: list[Score]
-    likelihood: Likelihood
     analysis: Analysis
+    likelihood: Likelihood
 
     @property
     def length_ratio(self) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mtformer.report.elements import Html, element, joined, thinned
+from mtformer.report.elements import Html, element, thinned
 from mtformer.runs.contents import Contents
 
 
@@ -44,41 +44,49 @@ def curves_of(run: Contents, n_points: int) -> list[dict[str, Any]]:
     """Return the charts of one run, those of which there is anything, with ``n_points`` on a curve at most."""
     charts = []
     for title, series, options in _CHARTS:
-        curves = [_curve(run, one, one.name, style, n_points) for style, one in enumerate(series)]
-        kept = [curve for i, curve in enumerate(curves) if curve["points"] and not _repeats(curves[:i], curve)]
-        if kept:
-            charts.append({"title": title, "series": kept, **options})
+        curves = list[dict[str, Any]]()
+        for style, line in enumerate(series):
+            curve = _curve(run, line, line.name, style, n_points)
+            # Without label smoothing, both training losses are the same.
+            if curve["points"] and curve["points"] not in [earlier["points"] for earlier in curves]:
+                curves.append(curve)
+        if curves:
+            charts.append({"title": title, "series": curves, **options})
     return charts
 
 
-def curves_side_by_side(runs: Sequence[Contents], n_points: int) -> list[dict[str, Any]]:
-    """Return charts with a line for each run, of ``n_points`` at most."""
-    names = distinct_names(runs)
+def curves_side_by_side(runs: Mapping[str, Contents], n_points: int) -> list[dict[str, Any]]:
+    """Return charts with a line for each run, of ``n_points`` at most, under the name that it has in ``runs``."""
     charts = []
     for title, series, options in _CHARTS:
-        for one in series:
-            named = enumerate(zip(runs, names, strict=True))
-            curves = [_curve(run, one, name, style, n_points) for style, (run, name) in named]
-            if any(curve["points"] for curve in curves) and one.key != "train_loss_smoothed":
-                shown = title if len(series) == 1 else f"{one.name.capitalize()} loss, nats per token"
+        for line in series:
+            named = enumerate(runs.items())
+            curves = [_curve(run, line, name, style, n_points) for style, (name, run) in named]
+            if any(curve["points"] for curve in curves) and line.key != "train_loss_smoothed":
+                shown = title if len(series) == 1 else f"{line.name.capitalize()} loss, nats per token"
                 charts.append({"title": shown, "series": [curve for curve in curves if curve["points"]], **options})
     return charts
 
 
-def distinct_names(runs: Sequence[Contents]) -> list[str]:
-    """Return the names of the runs' folders, or their paths where two have the same name."""
-    names = [run.name for run in runs]
-    return names if len(set(names)) == len(names) else [str(run.folder.path) for run in runs]
+def _curve(run: Contents, line: _Series, name: str, style: int, n_points: int) -> dict[str, Any]:
+    kept = thinned(run.curve(line.key), n_points)
+    points = [(point.step, round(point.minutes, 4), point.value) for point in kept]
+    return {"name": name, "points": points, "markers": line.markers, "style": style}
 
 
 def marks_of(run: Contents) -> list[dict[str, Any]]:
     """Return the steps to mark: where the run was resumed, and the best model."""
+    marked = [(start, "resumed", "resume") for start in run.resumes] + (
+        [(run.best, "best", "best")] if run.best else []
+    )
+    return [{"at": [line["step"], line["seconds"] / 60], "label": label, "kind": kind} for line, label, kind in marked]
 
-    def mark(line: dict[str, Any], label: str, kind: str) -> dict[str, Any]:
-        return {"at": [line["step"], line["seconds"] / 60], "label": label, "kind": kind}
 
-    best = [mark(run.best, "best", "best")] if run.best else []
-    return [mark(start, "resumed", "resume") for start in run.resumes] + best
+def thinning_note(lines: Sequence[Any], n_points: int) -> str:
+    """Say that curves through ``lines`` are thinned, if they are."""
+    if len(lines) <= n_points:
+        return ""
+    return f"Of long curves, about {n_points:,} points are drawn; metrics.jsonl has all. "
 
 
 def chart_figures(charts: Sequence[dict[str, Any]], first: int = 0) -> Html:
@@ -87,30 +95,20 @@ def chart_figures(charts: Sequence[dict[str, Any]], first: int = 0) -> Html:
         element("figure", element("h3", chart["title"]), class_="chart", data_chart=number)
         for number, chart in enumerate(charts, first)
     ]
-    return element("div", joined(figures), class_="charts")
+    return element("div", figures, class_="charts")
 
 
 def controls(charts: Sequence[dict[str, Any]]) -> Html:
     """Return the buttons that choose the axes."""
 
-    def choice(label: str, name: str, values: Sequence[str]) -> Html:
-        buttons = (
-            element("button", value, type="button", data_set=name, data_to=to, aria_pressed="false" if i else "true")
-            for i, value in enumerate(values)
-            for to in [value.removesuffix("s") if name == "axis" else value]
-        )
-        return element("span", label, joined(buttons, ""), role="group", aria_label=label)
+    def choice(label: str, name: str, choices: Mapping[str, str]) -> Html:
+        buttons = [
+            element("button", text, type="button", data_set=name, data_to=to, aria_pressed="false" if i else "true")
+            for i, (to, text) in enumerate(choices.items())
+        ]
+        return element("span", label, *buttons, role="group", aria_label=label)
 
-    scale = choice("loss", "scale", ("linear", "logarithmic")) if any("logarithmic" in c for c in charts) else ""
-    return element("div", choice("against", "axis", ("steps", "minutes")), scale, class_="controls")
-
-
-def _curve(run: Contents, series: _Series, name: str, style: int, n_points: int) -> dict[str, Any]:
-    kept = thinned(run.curve(series.key), n_points)
-    points = [(point.step, round(point.minutes, 4), point.value) for point in kept]
-    return {"name": name, "points": points, "markers": series.markers, "style": style}
-
-
-def _repeats(earlier: Sequence[dict[str, Any]], curve: dict[str, Any]) -> bool:
-    """Tell whether a curve equals an earlier one: without label smoothing, both training losses are the same."""
-    return any(curve["points"] == other["points"] for other in earlier)
+    axis = choice("against", "axis", {"step": "steps", "minute": "minutes"})
+    has_scale = any("logarithmic" in chart for chart in charts)
+    scales = choice("loss", "scale", {"linear": "linear", "logarithmic": "logarithmic"}) if has_scale else ""
+    return element("div", axis, scales, class_="controls")

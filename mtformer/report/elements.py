@@ -1,14 +1,22 @@
-"""HTML from Python: text is escaped unless it is markup already."""
+"""HTML from Python: text is escaped unless it is markup already; and the frame that all pages of runs share."""
 
 import html
 import logging
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
-from mtformer.support.page import MAX_PAGE_BYTES
+from mtformer.support import __version__
+from mtformer.support.page import MAX_PAGE_BYTES, assemble
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _VOID = ("br", "input")
+_ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
 
 
 class Html(str):
@@ -18,25 +26,19 @@ class Html(str):
 
 
 def markup(content: object) -> Html:
-    """Return ``content`` as markup: escaped, unless it is :class:`Html`; nothing for None."""
-    return content if isinstance(content, Html) else Html("" if content is None else html.escape(str(content)))
-
-
-def joined(contents: Iterable[object], separator: str = "\n") -> Html:
-    """Return all of ``contents`` as markup."""
-    return Html(separator.join(map(markup, contents)))
+    """Return ``content`` as markup: the parts of a sequence one after the other, text escaped, nothing for None."""
+    if isinstance(content, Html):
+        return content
+    if isinstance(content, Iterable) and not isinstance(content, str):
+        return Html("\n".join(map(markup, content)))
+    return Html("" if content is None else html.escape(str(content)))
 
 
 def element(name: str, *contents: object, **attributes: object) -> Html:
     """Return an element; in the names of attributes, ``class_`` is ``class`` and ``data_x`` is ``data-x``."""
     pairs = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
     opening = name + "".join(f' {key}="{html.escape(str(value))}"' for key, value in pairs)
-    return Html(f"<{opening}>" if name in _VOID else f"<{opening}>{joined(contents, '')}</{name}>")
-
-
-def section(anchor: str, title: str, *contents: object) -> Html:
-    """Return a section of a page, for which the table of contents has a link."""
-    return element("section", element("h2", title), joined(contents), id=anchor)
+    return Html(f"<{opening}>" if name in _VOID else f"<{opening}>{''.join(map(markup, contents))}</{name}>")
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> Html:
@@ -48,14 +50,13 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, numbers: 
         numbers: the columns of numbers, which are aligned at the right.
     """
 
-    def cells(name: str, row: Sequence[object]) -> Html:
-        return joined(
-            (element(name, cell, class_="number" if i in numbers else None) for i, cell in enumerate(row)), ""
-        )
+    def line(name: str, row: Sequence[object]) -> Html:
+        cells = (element(name, cell, class_="number" if i in numbers else None) for i, cell in enumerate(row))
+        return element("tr", *cells)
 
-    top = element("thead", element("tr", cells("th", head))) if head else ""
-    body = element("tbody", joined(element("tr", cells("td", row)) for row in rows))
-    return element("div", element("table", markup(top), body), class_="scroll", tabindex=0)
+    top = element("thead", line("th", head)) if head else ""
+    body = element("tbody", (line("td", row) for row in rows))
+    return element("div", element("table", top, body), class_="scroll", tabindex=0)
 
 
 def facts(rows: Iterable[tuple[object, object]]) -> Html:
@@ -64,21 +65,16 @@ def facts(rows: Iterable[tuple[object, object]]) -> Html:
     return table((), list(shown))
 
 
+def muted(*contents: object) -> Html:
+    """Return a paragraph of less important text."""
+    return element("p", *contents, class_="muted")
+
+
 def sentence_card(rows: Iterable[tuple[str, object, str | None]], title: object = "", id_: str | None = None) -> Html:
     """Return a sentence with its reference and translation: names, texts and the classes for scripts to find them."""
-    shown = (joined([element("dt", name), element("dd", text, class_=class_)]) for name, text, class_ in rows)
-    return element(
-        "div",
-        element("p", title, class_="score") if title else "",
-        element("dl", joined(shown)),
-        class_="sentence",
-        id=id_,
-    )
-
-
-log = logging.getLogger(__name__)
-
-T = TypeVar("T")
+    shown = ([element("dt", name), element("dd", text, class_=class_)] for name, text, class_ in rows)
+    heading = element("p", title, class_="score") if title else ""
+    return element("div", heading, element("dl", shown), class_="sentence", id=id_)
 
 
 @dataclass(frozen=True)
@@ -116,3 +112,26 @@ def fitted(render: Callable[[Detail], str]) -> str:
     if n_bytes > MAX_PAGE_BYTES:
         log.warning("the page has %.1f MB, most of it text that cannot be left out", n_bytes / 1e6)
     return page
+
+
+def document(
+    title: str, top: object, sections: Sequence[tuple[str, str, object]], command: Sequence[str], data: Any
+) -> str:
+    """Return a whole page.
+
+    Args:
+        title: its heading.
+        top: what follows the heading.
+        sections: the anchor, the title and the contents of each.
+        command: the words of the command that writes the page again.
+        data: for the scripts.
+    """
+    links = [element("a", name, href=f"#{anchor}") for anchor, name, _ in sections]
+    written = f"Written on {datetime.now(UTC):%Y-%m-%d %H:%M UTC} by mtformer {__version__}: "
+    body = [
+        element("header", element("h1", title), top),
+        element("nav", links, class_="contents", aria_label="Contents"),
+        *(element("section", element("h2", name), content, id=anchor) for anchor, name, content in sections),
+        element("footer", muted(written, element("code", shlex.join(command)))),
+    ]
+    return assemble(title, markup(body), data=data, assets=_ASSETS)

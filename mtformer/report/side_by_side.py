@@ -2,108 +2,55 @@
 
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mtformer.evaluate.comparison import Comparison
-from mtformer.report.curves import chart_figures, controls, curves_side_by_side, distinct_names
-from mtformer.report.elements import Detail, Html, element, fitted, joined, section, table
-from mtformer.report.page import ASSETS, describe_state, footer, score, short, thinning_note
-from mtformer.report.results import interval_of
-from mtformer.report.test_set import TranslatedTestSet
+from mtformer.report.curves import chart_figures, controls, curves_side_by_side, thinning_note
+from mtformer.report.elements import Detail, Html, document, element, fitted, muted, table
+from mtformer.report.page import describe_state, score, short
 from mtformer.runs.contents import Contents, differing_settings
 from mtformer.runs.metrics import METRIC_NAMES
-from mtformer.support.page import assemble
 from mtformer.support.progress import clock
 
 
-def render_side_by_side(
-    runs: Sequence[Contents], results: Sequence[TranslatedTestSet | None], comparison: Comparison | None
-) -> str:
-    """Return the page of several runs.
-
-    Args:
-        runs: what is recorded of them.
-        results: how the model of each translates its test set, where that is known.
-        comparison: whether the models differ significantly, if all have translated the same test set.
-    """
-    return fitted(lambda detail: _render(runs, results, comparison, detail))
+def render_side_by_side(runs: Sequence[Contents]) -> str:
+    """Return the page of several runs: their validation scores, their curves, and the settings that differ."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run.folder.path) for run in runs]
+    named = dict(zip(names, runs, strict=True))
+    return fitted(lambda detail: _render(named, detail))
 
 
-def _render(
-    runs: Sequence[Contents], results: Sequence[TranslatedTestSet | None], comparison: Comparison | None, detail: Detail
-) -> str:
-    names = distinct_names(runs)
+def _render(runs: Mapping[str, Contents], detail: Detail) -> str:
     charts = curves_side_by_side(runs, detail.points)
-    note = thinning_note(max((run.metrics for run in runs), key=len), detail)
+    thin = thinning_note(max((run.metrics for run in runs.values()), key=len), detail.points)
+    states = [element("li", element("b", name), ": ", describe_state(run)) for name, run in runs.items()]
     sections = [
-        ("scores", "Scores", joined([_test_scores(results, names, comparison), _validation_scores(runs, names)])),
-        ("curves", "Curves", joined([element("p", note, class_="muted"), controls(charts), chart_figures(charts)])),
-        ("settings", "Settings that differ", _settings(runs, names)),
+        ("scores", "Validation scores", _validation_scores(runs)),
+        ("curves", "Curves", [muted(thin), controls(charts), chart_figures(charts)]),
+        ("settings", "Settings that differ", _settings(runs)),
     ]
-    title = " · ".join(names)
-    links = (element("a", name, href=f"#{anchor}") for anchor, name, _ in sections)
-    states = (
-        element("li", element("b", name), ": ", describe_state(run)) for name, run in zip(names, runs, strict=True)
-    )
-    body = joined(
-        [
-            element("header", element("h1", title), element("ul", joined(states))),
-            element("nav", joined(links), class_="contents", aria_label="Contents"),
-            *(section(anchor, name, content) for anchor, name, content in sections),
-            footer(shlex.join(["mtformer", "report", *(str(run.folder.path) for run in runs)])),
-        ]
-    )
+    command = ["mtformer", "report", *(str(run.folder.path) for run in runs.values())]
     data = {"charts": charts, "marks": [], "namesRuns": True}
-    return assemble(title, body, data=data, assets=ASSETS)
+    return document(" · ".join(runs), element("ul", states), sections, command, data)
 
 
-def _test_scores(
-    results: Sequence[TranslatedTestSet | None], names: Sequence[str], comparison: Comparison | None
-) -> Html:
-    known = [(name, result) for name, result in zip(names, results, strict=True) if result]
-    if not known:
-        return Html()
-    metrics = [score.name for score in known[0][1].scores]
-    rows = [
-        [name, *(joined([f"{score.value:.2f}", element("small", interval_of(score))]) for score in result.scores)]
-        for name, result in known
-    ]
-    head = ["run", *(f"test {metric}" for metric in metrics)]
-    parts = [table(head, rows, numbers=range(1, len(head)))]
-    if comparison:
-        verdicts = (element("li", verdict) for verdict in comparison.verdicts())
-        parts.append(element("ul", joined(verdicts)))
-    if len({result.fingerprint for _, result in known}) > 1:
-        parts.append(element("p", "The runs have different test sets: their test scores cannot be compared."))
-    recipes = {score.signature: score.name for _, result in known for score in result.scores}
-    signatures = table(["metric", "signature"], [[name, element("code", recipe)] for recipe, name in recipes.items()])
-    parts.append(element("p", "Below each score is its 95 % confidence interval, bootstrapped by sacreBLEU."))
-    parts.append(element("details", element("summary", "Signatures"), signatures))
-    return joined([element("h3", "Test set"), *parts])
+def _validation_scores(runs: Mapping[str, Contents]) -> Iterator[Html]:
+    keys = {key for run in runs.values() for line in run.validations for key in line}
+    metrics = [metric for metric in METRIC_NAMES if f"valid_{metric}" in keys]
+    head = ["run", *(f"validation {METRIC_NAMES[metric]}" for metric in metrics)]
+    head += ["at step", "steps", "time", "tokens/s", "parameters"]
+    yield table(head, [[name, *_row(run, metrics)] for name, run in runs.items()], numbers=range(1, len(head)))
+    note = "Scores are those of each run's best model."
+    if len({run.config.provenance.fingerprints.get("valid") for run in runs.values()}) > 1:
+        note += " The runs have different validation texts: their scores cannot be compared."
+    command = shlex.join(["mtformer", "compare", *(str(run.folder.path) for run in runs.values())])
+    test = " Whether the models differ significantly on a test set: "
+    yield muted(note, test, element("code", command))
 
 
-def _validation_scores(runs: Sequence[Contents], names: Sequence[str]) -> Html:
-    metrics = [
-        metric for metric in METRIC_NAMES if any(f"valid_{metric}" in line for run in runs for line in run.validations)
-    ]
-    head = [
-        "run",
-        *(f"validation {METRIC_NAMES[metric]}" for metric in metrics),
-        "at step",
-        "steps",
-        "time",
-        "tokens/s",
-        "parameters",
-    ]
-    rows = [[name, *_row(run, metrics)] for name, run in zip(names, runs, strict=True)]
-    note = "Validation scores are those of each run's best model."
-    if len({run.config.provenance.fingerprints.get("valid") for run in runs}) > 1:
-        note += " The runs have different validation texts: their validation scores cannot be compared."
-    return joined([element("h3", "Validation"), element("p", note), table(head, rows, numbers=range(1, len(head)))])
-
-
-def _row(run: Contents, metrics: Sequence[str]) -> list[Any]:
+def _row(run: Contents, metrics: Sequence[str]) -> list[str]:
     best: dict[str, Any] = run.best or {}
     speeds = [point.value for point in run.curve("tokens_per_second")]
     return [
@@ -116,12 +63,12 @@ def _row(run: Contents, metrics: Sequence[str]) -> list[Any]:
     ]
 
 
-def _settings(runs: Sequence[Contents], names: Sequence[str]) -> Html:
-    differing = differing_settings(runs)
+def _settings(runs: Mapping[str, Contents]) -> Html:
+    differing = differing_settings(list(runs.values()))
     if not differing:
         return element("p", "None: the runs have the same settings, text and software.")
-    rows = [[element("code", key), *(_value(value) for value in values)] for key, values in differing.items()]
-    return table(["key", *names], rows)
+    rows = [[element("code", key), *map(_value, values)] for key, values in differing.items()]
+    return table(["key", *runs], rows)
 
 
 def _value(value: Any) -> str:

@@ -1,31 +1,38 @@
 """How a run's model translates its test set: scores, the best and the worst sentences, attention."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.evaluate.analysis import Analysis, analyse
-from mtformer.evaluate.comparison import Comparison, compare_systems
-from mtformer.evaluate.evaluation import best_translations
-from mtformer.evaluate.metrics import Score, all_scores, bleu_tokenize, sentence_scores
+from mtformer.evaluate.analysis import Bucket
+from mtformer.evaluate.comparison_formats import mark_differences
+from mtformer.evaluate.evaluation import best_translations, score_set
+from mtformer.evaluate.metrics import Score, interval, sentence_scores
+from mtformer.evaluate.results import SetResult
 from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eval_sets
 from mtformer.explain.trace import Trace
+from mtformer.report.elements import Html, element, facts, markup, muted, sentence_card, table
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
 from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
 
-SENTENCE_METRIC = "chrF2"  # steadier than BLEU on a single sentence, and meaningful without words
+LEGEND = Html(
+    "Where translation and reference differ, words are marked: "
+    '<mark class="missing">only in the reference</mark>, <mark class="extra">only in the translation</mark>.'
+)
 
+_SENTENCE_METRIC = "chrF2"  # steadier than BLEU on a single sentence, and meaningful without words
 _N_RESAMPLES = 1_000
 _N_WORST, _N_BEST = 8, 4
 _TOKENS_OF_TRACE = range(8, 40)  # of a sentence that makes a good picture of attention: more cannot be read
 
 
-@dataclass(frozen=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence of the test set.
 
     Attributes:
@@ -48,30 +55,25 @@ class TranslatedTestSet:
     """A translated test set.
 
     Attributes:
-        name: where it comes from.
-        fingerprint: a digest of its text.
-        references: one or more lists, as long as ``sentences``.
-        tgt_lang: the target language.
-        tokenize: BLEU's tokenization.
+        result: scores, with confidence intervals, and analysis.
+        n_references: how many human translations each sentence has.
         step: of the training that the model is from; None if the model does not say.
         search: how the translations were searched for.
-        scores: of the whole set, with confidence intervals.
-        analysis: what the scores do not say.
         sentences: all of them.
         traced: one of them, and how it was translated; None if all are long.
     """
 
-    name: str
-    fingerprint: str
-    references: list[list[str]]
-    tgt_lang: str
-    tokenize: str
+    result: SetResult
+    n_references: int
     step: int | None
     search: str
-    scores: list[Score]
-    analysis: Analysis
     sentences: list[Sentence]
     traced: tuple[Sentence, Trace] | None
+
+    @property
+    def scores(self) -> list[Score]:
+        """The scores of the whole set."""
+        return self.result.scores
 
     @property
     def worst(self) -> list[Sentence]:
@@ -99,31 +101,15 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
     header = bundle.header
     translator = Translator.load(bundle, device)
     hypotheses = [translation.text for translation in best_translations(translator, texts.sources)]
-    tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
-    of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, tokenize)
+    of_each = sentence_scores(hypotheses, texts.references, header.tgt_lang, header.bleu_tokenize)
     rows = zip(texts.sources, texts.references[0], hypotheses, of_each, strict=True)
-    sentences = [
-        Sentence(n, src, ref, hyp, scores[SENTENCE_METRIC]) for n, (src, ref, hyp, scores) in enumerate(rows, 1)
-    ]
+    sentences = [Sentence(n, *row[:3], row[3][_SENTENCE_METRIC]) for n, row in enumerate(rows, 1)]
     options = translator.options
     return TranslatedTestSet(
-        name=texts.name,
-        fingerprint=texts.fingerprint,
-        references=texts.references,
-        tgt_lang=header.tgt_lang,
-        tokenize=tokenize,
+        score_set(texts, hypotheses, header, bundle.tokenizer, n_bootstrap=_N_RESAMPLES),
+        n_references=len(texts.references),
         step=header.step,
         search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
-        scores=all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=_N_RESAMPLES),
-        analysis=analyse(
-            texts.sources,
-            hypotheses,
-            texts.references,
-            src_lang=header.src_lang,
-            tgt_lang=header.tgt_lang,
-            tokenize=tokenize,
-            tokenizer=bundle.tokenizer,
-        ),
         sentences=sentences,
         traced=_traced(translator, sentences),
     )
@@ -146,20 +132,6 @@ def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
     return bundle, combined(read_eval_sets(folder.bundle, bundle.header))
 
 
-def compare_test_sets(results: Mapping[str, TranslatedTestSet | None]) -> Comparison | None:
-    """Test whether models differ significantly from the first one; None unless all have translated the same test set.
-
-    Args:
-        results: the translated test set of each run, by the run's name.
-    """
-    known = {name: result for name, result in results.items() if result}
-    if len(known) < 2 or len({(result.fingerprint, result.tokenize) for result in known.values()}) > 1:
-        return None
-    first = next(iter(known.values()))
-    hypotheses = {name: [sentence.hyp for sentence in result.sentences] for name, result in known.items()}
-    return compare_systems(hypotheses, first.references, tgt_lang=first.tgt_lang, tokenize=first.tokenize)
-
-
 def _traced(translator: Translator, sentences: Sequence[Sentence]) -> tuple[Sentence, Trace] | None:
     """Trace the translation with the lowest score, if possible of a sentence that is neither short nor long."""
     lengths = [len(ids) for ids in translator.tokenizer.encode_src([sentence.src for sentence in sentences])]
@@ -172,3 +144,138 @@ def _traced(translator: Translator, sentences: Sequence[Sentence]) -> tuple[Sent
         return None
     chosen = min(possible, key=lambda item: item[:2])[-1]
     return chosen, translator.explain(chosen.src)
+
+
+def interval_of(score: Score) -> str:
+    """Format the 95 % confidence interval of a score that was bootstrapped."""
+    low, high = interval(score.name, score.details["mean"], score.details["ci"])
+    return f"{low:.2f} to {high:.2f}"
+
+
+def test_set_scores(translated: TranslatedTestSet) -> Iterator[Html]:
+    """Yield the scores of the whole test set."""
+    result = translated.result
+    rows = [
+        [score.name, f"{score.value:.2f}", interval_of(score), element("code", score.signature)]
+        for score in result.scores
+    ]
+    yield table(["metric", "score", "95 % interval", "signature"], rows, numbers=[1, 2])
+    yield muted(
+        "BLEU and chrF: higher is better; TER: lower. Intervals are bootstrapped by sacreBLEU. A difference between "
+        "two models is tested with both on the same sentences, not by comparing intervals."
+    )
+    [penalty] = [score.details["brevity_penalty"] for score in result.scores if score.name == "BLEU"]
+    about: list[tuple[object, object]] = [
+        ("test set", result.name),
+        ("sentences", f"{result.n_sentences:,}"),
+        ("references", translated.n_references),
+        ("fingerprint", result.fingerprint),
+        ("model", "" if translated.step is None else f"of step {translated.step:,}"),
+        ("search", translated.search),
+        ("length ratio", f"{result.length_ratio:.3f}"),
+        ("brevity penalty", f"{penalty:.3f}"),
+        ("equal to a reference", f"{result.analysis.exact_matches:.1%}"),
+        ("repeat a phrase", f"{result.analysis.repetitions:.1%}"),
+    ]
+    yield element("div", facts(about[:5]), facts(about[5:]), class_="columns")
+
+
+def test_set_charts(translated: TranslatedTestSet) -> list[dict[str, Any]]:
+    """Return the charts of scores by sentence length, by rarity of words, and of single sentences."""
+    analysis = translated.result.analysis
+    scores = [sentence.score for sentence in translated.sentences]
+    bins = [(low, low + 10) for low in range(0, 100, 10)]
+    bars = [
+        {
+            "label": str(low),
+            "value": sum(low <= score < high or score == high == 100 for score in scores),
+            "text": f"sentences with {_SENTENCE_METRIC} {low} to {high}",
+        }
+        for low, high in bins
+    ]
+    rarity = "F1 of words by their number of tokens: rare words have many"
+    return [
+        _buckets("BLEU by length of the reference, in words", "sentences", "words", analysis.by_length),
+        _buckets(rarity, "words", "tokens", analysis.by_tokens),
+        {"title": f"Sentences by {_SENTENCE_METRIC}", "caption": f"{len(scores):,} sentences.", "bars": bars},
+    ]
+
+
+def _buckets(title: str, unit: str, of: str, buckets: Sequence[Bucket]) -> dict[str, Any]:
+    bars = [
+        {
+            "label": part.label,
+            "value": part.score,
+            "count": part.count,
+            "text": f"{part.label} {of}, {part.count:,} {unit}",
+        }
+        for part in buckets
+    ]
+    return {"title": title, "bars": bars, "caption": f"{sum(part.count for part in buckets):,} {unit}."}
+
+
+def best_and_worst(translated: TranslatedTestSet, language: str) -> Iterator[Html]:
+    """Yield the worst and the best sentences, with their differences to the reference marked."""
+    yield element("p", LEGEND)
+    for title, sentences in (("Lowest", translated.worst), ("Highest", translated.best)):
+        yield element("h3", f"{title} {_SENTENCE_METRIC}")
+        if sentences:
+            yield element("div", (_sentence(sentence, language) for sentence in sentences), class_="cards")
+        else:
+            yield element("p", "Every translation equals its reference.")
+
+
+def _sentence(sentence: Sentence, language: str) -> Html:
+    reference, hypothesis = mark_differences(sentence.ref, sentence.hyp, language)
+    rows = [
+        ("source", sentence.src, None),
+        ("reference", _marked(reference, "missing"), None),
+        ("translation", _marked(hypothesis, "extra"), None),
+    ]
+    return sentence_card(rows, f"sentence {sentence.number:,} · {_SENTENCE_METRIC} {sentence.score:.1f}")
+
+
+def _marked(segments: Sequence[tuple[str, bool]], kind: str) -> Html:
+    """Return text in which the segments that differ are marked."""
+    return Html("".join(element("mark", text, class_=kind) if differs else markup(text) for text, differs in segments))
+
+
+def attention_data(trace: Trace) -> dict[str, Any]:
+    """Return the cross-attention of a trace: weights by layer, head, target token and source token."""
+    cross = [attention for attention in trace.attentions if attention.kind == "cross"]
+    return {
+        "sources": [token.text for token in trace.source.tokens],
+        "targets": [token.text for token in trace.target.tokens],
+        "layers": [attention.weights.round(3).tolist() for attention in cross],
+    }
+
+
+def attention_figure(sentence: Sentence, trace: Trace, model: str, language: str) -> Iterator[Html]:
+    """Yield a sentence, the place of its heat map, and the controls for layer and head."""
+    text = (
+        "How much the decoder attends to each source token (a column) when it predicts a target token (a row). A row "
+        "sums to 1. The whole translation, step by step: "
+    )
+    yield muted(text, element("code", shlex.join(["mtformer", "explain", sentence.src, "--model", model])))
+    yield _sentence(sentence, language)
+    data = attention_data(trace)
+    layers = [element("option", n, value=n - 1) for n in range(len(data["layers"]), 0, -1)]
+    heads = [element("option", n, value=n - 1) for n in range(1, len(data["layers"][0]) + 1)]
+    choices = element(
+        "div",
+        element("label", "layer ", element("select", layers)),
+        element("label", "head ", element("select", element("option", "mean", value="mean"), heads)),
+        class_="controls",
+    )
+    columns = [element("th", element("span", text)) for text in data["sources"]]
+    rows = [element("tr", element("th", text), [element("td")] * len(columns)) for text in data["targets"]]
+    grid = element(
+        "table",
+        element("thead", element("tr", element("th"), columns)),
+        element("tbody", rows),
+        tabindex=0,
+        role="application",
+        aria_label="Cross-attention. Arrow keys read the weights.",
+    )
+    readout = element("p", class_="readout muted", aria_live="polite")
+    yield element("figure", choices, element("div", grid, class_="scroll"), readout, data_attention="")

@@ -5,10 +5,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtformer.report.curves import distinct_names
 from mtformer.report.page import render
 from mtformer.report.side_by_side import render_side_by_side
-from mtformer.report.test_set import compare_test_sets, translate_test_set
+from mtformer.report.test_set import translate_test_set
 from mtformer.runs.contents import Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
@@ -27,7 +26,7 @@ def write_report(
         paths: the folders of runs.
         output: the file to write, compressed if it ends in ``.gz``. Default: ``report.html`` in the folder of the run;
             of several runs, in the folder that contains the first.
-        with_test: translate the test sets, to show how well the models do.
+        with_test: translate the test set of a single run, to show how well its model does.
         device: where to translate.
 
     Raises:
@@ -46,12 +45,10 @@ def write_report(
         if run.is_training:
             log.info("%s is still training: the page shows what there is", run.folder.path)
     with open_output(target) as file:  # opened first: a wrong path must not cost the work
-        results = [translate_test_set(run, device) if with_test else None for run in runs]
-        if len(runs) == 1:
-            file.write(render(runs[0], results[0]))
+        if len(runs) > 1:
+            file.write(render_side_by_side(runs))
         else:
-            comparison = compare_test_sets(dict(zip(distinct_names(runs), results, strict=True)))
-            file.write(render_side_by_side(runs, results, comparison))
+            file.write(render(runs[0], translate_test_set(runs[0], device) if with_test else None))
     return target
 
 
