@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -266,7 +266,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
         words += "们" if is_person and phrase.plural else ""
         return owner + ("" if "family" in noun.kinds and isinstance(phrase.owner, Pronoun) else "的") + words
     if phrase.count:
-        return NUMERALS[phrase.count][2] + noun.measure + words
+        return LEXICON.numerals[phrase.count].chinese + noun.measure + words
     match phrase.det:
         case Det.A if not in_place:
             return f"一{noun.measure}{words}"

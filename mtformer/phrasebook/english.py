@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -237,7 +237,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
     if phrase.owner:
         return _POSSESSIVES[phrase.owner]
     if phrase.count:
-        return NUMERALS[phrase.count][0]
+        return LEXICON.numerals[phrase.count].id
     match phrase.det:
         case Det.A:
             return "an" if next_word[0] in "aeiou" else "a"

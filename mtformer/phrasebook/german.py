@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mtformer.phrasebook.english import finish
-from mtformer.phrasebook.lexicon import NUMERALS, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -375,7 +375,7 @@ def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) ->
     if phrase.owner:
         return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
     if phrase.count:
-        return NUMERALS[phrase.count][1], _STRONG
+        return LEXICON.numerals[phrase.count].german, _STRONG
     match phrase.det:
         case Det.A:
             return f"ein{ein_ending}", _MIXED

@@ -75,33 +75,35 @@ class Clauses(Phrases):
         time = self._time_for(tense)
         if modal is not Modal.CAN and modal and self._chance(0.3):
             time = self._time("plan")
+        clause = self._deed(subject, verb, 0.0 if negated and verb.object else 0.25, negated=negated, tense=tense)
+        time_first = time is not None and "frequency" not in time.tenses and self._chance(0.45)
+        return replace(clause, time=time, time_first=time_first, modal=modal)
+
+    def _deed(
+        self,
+        subject: Phrasal,
+        verb: Verb,
+        share: float = 0.25,
+        *,
+        habitual: bool = False,
+        negated: bool = False,
+        tense: Tense = Tense.PRESENT,
+    ) -> Clause:
+        """Draw the object, the recipient and the place of a verb; ``share`` is the chance of an optional place."""
         return Clause(
-            subject=subject,
-            verb=verb,
-            object=self._object(verb, subject, negated=negated) if verb.object else None,
-            recipient=self._recipient(verb, subject),
-            place=self._place_for(verb, 0.0 if negated and verb.object else 0.25),
-            time=time,
-            time_first=time is not None and "frequency" not in time.tenses and self._chance(0.45),
+            subject,
+            verb,
+            object=self._object(verb, subject, habitual=habitual, negated=negated) if verb.object else None,
+            recipient=self._other_person(self._choice(nouns(verb.recipient)), subject) if verb.recipient else None,
+            place=self._place_for(verb, share),
             tense=tense,
-            modal=modal,
             negated=negated,
         )
 
-    def _recipient(self, verb: Verb, subject: Phrasal) -> NounPhrase | None:
-        return self._other_person(self._choice(nouns(verb.recipient)), subject) if verb.recipient else None
-
     def _habit(self, verb: Verb, subject: Phrasal) -> Clause:
         time = self._time(self._choice(("habitual", "frequency")))
-        return Clause(
-            subject=subject,
-            verb=verb,
-            object=self._object(verb, subject, habitual=True) if verb.object else None,
-            recipient=self._recipient(verb, subject),
-            place=self._place_for(verb),
-            time=time,
-            time_first="habitual" in time.tenses and self._chance(0.3),
-        )
+        clause = self._deed(subject, verb, habitual=True)
+        return replace(clause, time=time, time_first="habitual" in time.tenses and self._chance(0.3))
 
     def _any_verb(self) -> Verb:
         return self._verb(verbs_of(*_TENSES))
@@ -171,15 +173,7 @@ class Clauses(Phrases):
         aspects = ("act", "state") if is_past else ("activity", "act", "state")
         verb = self._choice([v for v in verbs_of(*aspects) if "person" in v.subject])
         tense = {"state": Tense.PRESENT, "activity": Tense.PROGRESSIVE, "act": Tense.PAST}[verb.aspect]
-        clause = Clause(
-            phrase,
-            verb,
-            object=self._object(verb, phrase) if verb.object else None,
-            recipient=self._recipient(verb, phrase),
-            place=self._place_for(verb, 0.0),
-            tense=tense,
-        )
-        return replace(phrase, relative=clause, relative_role="subject")
+        return replace(phrase, relative=self._deed(phrase, verb, 0.0, tense=tense), relative_role="subject")
 
     # Questions.
 
@@ -298,15 +292,8 @@ class Grammar(Clauses):
     def _command(self) -> Meaning:
         verb = self._verb([v for v in verbs_of(*_IMPERATIVE) if not HUMAN.isdisjoint(v.subject)])
         negated = self._chance(0.25)
-        you = NounPhrase(Pronoun.YOU)
-        clause = Clause(
-            None,
-            verb,
-            object=self._object(verb, you, negated=negated) if verb.object else None,
-            recipient=self._recipient(verb, you),
-            place=self._place_for(verb, 0.0 if negated and verb.object else 0.1),
-            negated=negated,
-        )
+        share = 0.0 if negated and verb.object else 0.1
+        clause = replace(self._deed(NounPhrase(Pronoun.YOU), verb, share, negated=negated), subject=None)
         if negated and isinstance(clause.object, NounPhrase) and clause.object.det is Det.A:
             clause = replace(clause, object=replace(clause.object, det=Det.THE))
         return Sentence(clause, Mood.REQUEST if self._chance(0.4) else Mood.COMMAND)
@@ -376,14 +363,7 @@ class Grammar(Clauses):
         second_first = link is not Link.BECAUSE or self._chance(0.4)
         tense = Tense.FUTURE if future else Tense.PAST
         state = Clause(who, quality=Quality(motive.adjective), tense=Tense.PRESENT if future else Tense.PAST)
-        deed = Clause(
-            who,
-            verb,
-            object=self._object(verb, who, negated=negated) if verb.object else None,
-            place=self._place_for(verb, 0.0),
-            tense=tense,
-            negated=negated,
-        )
+        deed = self._deed(who, verb, 0.0, negated=negated, tense=tense)
         again = NounPhrase(pronoun_for(who))
         if second_first:
             return Sentence(replace(deed, subject=again), link=link, second=state, second_first=True)
@@ -403,15 +383,8 @@ class Grammar(Clauses):
         weather = self._choice(verbs_of("weather"))
         verb = self._choice(verbs_of("go", "stay", "activity", "skill"))
         who = self._person(("person",)) if "person" in verb.subject else self._subject(verb)
-        deed = Clause(
-            who,
-            verb,
-            object=self._object(verb, who, negated=True) if verb.object else None,
-            recipient=self._recipient(verb, who),
-            place=self._place_for(verb, 0.0),
-            tense=Tense.FUTURE,
-            negated=verb.aspect != "stay" and self._chance(0.5),
-        )
+        deed = self._deed(who, verb, 0.0, negated=True, tense=Tense.FUTURE)
+        deed = replace(deed, negated=verb.aspect != "stay" and self._chance(0.5))
         time = self._time("day")
         condition = Clause(NounPhrase(Pronoun.IT), weather, time=time)
         return Sentence(deed, link=Link.IF, second=condition, second_first=True)

@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -197,12 +197,38 @@ class Verb(Entry):
 
 
 @dataclass(frozen=True, eq=False)
-class Name(Entry):
-    """The name of a man, a woman or a city."""
+class Invariable(Entry):
+    """A word or a phrase that has one form in each language; the English one is its ``id``."""
 
     german: str
     chinese: str
+
+    def form(self, language: str) -> str:
+        """Return the form in ``en``, ``de`` or ``zh``."""
+        return {"en": self.id, "de": self.german, "zh": self.chinese}[language]
+
+
+@dataclass(frozen=True, eq=False)
+class Name(Invariable):
+    """The name of a man, a woman or a city."""
+
     kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Time(Invariable):
+    """A time or a frequency.
+
+    Attributes:
+        tenses: the tenses that fit, or ``habitual``; ``frequency`` is an adverb next to the verb.
+    """
+
+    tenses: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Phrase(Invariable):
+    """A fixed phrase."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,27 +261,6 @@ class Relation(Entry):
 
 
 @dataclass(frozen=True, eq=False)
-class Time(Entry):
-    """A time or a frequency.
-
-    Attributes:
-        tenses: the tenses that fit, or ``habitual``; ``frequency`` is an adverb next to the verb.
-    """
-
-    german: str
-    chinese: str
-    tenses: frozenset[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Phrase(Entry):
-    """A fixed phrase."""
-
-    german: str
-    chinese: str
-
-
-@dataclass(frozen=True, eq=False)
 class Reasons:
     """Why an event failed: adjectives that describe the subject of the verb, and those that describe its object."""
 
@@ -282,127 +287,53 @@ class Motive:
     negated_verbs: tuple[Verb, ...]
 
 
-NUMERALS = {
-    2: ("two", "zwei", "两"),
-    3: ("three", "drei", "三"),
-    4: ("four", "vier", "四"),
-    5: ("five", "fünf", "五"),
-    6: ("six", "sechs", "六"),
-    7: ("seven", "sieben", "七"),
-    8: ("eight", "acht", "八"),
-    9: ("nine", "neun", "九"),
-    10: ("ten", "zehn", "十"),
-    11: ("eleven", "elf", "十一"),
-    12: ("twelve", "zwölf", "十二"),
-    20: ("twenty", "zwanzig", "二十"),
-}
-
-
-class Lexicon:
-    """All tables, each loaded on first use; the larger ones map names to entries."""
-
-    @cached_property
-    def nouns(self) -> dict[str, Noun]:
-        """``nouns.tsv``."""
-        return {row["noun"]: Noun.from_row(row) for row in _rows("nouns")}
-
-    @cached_property
-    def adjectives(self) -> dict[str, Adjective]:
-        """``adjectives.tsv``."""
-        return {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
-
-    @cached_property
-    def verbs(self) -> dict[str, Verb]:
-        """``verbs.tsv``."""
-        return {row["verb"]: Verb.from_row(row) for row in _rows("verbs")}
-
-    @cached_property
-    def names(self) -> tuple[Name, ...]:
-        """``names.tsv``."""
-        return tuple(Name(*row.values()) for row in _rows("names"))
-
-    @cached_property
-    def times(self) -> tuple[tuple[Time, ...], ...]:
-        """``times.tsv``, in groups whose entries differ only in a number."""
-        return tuple(_times())
-
-    @cached_property
-    def phrases(self) -> tuple[Phrase, ...]:
-        """``phrases.tsv``."""
-        return tuple(Phrase(*row.values()) for row in _rows("phrases"))
-
-    @cached_property
-    def relations(self) -> dict[str, Relation]:
-        """``relations.tsv``."""
-        return {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
-
-    @cached_property
-    def venues(self) -> dict[str, Venue]:
-        """``places.tsv``: maps the names of nouns to venues."""
-        rows = [list(row.values()) for row in _rows("places")]
-        return {place: Venue(place, self.nouns[place], *forms) for place, *forms in rows}
-
-    @cached_property
-    def locations(self) -> tuple[Location, ...]:
-        """``locations.tsv``."""
-        return tuple(
-            Location(tuple(row["subject"].split()), row["relation"], tuple(row["places"].split()))
-            for row in _rows("locations")
-        )
-
-    @cached_property
-    def motives(self) -> tuple[Motive, ...]:
-        """``motives.tsv``."""
-        return tuple(
-            Motive(self.adjectives[row["adjective"]], self._verbs(row["verbs"]), self._verbs(row["negated verbs"]))
-            for row in _rows("motives")
-        )
-
-    @cached_property
-    def reasons(self) -> tuple[Reasons, ...]:
-        """``because.tsv``."""
-        return tuple(
-            Reasons(
-                self.verbs[row["verb"]],
-                tuple(self.adjectives[name] for name in row["subject adjectives"].split()),
-                tuple(self.adjectives[name] for name in row["object adjectives"].split()),
-            )
-            for row in _rows("because")
-        )
-
-    def _verbs(self, names: str) -> tuple[Verb, ...]:
-        return tuple(self.verbs[name.replace("_", " ")] for name in names.split())
-
-
-LEXICON = Lexicon()
-
-
-@cache
-def senses(entry: Entry) -> tuple[Entry, ...]:
-    """Return the entries of the same English word and part of speech, including ``entry``."""
-    tables: dict[type[Entry], dict[str, Any]]
-    tables = {Verb: LEXICON.verbs, Noun: LEXICON.nouns, Adjective: LEXICON.adjectives}
-    return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
-
-
-def is_ambiguous(entry: Entry) -> bool:
-    """Return whether the English word has several senses."""
-    return len(senses(entry)) > 1
-
-
 def _rows(table: str) -> Iterator[Row]:
     with (FOLDER / f"{table}.tsv").open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval="")
 
 
-def _times() -> Iterator[tuple[Time, ...]]:
-    """Parse ``times.tsv``, one group per row; a row with ``{n}`` gives an entry for each numeral up to twelve."""
-    for row in _rows("times"):
-        columns = row["english"], row["german"], row["chinese"]
-        tenses = frozenset(row["tense"].split())
-        numerals = [NUMERALS[n] for n in range(2, 13)] if "{n}" in row["english"] else [("", "", "")]
-        for_each = [[column.replace("{n}", n) for column, n in zip(columns, words, strict=True)] for words in numerals]
-        yield tuple(Time(english, german, chinese, tenses) for english, german, chinese in for_each)
+class Lexicon:
+    """All tables; those that other tables refer to map names to entries."""
+
+    def __init__(self) -> None:
+        """Read the tables."""
+        self.nouns = {row["noun"]: Noun.from_row(row) for row in _rows("nouns")}
+        self.adjectives = {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
+        self.verbs = {row["verb"]: Verb.from_row(row) for row in _rows("verbs")}
+        self.names = [Name(*row.values()) for row in _rows("names")]
+        self.numerals = {int(number): Invariable(*words) for number, *words in map(dict.values, _rows("numerals"))}
+        self.times = list(map(self._times, _rows("times")))
+        self.phrases = [Phrase(*row.values()) for row in _rows("phrases")]
+        self.relations = {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
+        self.venues = {
+            place: Venue(place, self.nouns[place], *forms) for place, *forms in map(dict.values, _rows("places"))
+        }
+        self.locations = [
+            Location(tuple(subject.split()), relation, tuple(places.split()))
+            for subject, relation, places in map(dict.values, _rows("locations"))
+        ]
+        self.motives = [
+            Motive(self.adjectives[adjective], self._verbs(verbs), self._verbs(negated))
+            for adjective, verbs, negated in map(dict.values, _rows("motives"))
+        ]
+        self.reasons = [
+            Reasons(self.verbs[verb], self._adjectives(of_subject), self._adjectives(of_object))
+            for verb, of_subject, of_object in map(dict.values, _rows("because"))
+        ]
+
+    def _verbs(self, names: str) -> tuple[Verb, ...]:
+        return tuple(self.verbs[name.replace("_", " ")] for name in names.split())
+
+    def _adjectives(self, names: str) -> tuple[Adjective, ...]:
+        return tuple(self.adjectives[name] for name in names.split())
+
+    def _times(self, row: Row) -> list[Time]:
+        """Return the times of a row: one, or in place of ``{n}`` one for each numeral up to twelve."""
+        *columns, tenses = row.values()
+        numerals = [(n.id, n.german, n.chinese) for number, n in self.numerals.items() if number <= 12]
+        for_each = numerals if "{n}" in row["english"] else [("", "", "")]
+        forms = ([column.replace("{n}", n) for column, n in zip(columns, words, strict=True)] for words in for_each)
+        return [Time(english, german, chinese, frozenset(tenses.split())) for english, german, chinese in forms]
 
 
 def english_plural(word: str) -> str:
@@ -426,3 +357,19 @@ def english_past(word: str) -> str:
 def doubled(word: str) -> str:
     """Return the stem before -ed and -ing: in words of one syllable, a consonant after a single vowel is doubled."""
     return word + word[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word) else word
+
+
+LEXICON = Lexicon()
+
+
+@cache
+def senses(entry: Entry) -> tuple[Entry, ...]:
+    """Return the entries of the same English word and part of speech, including ``entry``."""
+    tables: dict[type[Entry], dict[str, Any]]
+    tables = {Verb: LEXICON.verbs, Noun: LEXICON.nouns, Adjective: LEXICON.adjectives}
+    return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
+
+
+def is_ambiguous(entry: Entry) -> bool:
+    """Return whether the English word has several senses."""
+    return len(senses(entry)) > 1

@@ -1,35 +1,21 @@
 """The meaning of a sentence, independent of any language."""
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 
 from mtformer.phrasebook.lexicon import Adjective, Name, Noun, Phrase, Relation, Time, Venue, Verb
 
-
-class Pronoun(Enum):
-    """A personal or interrogative pronoun; ``YOU`` is one person, addressed informally."""
-
-    I = auto()  # noqa: E741 (that is the word)
-    YOU = auto()
-    HE = auto()
-    SHE = auto()
-    IT = auto()
-    WE = auto()
-    THEY = auto()
-    WHO = auto()
-    WHAT = auto()
-
-
-class Det(Enum):
-    """The determiner of a noun phrase without owner and count."""
-
-    NONE = auto()
-    A = auto()
-    THE = auto()
-    THIS = auto()
-    WHICH = auto()
-    HOW_MANY = auto()
-    GENERIC = auto()  # play the piano: an article in English only
+# Personal and interrogative; YOU is one person, addressed informally.
+Pronoun = Enum("Pronoun", "I YOU HE SHE IT WE THEY WHO WHAT")
+# The determiner of a noun phrase; GENERIC, as in "play the piano", is an article in English only.
+Det = Enum("Det", "NONE A THE THIS WHICH HOW_MANY GENERIC")
+Modal = Enum("Modal", "CAN MUST WANT")
+# What a question asks for.
+Asked = Enum("Asked", "TRUTH SUBJECT OBJECT PLACE TIME REASON")
+# The kind of sentence; REQUEST has a "please", EXISTENCE is "there is …".
+Mood = Enum("Mood", "STATEMENT QUESTION COMMAND REQUEST EXISTENCE")
+# How the second clause is connected to the first; ASKING as in "I do not know where …".
+Link = Enum("Link", "AND BUT BECAUSE ALTHOUGH IF THAT ASKING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +67,6 @@ class Tense(Enum):
     FUTURE = "future"
 
 
-class Modal(Enum):
-    """A modal verb."""
-
-    CAN = auto()
-    MUST = auto()
-    WANT = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class Home:
     """*At home* or *home*: no article, and its own preposition in German."""
@@ -117,17 +95,6 @@ class Quality:
     degree: str = ""
 
 
-class Asked(Enum):
-    """What a question asks for."""
-
-    TRUTH = auto()
-    SUBJECT = auto()
-    OBJECT = auto()
-    PLACE = auto()
-    TIME = auto()
-    REASON = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A statement, a question or a command.
@@ -153,28 +120,6 @@ class Clause:
     modal: Modal | None = None
     negated: bool = False
     asked: Asked | None = None
-
-
-class Mood(Enum):
-    """The kind of sentence."""
-
-    STATEMENT = auto()
-    QUESTION = auto()
-    COMMAND = auto()
-    REQUEST = auto()  # with please
-    EXISTENCE = auto()  # there is …
-
-
-class Link(Enum):
-    """How the second clause is connected to the first."""
-
-    AND = auto()
-    BUT = auto()
-    BECAUSE = auto()
-    ALTHOUGH = auto()
-    IF = auto()
-    THAT = auto()
-    ASKING = auto()  # I do not know where …
 
 
 @dataclass(frozen=True, slots=True)

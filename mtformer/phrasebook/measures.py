@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mtformer.phrasebook.lexicon import NUMERALS, Entry, Name, senses
+from mtformer.phrasebook.lexicon import LEXICON, Entry, Name, senses
 from mtformer.phrasebook.meaning import NounPhrase, Pronoun, Sentence
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, clauses_of, entries, held_out, phrases_of
 
@@ -120,11 +120,11 @@ def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
         yield module.forms(entry)
     for clause in clauses_of(meaning):
         if clause.time:
-            yield {{"en": clause.time.id, "de": clause.time.german, "zh": clause.time.chinese}[language]}
+            yield {clause.time.form(language)}
         for phrase in phrases_of(clause):
             yield _head_forms(phrase, language)
             if phrase.count:
-                yield {NUMERALS[phrase.count][list(LANGUAGES).index(language)]}
+                yield {LEXICON.numerals[phrase.count].form(language)}
             if isinstance(phrase.owner, Pronoun):
                 yield module.pronoun_forms(phrase.owner)
 
@@ -134,7 +134,7 @@ def _head_forms(phrase: NounPhrase, language: str) -> set[str]:
     module = LANGUAGES[language]
     match phrase.head:
         case Name() as name:
-            return {{"en": name.id, "de": name.german, "zh": name.chinese}[language]}
+            return {name.form(language)}
         case Pronoun.IT:
             return {"it" if language == "en" else module.pronoun(phrase)} - {""}
         case Pronoun() as pronoun:

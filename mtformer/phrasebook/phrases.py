@@ -50,9 +50,9 @@ def names_of(kind: str) -> tuple[Name, ...]:
 
 
 @cache
-def times_of(tense: str) -> tuple[tuple[Time, ...], ...]:
+def times_of(tense: str) -> list[list[Time]]:
     """Return the groups of times that fit a tense."""
-    return tuple(group for group in LEXICON.times if tense in group[0].tenses)
+    return [group for group in LEXICON.times if tense in group[0].tenses]
 
 
 class Phrases:
