@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import Config, DataConfig, Facts, FilterName, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
-from mtformer.data.clean.learned import LearnedRules
+from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
 from mtformer.data.held_out import held_out_share
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
@@ -36,21 +36,9 @@ _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
 _AROUND = 250  # pairs at the beginning of a passage
-MISALIGNED, HELD_OUT = "misaligned", "held_out"
-_RULES_OF_EVALUATION: tuple[FilterName, ...] = (
-    "empty",
-    "too_long",
-    "encoding",
-    "copy",
-    "script",
-    "length_ratio",
-    "repetition",
-    "numbers",
-    "urls",
-    "markup",
-    "language",
-    "duplicates",
-)
+HELD_OUT = "held_out"
+# Rules for training text alone; duplicates are counted within each validation and test set.
+_NOT_IN_EVALUATION = {*CORRUPTIONS, HELD_OUT, "near_duplicates", "many_targets"}
 
 
 class Slip(NamedTuple):
@@ -192,10 +180,10 @@ class SourceCheck:
     Attributes:
         part: the source by itself.
         use: ``train``, ``valid`` or ``test``.
-        names: the rules that it was checked with.
+        filters: the rules to check it with.
         n_pairs: how many pairs it has.
         blank: lines that contain no pair.
-        rules: (N,) for each pair, the index in ``names`` of the rule that would drop it; -1 for none.
+        rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
         examples: the first pairs that each rule would drop.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
         slips: the passages that are out of alignment, by the numbers of their pairs.
@@ -204,7 +192,7 @@ class SourceCheck:
 
     part: ParallelText
     use: str
-    names: list[str]
+    filters: Filters
     n_pairs: int = 0
     blank: Drops = field(default_factory=Drops)
     rules: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, dtype=np.int8))
@@ -212,6 +200,9 @@ class SourceCheck:
     n_exact: int = 0
     slips: list[Slip] = field(default_factory=list)
     slip_lines: list[tuple[int, int]] = field(default_factory=list)
+    _lines: list[NDArray[np.int64]] = field(default_factory=list)
+    _rules: list[NDArray[np.int8]] = field(default_factory=list)
+    _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
     def source(self) -> Source:
@@ -231,8 +222,36 @@ class SourceCheck:
     @property
     def problems(self) -> Counter[str]:
         """The number of pairs that each rule would drop."""
-        counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.names)).tolist()
-        return Counter({name: n for name, n in zip(self.names, counts, strict=True) if n})
+        counts = np.bincount(self.rules[self.rules >= 0], minlength=len(self.filters.names)).tolist()
+        return Counter({name: n for name, n in zip(self.filters.names, counts, strict=True) if n})
+
+    def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
+        """Take the next pairs, why other processes would drop them, and the log odds of their being misaligned."""
+        rules = [reason and rule_of(reason) for reason in self.filters.corpus_reasons(portion.pairs, reasons)]
+        for rule, pair, line in zip(rules, portion.pairs, portion.lines, strict=True):
+            if rule and len(self.examples.setdefault(rule, [])) < _EXAMPLES:
+                self.examples[rule].append(Example(*pair, line))
+        leaked = [pair for rule, pair in zip(rules, portion.pairs, strict=True) if rule == HELD_OUT]
+        self.n_exact += sum(self.filters.held_out.contains(leaked, languages=self.languages, near=False))
+        self.n_pairs += len(portion.pairs)
+        numbers = [self.filters.names.index(rule) if rule else -1 for rule in rules]
+        self._rules.append(np.array(numbers, dtype=np.int8))
+        self._lines.append(np.array(portion.lines))
+        if log_odds is not None:
+            self._log_odds.append(log_odds)
+
+    def finish(self) -> None:
+        """Find the passages that are out of alignment, all of whose pairs are to be dropped."""
+        self.rules = np.concatenate([self.rules, *self._rules])
+        if not self._log_odds or not self.filters.learned:
+            return
+        slips = find_slips(np.concatenate(self._log_odds))
+        self.slips = list(_with_offsets(slips, self.part, self.filters.learned))
+        lines = np.concatenate(self._lines)
+        self.slip_lines = [(int(lines[slip.first]), int(lines[slip.end - 1])) for slip in slips]
+        for slip in slips:
+            passage = self.rules[slip.first : slip.end]
+            passage[passage < 0] = self.filters.names.index(MISALIGNED)
 
 
 class Checkup(NamedTuple):
@@ -265,22 +284,21 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         UserError: the text cannot be read.
     """
     data = config.data
-    examinations = list(_examinations(data))
-    parts = [examination.check.part for examination in examinations]
-    judge = partial(_judge, [examination.filters for examination in examinations])
+    checks = list(_checks(data))
+    judge = partial(_judge, [check.filters for check in checks])
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
     with Progress("checking the text", unit="pairs") as progress:
-        drops = [examination.check.blank for examination in examinations]
-        for portion, (reasons, log_odds) in in_order(judge, text_portions(parts, drops)):
-            examination = examinations[portion.source]
-            examination.add(portion, reasons, log_odds)
-            for pair in portion.pairs if examination.check.use == "train" else ():
+        portions = text_portions([check.part for check in checks], [check.blank for check in checks])
+        for portion, (reasons, log_odds) in in_order(judge, portions):
+            checks[portion.source].add(portion, reasons, log_odds)
+            for pair in portion.pairs if checks[portion.source].use == "train" else ():
                 sample.add(pair)
             progress.advance(len(portion.pairs))
-    checked = [examination.finish() for examination in examinations]
-    n_pairs = sum(source.n_pairs for source in checked if source.use == "train")
+    for check in checks:
+        check.finish()
+    n_pairs = sum(check.n_pairs for check in checks if check.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
-    return Checkup(checked, lengths, _held_out(data, checked))
+    return Checkup(checks, lengths, _held_out(data, checks))
 
 
 def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
@@ -292,64 +310,20 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     return dict.fromkeys(data.held_out, sum(round(held_out_share(n) * n) for n in sizes.values()))
 
 
-class _Examination:
-    """Collects what is wrong with a source, portion by portion."""
-
-    def __init__(self, part: ParallelText, use: str, filters: Filters) -> None:
-        self.check = SourceCheck(part, use, filters.names)
-        self.filters = filters
-        self._rules: list[NDArray[np.int8]] = []
-        self._log_odds: list[NDArray[np.float64]] = []
-        self._lines: list[NDArray[np.int64]] = []
-
-    def add(self, portion: Portion, reasons: Sequence[str | None], log_odds: NDArray[np.float64] | None) -> None:
-        """Take the next pairs, why other processes would drop them, and the log odds of their being misaligned."""
-        check = self.check
-        reasons = self.filters.corpus_reasons(portion.pairs, reasons)
-        rules = [rule_of(reason) if reason else None for reason in reasons]
-        leaked = []
-        for rule, pair, line in zip(rules, portion.pairs, portion.lines, strict=True):
-            if rule and len(check.examples.setdefault(rule, [])) < _EXAMPLES:
-                check.examples[rule].append(Example(*pair, line))
-            if rule == HELD_OUT:
-                leaked.append(pair)
-        check.n_exact += sum(self.filters.held_out.contains(leaked, languages=check.languages, near=False))
-        check.n_pairs += len(portion.pairs)
-        self._rules.append(np.array([check.names.index(rule) if rule else -1 for rule in rules], dtype=np.int8))
-        self._lines.append(np.array(portion.lines))
-        if log_odds is not None:
-            self._log_odds.append(log_odds)
-
-    def finish(self) -> SourceCheck:
-        """Find the passages that are out of alignment, all of whose pairs are to be dropped."""
-        check = self.check
-        if self._rules:
-            check.rules = np.concatenate(self._rules)
-        if self._log_odds and self.filters.learned:
-            slips = find_slips(np.concatenate(self._log_odds))
-            lines = np.concatenate(self._lines)
-            check.slips = list(_with_offsets(slips, check.part, self.filters.learned))
-            check.slip_lines = [(int(lines[slip.first]), int(lines[slip.end - 1])) for slip in slips]
-            for slip in slips:
-                passage = check.rules[slip.first : slip.end]
-                passage[passage < 0] = check.names.index(MISALIGNED)
-        return check
-
-
-def _examinations(data: DataConfig) -> Iterator[_Examination]:
+def _checks(data: DataConfig) -> Iterator[SourceCheck]:
     by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
+    of_evaluation: list[FilterName] = [n for n in get_args(FilterName) if n not in ("all", *_NOT_IN_EVALUATION)]
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
         for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
             languages = LanguagePair(part.src_lang, part.tgt_lang)
-            # Nothing is held out from the validation and test sets, and duplicates are counted within each.
-            yield _Examination(
-                part, use, by_direction[languages] if use == "train" else Filters(_RULES_OF_EVALUATION, languages)
-            )
+            filters = by_direction[languages] if use == "train" else Filters(of_evaluation, languages)
+            yield SourceCheck(part, use, filters)
 
 
 def _judge(filters: Sequence[Filters], portion: Portion) -> tuple[list[str | None], NDArray[np.float64] | None]:
     """Apply the rules that look at one pair at a time; other processes may call this."""
-    return filters[portion.source].judge(portion.pairs)
+    reasons, scores = filters[portion.source].judge(portion.pairs, [MISALIGNED])
+    return reasons, scores.get(MISALIGNED)
 
 
 def _with_offsets(slips: Sequence[Slip], part: ParallelText, learned: LearnedRules) -> Iterator[Slip]:

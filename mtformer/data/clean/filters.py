@@ -1,7 +1,7 @@
 """The filters of a config, applied to chunks of a text in order."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import DataConfig, FilterName, LanguagePair, Source
-from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
+from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
 from mtformer.data.sources.parallel import ParallelText, Reservoir
@@ -55,6 +55,7 @@ class Filters:
     Attributes:
         names: the rules, without ``all``.
         held_out: the sentences that the rule ``held_out`` keeps out.
+        key: all that the result depends on besides the text: the rules, their versions, the pairs that are held out.
     """
 
     def __init__(
@@ -75,14 +76,20 @@ class Filters:
         """
         given = set(names)
         self.names = [name for name in MEANINGS if name in given or "all" in given]
-        self._all_pair_rules = pair_rules(*languages)
+        self.held_out = held_out or HeldOut()
         self._languages = languages
         self._sample: Iterable[SentencePair] = sample
         self._learned: LearnedRules | None = None
-        self.held_out = held_out or HeldOut()
-        self._corpus_rules = self._make_corpus_rules(self.held_out, languages)
+        self._all_pair_rules = pair_rules(*languages)
+        corpus_rules: dict[str, PairRule] = {
+            "held_out": partial(self.held_out.contains, languages=languages, near=True),
+            "duplicates": Duplicates(near=False).add,
+            "near_duplicates": Duplicates(near=True).add,
+            "many_targets": ManyTargets(languages.src_lang).add,
+        }
+        self._corpus_rules = {name: rule for name, rule in corpus_rules.items() if name in self.names}
         libraries = " ".join(f"{name} {version(name)}" for name in ("ftfy", "py3langid"))
-        self._key = f"{VERSION} {libraries} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
+        self.key = f"{VERSION} {libraries} {languages} {' '.join(self.names)} {self.held_out.digest:x}"
 
     def __getstate__(self) -> dict[str, object]:
         return self.__dict__ | {"_learned": self.learned, "_sample": ()}
@@ -98,50 +105,37 @@ class Filters:
         self._sample = ()
         return self._learned
 
-    @property
-    def key(self) -> str:
-        """All that the result depends on besides the text: the rules, their versions, the pairs that are held out."""
-        return self._key
-
     def reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each of the next pairs of the text; None for those to keep."""
         return self.corpus_reasons(pairs, self.pair_reasons(pairs))
 
     def pair_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
         """Return why to drop each pair by the rules that look at one pair at a time."""
-        reasons = self._plain_reasons(pairs)
-        left = [place for place, reason in enumerate(reasons) if reason is None]
-        if (learned := self.learned) and left:
-            scores = learned.scores([pairs[place] for place in left], learned.ways(self.names))
-            _add_reasons(reasons, np.array(left), learned.is_corrupted(scores))
-        return reasons
+        return self.judge(pairs)[0]
 
-    def judge(self, pairs: Sequence[SentencePair]) -> tuple[list[str | None], NDArray[np.float64] | None]:
-        """Return the same, and the log odds of all pairs for being misaligned; None if nothing was learned."""
-        reasons = self._plain_reasons(pairs)
-        if not (learned := self.learned):
-            return reasons, None
-        ways = learned.ways(self.names)
-        scores = learned.scores(pairs, {MISALIGNED, *ways})
-        _add_reasons(reasons, np.arange(len(pairs)), learned.is_corrupted({way: scores[way] for way in ways}))
-        return reasons, scores[MISALIGNED]
+    def judge(
+        self, pairs: Sequence[SentencePair], also: Collection[str] = ()
+    ) -> tuple[list[str | None], Mapping[str, NDArray[np.float64]]]:
+        """Return the same, and the log odds of all pairs for being corrupted in some ways; none if nothing was learned.
 
-    def _plain_reasons(self, pairs: Sequence[SentencePair]) -> list[str | None]:
+        Args:
+            pairs: the pairs.
+            also: ways of corruption to score even where no rule needs it.
+        """
         rules = {name: rule for name, rule in self._all_pair_rules.items() if name in self.names}
-        return _apply(rules, pairs, [None] * len(pairs))
+        reasons = _apply(rules, pairs, [None] * len(pairs))
+        if not (learned := self.learned):
+            return reasons, {}
+        ways = learned.ways(self.names)
+        scores = learned.scores(pairs, {*also, *ways})
+        for name, is_dropped in learned.is_corrupted({way: scores[way] for way in ways}).items():
+            for place in np.flatnonzero(is_dropped).tolist():
+                reasons[place] = reasons[place] or reason_of(name)
+        return reasons, scores
 
     def corpus_reasons(self, pairs: Sequence[SentencePair], reasons: Sequence[str | None]) -> list[str | None]:
         """Complete ``reasons`` of the next pairs by the rules that remember the pairs before."""
         return _apply(self._corpus_rules, pairs, reasons)
-
-    def _make_corpus_rules(self, held_out: HeldOut, languages: LanguagePair) -> dict[str, PairRule]:
-        makers: dict[str, Callable[[], PairRule]] = {
-            "held_out": lambda: partial(held_out.contains, languages=languages, near=True),
-            "duplicates": lambda: Duplicates(near=False).add,
-            "near_duplicates": lambda: Duplicates(near=True).add,
-            "many_targets": lambda: ManyTargets(languages.src_lang).add,
-        }
-        return {name: make() for name, make in makers.items() if name in self.names}
 
 
 def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
@@ -198,15 +192,6 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
 def reason_of(name: str) -> str:
     """Return how a run reports the pairs that a rule has dropped."""
     return f"{MEANINGS[name]} (data.filters: {name})"
-
-
-def _add_reasons(
-    reasons: list[str | None], places: NDArray[np.int64], dropped: Mapping[str, NDArray[np.bool_]]
-) -> None:
-    """Fill in the reasons at some places that are None, by the rules that drop them."""
-    for name, is_dropped in dropped.items():
-        for place in places[is_dropped].tolist():
-            reasons[place] = reasons[place] or reason_of(name)
 
 
 def rule_of(reason: str) -> str:

@@ -2,11 +2,11 @@
 
 Copies are corrupted in three ways: targets exchanged between pairs, a side cut off, and the words of a side shuffled.
 For each way, a logistic regression learns to tell the pairs of the text from the corrupted ones: by how well the
-words of the two sides explain each other (:mod:`~mtformer.data.clean.association`), or by how well those of a side
-follow each other (:class:`~mtformer.data.clean.words.WordOrder`). The scores of the text are then a mixture of those of
-good pairs and those of pairs that are corrupted already, if there are any, which expectation maximization tells apart.
-A pair is dropped if it is probably one of the latter: a clean text loses almost nothing, and a noisy one most of its
-noise.
+words of the two sides explain each other (:class:`~mtformer.data.clean.words.Association`), or by how well those of a
+side follow each other (:class:`~mtformer.data.clean.words.WordOrder`). The scores of the text are then a mixture of
+those of good pairs and those of pairs that are corrupted already, if there are any, which expectation maximization
+tells apart. A pair is dropped if it is probably one of the latter: a clean text loses almost nothing, and a noisy one
+most of its noise.
 
 A pair must not explain itself: each half of the text is judged by what the other half has taught.
 """
@@ -19,9 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
-from mtformer.data.clean.association import Association
 from mtformer.data.clean.seen import hashes
-from mtformer.data.clean.words import EncodedPairs, Encoder, Features, WordOrder, Words
+from mtformer.data.clean.words import (
+    Association,
+    EncodedPairs,
+    Encoder,
+    Features,
+    Floats,
+    Ints,
+    Sentences,
+    WordOrder,
+    Words,
+)
 from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
@@ -56,52 +65,44 @@ class Examples(NamedTuple):
 def corrupted(examples: Examples, way: str, encoder: Encoder, random: np.random.Generator) -> EncodedPairs:
     """Return copies of pairs that are corrupted in one of :data:`WAYS`; those that are too short are left out."""
     pairs = examples.encoded
-    if way == "misaligned":
-        circle = random.permutation(len(pairs.src_lengths))
+    if way == MISALIGNED:
+        circle = random.permutation(len(examples.pairs))
         neighbours = np.empty_like(circle)
         neighbours[circle] = np.roll(circle, 1)
         return pairs.selected(np.arange(len(circle)), neighbours)
     how, side = way.split()
     if how == "misordered":
         texts = [getattr(pair, side) for pair in examples.pairs[:_MOST_SHUFFLED]]
-        kept, words, lengths = _shuffled(texts, encoder.src if side == "src" else encoder.tgt, random)
+        kept, changed = _shuffled(texts, getattr(encoder, side), random)
         copies = pairs.selected(kept)
     else:
-        copies = pairs.selected(np.flatnonzero(np.minimum(pairs.src_lengths, pairs.tgt_lengths) >= _SHORTEST))
-        sentences = (copies.src, copies.src_lengths) if side == "src" else (copies.tgt, copies.tgt_lengths)
-        words, lengths = _cut(*sentences, random)
-    if side == "src":
-        return copies._replace(src=words, src_lengths=lengths)
-    return copies._replace(tgt=words, tgt_lengths=lengths)
+        copies = pairs.selected(np.flatnonzero(np.minimum(pairs.src.lengths, pairs.tgt.lengths) >= _SHORTEST))
+        changed = _cut(getattr(copies, side), random)
+    return copies._replace(**{side: changed})
 
 
-def _shuffled(
-    texts: Sequence[str], words: Words, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _shuffled(texts: Sequence[str], words: Words, random: np.random.Generator) -> tuple[Ints, Sentences]:
     """Put the words of texts into random order, with the punctuation at them.
 
     Returns:
-        the numbers of the texts that this changes; their words; how many each has.
+        the numbers of the texts that this changes, and their words.
     """
     separator = " " if words.is_spaced else ""
-    kept, results = [], []
+    changed = {}
     for number, text in enumerate(texts):
         parts = text.split() if words.is_spaced else list(text)
         shuffled = [parts[place] for place in random.permutation(len(parts)).tolist()]
         if shuffled != parts:
-            kept.append(number)
-            results.append(separator.join(shuffled))
-    return np.array(kept, dtype=np.int64), *words.encode(results)
+            changed[number] = separator.join(shuffled)
+    return np.array(list(changed), dtype=np.int64), words.encode(changed.values())
 
 
-def _cut(
-    words: NDArray[np.int64], lengths: NDArray[np.int64], random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cut(sentences: Sentences, random: np.random.Generator) -> Sentences:
     """Keep 30 to 70 % of the words of each sentence, from its beginning."""
-    n_kept = np.maximum(1, np.floor(random.uniform(0.3, 0.7, len(lengths)) * lengths))
-    starts = np.cumsum(lengths) - lengths
-    kept = np.arange(len(words)) - np.repeat(starts, lengths) < np.repeat(n_kept, lengths)
-    return words[kept], n_kept.astype(np.int64)
+    words, lengths = sentences
+    n_kept = np.maximum(1, np.floor(random.uniform(0.3, 0.7, len(lengths)) * lengths)).astype(np.int64)
+    kept = np.arange(len(words)) - np.repeat(sentences.starts, lengths) < np.repeat(n_kept, lengths)
+    return Sentences(words[kept], n_kept)
 
 
 class Classifier(NamedTuple):
@@ -115,9 +116,9 @@ class Classifier(NamedTuple):
         share: the estimated share of such pairs in the text.
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    mean: Floats
+    scale: Floats
+    weights: Floats
     threshold: float
     share: float
 
@@ -133,14 +134,12 @@ class Classifier(NamedTuple):
         share, threshold = _threshold(draft.scores(good), draft.scores(bad))
         return draft._replace(threshold=threshold, share=share)
 
-    def scores(self, features: Features) -> NDArray[np.float64]:
+    def scores(self, features: Features) -> Floats:
         """Return the log odds of each pair for being corrupted, if half of all pairs were."""
         return (features - self.mean) / self.scale @ self.weights[:-1] + self.weights[-1]
 
 
-def _logistic_regression(
-    features: Features, labels: NDArray[np.float64], importance: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _logistic_regression(features: Features, labels: Floats, importance: Floats) -> Floats:
     """Minimize the cross entropy with a little L2 regularization by Newton's method."""
     features = np.concatenate([features, np.ones((len(features), 1))], axis=1)
     weights = np.zeros(features.shape[1])
@@ -156,7 +155,7 @@ def _logistic_regression(
     return weights
 
 
-def _threshold(text: NDArray[np.float64], corrupted: NDArray[np.float64]) -> tuple[float, float]:
+def _threshold(text: Floats, corrupted: Floats) -> tuple[float, float]:
     """Estimate which share of a text is corrupted, and from which score on a pair of it probably is.
 
     The scores of good and of corrupted pairs are taken to be normally distributed. If the second component is far below
@@ -182,9 +181,7 @@ def _threshold(text: NDArray[np.float64], corrupted: NDArray[np.float64]) -> tup
     return share, float(probable.min(initial=np.inf)) - _ROUNDING
 
 
-def _posterior(
-    scores: NDArray[np.float64], means: NDArray[np.float64], deviations: NDArray[np.float64], share: float
-) -> NDArray[np.float64]:
+def _posterior(scores: Floats, means: Floats, deviations: Floats, share: float) -> Floats:
     """Return the probability of each score of belonging to the second of two normal distributions."""
     priors = np.log([1 - share, share])
     good, bad = (
@@ -203,20 +200,18 @@ class Half(NamedTuple):
     @classmethod
     def learn(cls, pairs: EncodedPairs) -> "Half":
         """Learn from the pairs of a half."""
-        orders = WordOrder(pairs.src, pairs.src_lengths), WordOrder(pairs.tgt, pairs.tgt_lengths)
-        return cls(Association(next(pairs.portions(_MOST_CELLS))), *orders)
+        return cls(Association(next(pairs.portions(_MOST_CELLS))), *map(WordOrder, pairs))
 
     def features(self, pairs: EncodedPairs, aspects: Collection[str]) -> dict[str, Features]:
         """Return for each aspect numbers that tell good pairs from bad ones, of shape (pairs, features)."""
-        src, tgt = (pairs.src, pairs.src_lengths), (pairs.tgt, pairs.tgt_lengths)
         features = {}
         if "src order" in aspects:
-            features["src order"] = self.src_order.features(*src)
+            features["src order"] = self.src_order.features(pairs.src)
         if "tgt order" in aspects:
-            features["tgt order"] = self.tgt_order.features(*tgt)
+            features["tgt order"] = self.tgt_order.features(pairs.tgt)
         if not {"association", "association and ends"}.isdisjoint(aspects):
             features["association"] = self.association.features(pairs)
-            ends = self.src_order.ends(*src), self.tgt_order.ends(*tgt)
+            ends = self.src_order.ends(pairs.src), self.tgt_order.ends(pairs.tgt)
             features["association and ends"] = np.column_stack([features["association"], *ends])
         return features
 
@@ -256,11 +251,10 @@ class LearnedRules:
         for number, way in enumerate(WAYS):
             random, aspect = np.random.default_rng((_SEED, number)), _aspect(way)
             copies = [corrupted(half, way, encoder, random) for half in examples]
-            if min(len(half.src_lengths) for half in copies) >= _FEWEST_EXAMPLES:
+            if min(len(half.src.lengths) for half in copies) >= _FEWEST_EXAMPLES:
                 bad = [teacher.features(half, [aspect]) for half, teacher in zip(copies, teachers, strict=True)]
-                classifiers[way] = Classifier.fit(
-                    np.concatenate([half[aspect] for half in good]), np.concatenate([half[aspect] for half in bad])
-                )
+                of_kinds = (np.concatenate([half[aspect] for half in kind]) for kind in (good, bad))
+                classifiers[way] = Classifier.fit(*of_kinds)
         learned = cls(encoder, taught, classifiers)
         for name, share in learned.shares().items():
             if share:
@@ -271,7 +265,7 @@ class LearnedRules:
         """Return the ways of corruption by which pairs are dropped, of the rules ``names``."""
         return [way for way, kind in self._classifiers.items() if way.split()[0] in names and kind.threshold < np.inf]
 
-    def scores(self, pairs: Sequence[SentencePair], ways: Collection[str]) -> dict[str, NDArray[np.float64]]:
+    def scores(self, pairs: Sequence[SentencePair], ways: Collection[str]) -> dict[str, Floats]:
         """Return the log odds of each pair for being corrupted in each of some ways, if half of all pairs were."""
         scores = {way: np.zeros(len(pairs)) for way in ways}
         halves = _halves(pairs)
@@ -284,15 +278,15 @@ class LearnedRules:
                     scores[way][places] = self._classifiers[way].scores(features[_aspect(way)])
         return scores
 
-    def is_corrupted(self, scores: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.bool_]]:
+    def is_corrupted(self, scores: Mapping[str, Floats]) -> dict[str, NDArray[np.bool_]]:
         """Tell by their scores which pairs each of :data:`CORRUPTIONS` drops, if any."""
         dropped: dict[str, NDArray[np.bool_]] = {}
-        for way in scores:
-            name, is_dropped = way.split()[0], scores[way] >= self._classifiers[way].threshold
-            dropped[name] = dropped[name] | is_dropped if name in dropped else is_dropped
+        for way, of_way in scores.items():
+            name = way.split()[0]
+            dropped[name] = dropped.get(name, False) | (of_way >= self._classifiers[way].threshold)
         return dropped
 
-    def misalignment(self, pairs: Sequence[SentencePair]) -> NDArray[np.float64]:
+    def misalignment(self, pairs: Sequence[SentencePair]) -> Floats:
         """Return the log odds of each pair for being misaligned, if half of all pairs were."""
         return self.scores(pairs, [MISALIGNED])[MISALIGNED]
 
@@ -302,7 +296,7 @@ class LearnedRules:
         return {name: sum(share for way, share in shares.items() if name in way) for name in CORRUPTIONS}
 
 
-def _halves(pairs: Sequence[SentencePair]) -> NDArray[np.int64]:
+def _halves(pairs: Sequence[SentencePair]) -> Ints:
     """Return the half, 0 or 1, of each pair; pairs with one source are in one half."""
     return (hashes(pair.src for pair in pairs) & np.uint64(1)).astype(np.int64)
 

@@ -189,7 +189,7 @@ def _divide(source: SourceCheck, sides: list[IO[str]], rejected: IO[str]) -> Non
                 print(text, file=file)
         else:
             texts = (text.replace("\t", " ") for text in (example.src, example.tgt))
-            print(source.name, example.line, source.names[number], *texts, sep="\t", file=rejected)
+            print(source.name, example.line, source.filters.names[number], *texts, sep="\t", file=rejected)
     if n_read != source.n_pairs or next(examples, None) is not None:
         raise UserError(f"{source.name} has changed while it was checked: check it again")
 

@@ -1,4 +1,8 @@
-"""Sentence pairs as numbers of words, and how well the words of a sentence follow each other."""
+"""Sentences as numbers of words: how well these follow each other, and how well two sides explain each other.
+
+Translations of words are estimated by IBM model 1 (Brown et al. 1993) with the smoothing of Moore 2004. A *cell* is a
+target position with a source position of the same sentence pair.
+"""
 
 import re
 from collections import defaultdict
@@ -13,14 +17,24 @@ from mtformer.config import LanguagePair
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.pairs import SentencePair
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Features = NDArray[np.float64]  # of shape (pairs, features)
+
 _SLOTS = 3  # for each key, at least
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
-Features = NDArray[np.float64]  # of shape (pairs, features)
 
 VOCAB_SIZE = 2**16  # the most frequent words have numbers of their own; all others share 0
 _MOST_WORDS = 2_000  # of a text; longer ones may be whole files
 _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 _PRIOR = 5.0  # weight of a word's own frequency against the bigrams that end in it
+
+_ITERATIONS = 5
+_LEAST_PROBABILITY = 1e-3  # of a word given another, in the table
+_MOST_CELLS = 2**20  # that are looked up at once: about 40 megabytes
+_UNEXPLAINED = 0.1  # weight of a word's own frequency against its translations
+_EXPLAINED = 0.1  # summed probability from which on a word has a translation on the other side
+_COUNT_PRIOR = 1.0  # added to the count of each source word, lest rare ones claim all words of their sentences
 
 
 class HashTable:
@@ -30,20 +44,20 @@ class HashTable:
     lost.
     """
 
-    def __init__(self, keys: NDArray[np.int64]) -> None:
+    def __init__(self, keys: Ints) -> None:
         """Take distinct keys that are not negative."""
         self._keys = keys if len(keys) else np.array([-1])
         self._n_bits = int(np.ceil(np.log2(_SLOTS * len(self._keys))))
         self._slots = np.zeros(2**self._n_bits, dtype=np.int32)
         self._slots[self._slot(keys)] = np.arange(len(keys), dtype=np.int32)
 
-    def find(self, keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def find(self, keys: Ints) -> tuple[Ints, NDArray[np.int32]]:
         """Return the indices of the ``keys`` that are in the table, and their places in the array of its keys."""
         places = self._slots[self._slot(keys)]
         is_there = np.flatnonzero(self._keys[places] == keys)
         return is_there, places[is_there]
 
-    def _slot(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _slot(self, keys: Ints) -> Ints:
         """Return the slot of each key (Fibonacci hashing: Knuth 1973)."""
         return ((keys.view(np.uint64) * _MULTIPLIER) >> np.uint64(64 - self._n_bits)).view(np.int64)
 
@@ -53,6 +67,56 @@ class _Numbers(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         return 0
+
+
+class Sentences(NamedTuple):
+    """Sentences as numbers of words.
+
+    Attributes:
+        words: the words (or tokens) of all sentences, one sentence after another, as numbers from 0.
+        lengths: the words of each sentence, at least one.
+    """
+
+    words: Ints
+    lengths: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
+        """Take the words of each sentence."""
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int64), lengths)
+
+    @property
+    def starts(self) -> Ints:
+        """Where each sentence starts in ``words``."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    def selected(self, numbers: Ints) -> "Sentences":
+        """Return sentences by their numbers."""
+        lengths = self.lengths[numbers]
+        shifts = self.starts[numbers] - (np.cumsum(lengths) - lengths)
+        return Sentences(self.words[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)], lengths)
+
+
+class EncodedPairs(NamedTuple):
+    """The two sides of sentence pairs."""
+
+    src: Sentences
+    tgt: Sentences
+
+    def selected(self, src: Ints, tgt: Ints | None = None) -> "EncodedPairs":
+        """Return pairs by their numbers; the targets may be those of others."""
+        return EncodedPairs(self.src.selected(src), self.tgt.selected(src if tgt is None else tgt))
+
+    def portions(self, most_cells: int) -> Iterator["EncodedPairs"]:
+        """Yield successive pairs with at most so many cells together, or single ones with more."""
+        n_cells = np.cumsum(self.src.lengths * self.tgt.lengths)
+        first = 0
+        while first < len(n_cells):
+            before = n_cells[first - 1] if first else 0
+            end = max(first + 1, int(np.searchsorted(n_cells, before + most_cells, side="right")))
+            yield self.selected(np.arange(first, end))
+            first = end
 
 
 class Words:
@@ -68,26 +132,23 @@ class Words:
         self._numbers = _Numbers(numbers)
 
     @classmethod
-    def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", NDArray[np.int64], NDArray[np.int64]]:
+    def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", Sentences]:
         """Count the words of ``texts`` in the language ``code``, and encode them."""
         is_spaced = is_written_with_spaces(code)
         occurring: defaultdict[str, int] = defaultdict(count().__next__)  # numbers in the order in which words occur
         words, lengths = _encoded(texts, is_spaced, occurring.__getitem__)
-        by_frequency = np.argsort(-np.bincount(words), kind="stable")
+        by_frequency = np.argsort(-np.bincount(words), kind="stable")[: VOCAB_SIZE - 1]
         numbers = np.zeros(len(occurring), dtype=np.int64)
-        by_frequency = by_frequency[: VOCAB_SIZE - 1]
         numbers[by_frequency] = np.arange(1, len(by_frequency) + 1)
         kept = {word: number for word, number in zip(occurring, numbers.tolist(), strict=True) if number}
-        return cls(kept, is_spaced=is_spaced), numbers[words], lengths
+        return cls(kept, is_spaced=is_spaced), Sentences(numbers[words], lengths)
 
-    def encode(self, texts: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the numbers of the words of all texts, and how many each text has: at least one, at most 2,000."""
+    def encode(self, texts: Iterable[str]) -> Sentences:
+        """Return the numbers of the words of all texts, of each text at most 2,000; an empty text has one word."""
         return _encoded(texts, self.is_spaced, self._numbers.__getitem__)
 
 
-def _encoded(
-    texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]) -> Sentences:
     pattern = _WORD if is_spaced else _CHARACTER
     lengths = []
 
@@ -97,48 +158,8 @@ def _encoded(
             lengths.append(len(words))
             yield words
 
-    return np.fromiter(map(number, chain.from_iterable(rows())), np.int64), np.array(lengths, dtype=np.int64)
-
-
-class EncodedPairs(NamedTuple):
-    """Sentence pairs as one array per side.
-
-    Attributes:
-        src: the source words (or tokens) of all sentences, one sentence after another, as numbers from 0.
-        tgt: the target words.
-        src_lengths: the words of each source, at least one.
-        tgt_lengths: the words of each target, at least one.
-    """
-
-    src: NDArray[np.int64]
-    tgt: NDArray[np.int64]
-    src_lengths: NDArray[np.int64]
-    tgt_lengths: NDArray[np.int64]
-
-    def selected(self, src: NDArray[np.int64], tgt: NDArray[np.int64] | None = None) -> "EncodedPairs":
-        """Return pairs by their numbers; the targets may be those of others."""
-        src_words, src_lengths = _rows(self.src, self.src_lengths, src)
-        tgt_words, tgt_lengths = _rows(self.tgt, self.tgt_lengths, src if tgt is None else tgt)
-        return EncodedPairs(src_words, tgt_words, src_lengths, tgt_lengths)
-
-    def portions(self, most_cells: int) -> Iterator["EncodedPairs"]:
-        """Yield successive pairs with at most so many cells together, or single ones with more."""
-        n_cells = np.cumsum(self.src_lengths * self.tgt_lengths)
-        first = 0
-        while first < len(n_cells):
-            before = n_cells[first - 1] if first else 0
-            end = max(first + 1, int(np.searchsorted(n_cells, before + most_cells, side="right")))
-            yield self.selected(np.arange(first, end))
-            first = end
-
-
-def _rows(
-    words: NDArray[np.int64], lengths: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    starts = (np.cumsum(lengths) - lengths)[rows]
-    counts = lengths[rows]
-    places = np.arange(int(counts.sum())) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
-    return words[places], counts
+    numbers = np.fromiter(map(number, chain.from_iterable(rows())), np.int64)
+    return Sentences(numbers, np.array(lengths, dtype=np.int64))
 
 
 class Encoder(NamedTuple):
@@ -150,23 +171,22 @@ class Encoder(NamedTuple):
     @classmethod
     def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> tuple["Encoder", EncodedPairs]:
         """Count the words of pairs, and encode these."""
-        src_words, src, src_lengths = Words.learn((pair.src for pair in pairs), languages.src_lang)
-        tgt_words, tgt, tgt_lengths = Words.learn((pair.tgt for pair in pairs), languages.tgt_lang)
-        return cls(src_words, tgt_words), EncodedPairs(src, tgt, src_lengths, tgt_lengths)
+        src_words, src = Words.learn((pair.src for pair in pairs), languages.src_lang)
+        tgt_words, tgt = Words.learn((pair.tgt for pair in pairs), languages.tgt_lang)
+        return cls(src_words, tgt_words), EncodedPairs(src, tgt)
 
     def encode(self, pairs: Sequence[SentencePair]) -> EncodedPairs:
         """Encode pairs."""
-        src, src_lengths = self.src.encode(pair.src for pair in pairs)
-        tgt, tgt_lengths = self.tgt.encode(pair.tgt for pair in pairs)
-        return EncodedPairs(src, tgt, src_lengths, tgt_lengths)
+        return EncodedPairs(self.src.encode(pair.src for pair in pairs), self.tgt.encode(pair.tgt for pair in pairs))
 
 
 class WordOrder:
     """Statistics of the order of words: which follow each other, and which begin and end a sentence."""
 
-    def __init__(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """Learn from sentences that follow each other, ``lengths`` words each."""
-        last = np.cumsum(lengths) - 1
+    def __init__(self, sentences: Sentences) -> None:
+        """Learn from sentences."""
+        words, starts = sentences.words, sentences.starts
+        last = starts + sentences.lengths - 1
         bigrams, counts = np.unique(np.delete(_bigrams(words), last[:-1]), return_counts=True)
         by_count = np.argsort(counts, kind="stable")
         self._table = HashTable(bigrams[by_count])
@@ -174,28 +194,28 @@ class WordOrder:
         self._word_counts = np.bincount(words, minlength=VOCAB_SIZE)
         self._word_counts[0] = 0  # rare words, which are not told apart
         self._frequencies = np.maximum(1, self._word_counts) / max(1, self._word_counts.sum())
-        self._log_first = self._log_share(words[last - lengths + 1])
+        self._log_first = self._log_share(words[starts])
         self._log_last = self._log_share(words[last])
 
-    def _log_share(self, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _log_share(self, chosen: Ints) -> Floats:
         """Return for each word the log of the share of its occurrences that are among ``chosen``, smoothed."""
         prior = len(chosen) / max(1, self._word_counts.sum())
         counts = np.bincount(chosen, minlength=VOCAB_SIZE)
         counts[0] = 0
         return np.log((counts + prior) / (self._word_counts + 1))
 
-    def ends(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+    def ends(self, sentences: Sentences) -> Floats:
         """Return for each sentence the log of how often its last word ends a sentence, of all its occurrences."""
-        return self._log_last[words[np.cumsum(lengths) - 1]]
+        return self._log_last[sentences.words[np.cumsum(sentences.lengths) - 1]]
 
-    def features(self, words: NDArray[np.int64], lengths: NDArray[np.int64]) -> Features:
+    def features(self, sentences: Sentences) -> Features:
         """Return numbers that tell good sentences from those in the wrong order, of shape (sentences, features)."""
+        words, starts = sentences.words, sentences.starts
+        last = starts + sentences.lengths - 1
         first, second = words[:-1], words[1:]
         known, places = self._table.find(_bigrams(words))
         counts = np.zeros(len(words))
         counts[known] = self._counts[places]
-        last = np.cumsum(lengths) - 1
-        starts = last - lengths + 1
         is_known = self._word_counts[words] > 0
         is_known[:-1] &= is_known[1:]
         is_known[last] = False
@@ -217,11 +237,122 @@ class WordOrder:
             n_unseen / n_known,
             begins[starts] - np.maximum.reduceat(begins, starts),  # another word is likelier to begin the sentence
             ends[last] - np.maximum.reduceat(ends, starts),
-            np.log(lengths),
+            np.log(sentences.lengths),
         ]
         return np.stack(columns, axis=1)
 
 
-def _bigrams(words: NDArray[np.int64]) -> NDArray[np.int64]:
+def _bigrams(words: Ints) -> Ints:
     """Return each word and the next one as a number, those across the ends of sentences included."""
     return words[:-1] * VOCAB_SIZE + words[1:]
+
+
+class TranslationTable(NamedTuple):
+    """The pairs of a source and a target word that stand in some sentence pair together, in order.
+
+    Attributes:
+        src: the source word of each.
+        tgt: the target word of each.
+        probabilities: of the target word given the source word.
+        reverse: of the source word given the target word; empty if it was not asked for.
+    """
+
+    src: Ints
+    tgt: Ints
+    probabilities: Floats
+    reverse: Floats
+
+
+def ibm_model_1(pairs: EncodedPairs, tgt_vocab_size: int, *, both_ways: bool = False) -> TranslationTable:
+    """Estimate which source words the words of the targets come from, by expectation maximization."""
+    src_cells, tgt_cells = _cells(pairs)
+    keys = (pairs.src.words * tgt_vocab_size)[src_cells] + pairs.tgt.words[tgt_cells]
+    distinct, entries = np.unique(keys, return_inverse=True)
+    src, tgt = np.divmod(distinct, tgt_vocab_size)
+    reverse = _estimated(entries, src_cells, tgt) if both_ways else np.empty(0)
+    return TranslationTable(src, tgt, _estimated(entries, tgt_cells, src), reverse)
+
+
+def _cells(pairs: EncodedPairs) -> tuple[Ints, Ints]:
+    """Return the source and the target position of each cell, as indices of all source and all target words."""
+    sentences = np.repeat(np.arange(len(pairs.tgt.lengths)), pairs.tgt.lengths)  # of each target position
+    widths = pairs.src.lengths[sentences]
+    shifts = np.cumsum(widths) - widths - pairs.src.starts[sentences]
+    return np.arange(int(widths.sum())) - np.repeat(shifts, widths), np.repeat(np.arange(len(sentences)), widths)
+
+
+def _estimated(entries: Ints, positions: Ints, given: Ints) -> Floats:
+    """Return the probability of each pair of words.
+
+    Args:
+        entries: the pair of words of each cell.
+        positions: the position of each cell whose word comes from one of those in its cells.
+        given: the other word of each pair of words, which the probability is conditional on.
+    """
+    probabilities = np.ones(len(given))
+    for _ in range(_ITERATIONS):
+        shares = probabilities[entries]
+        shares /= np.bincount(positions, shares)[positions]
+        counts = np.bincount(entries, shares, minlength=len(given))
+        probabilities = counts / (np.bincount(given, counts)[given] + _COUNT_PRIOR)
+    return probabilities
+
+
+class Association:
+    """Translations of words with their probabilities, and the frequencies of words, in some pairs."""
+
+    def __init__(self, pairs: EncodedPairs) -> None:
+        """Learn from ``pairs``."""
+        table = ibm_model_1(pairs, VOCAB_SIZE, both_ways=True)
+        kept = np.flatnonzero(np.maximum(table.probabilities, table.reverse) >= _LEAST_PROBABILITY)
+        kept = kept[np.argsort(table.probabilities[kept], kind="stable")]  # the likeliest come last
+        self._table = HashTable(table.src[kept] * VOCAB_SIZE + table.tgt[kept])
+        self._there = table.probabilities[kept].astype(np.float32)
+        self._back = table.reverse[kept].astype(np.float32)
+        self._frequencies = [np.bincount(side.words, minlength=VOCAB_SIZE) / len(side.words) for side in pairs]
+
+    def features(self, pairs: EncodedPairs) -> Features:
+        """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
+        return np.concatenate([self._features(portion) for portion in pairs.portions(_MOST_CELLS)])
+
+    def _features(self, pairs: EncodedPairs) -> Features:
+        src, tgt = pairs
+        src_cells, tgt_cells = _cells(pairs)
+        known, places = self._table.find((src.words * VOCAB_SIZE)[src_cells] + tgt.words[tgt_cells])
+        there = np.asarray(np.bincount(tgt_cells[known], self._there[places], len(tgt.words)), dtype=np.float64)
+        back = np.asarray(np.bincount(src_cells[known], self._back[places], len(src.words)), dtype=np.float64)
+        ratio = np.log(src.lengths / tgt.lengths)
+        columns = [
+            *_explained(there, tgt, src.lengths, self._frequencies[1]),
+            *_explained(back, src, tgt.lengths, self._frequencies[0]),
+            ratio,
+            ratio**2,
+            np.log(src.lengths),
+            np.log(tgt.lengths),
+        ]
+        return np.stack(columns, axis=1)
+
+
+def _explained(sums: Floats, side: Sentences, other_lengths: Ints, frequencies: Floats) -> list[Floats]:
+    """Say how well the words of a side are explained by the other side.
+
+    Args:
+        sums: the probabilities of each word given the words of the other side, added up.
+        side: the sentences of the side.
+        other_lengths: the words of each pair on the other side.
+        frequencies: the relative frequency of each word.
+
+    Returns:
+        of each pair: the log likelihood ratio of its words with and without the other side, per word and in all (the
+        pointwise mutual information, PMI); the share of its information that has a translation, and how much has none.
+    """
+    probabilities = sums / np.repeat(other_lengths, side.lengths)
+    own = frequencies[side.words]
+    is_known = (side.words > 0) & (own > 0)
+    own = np.where(is_known, own, 1.0)
+    ratios = np.where(is_known, np.log((1 - _UNEXPLAINED) * probabilities / own + _UNEXPLAINED), 0)
+    information = -np.log(own)
+    pmi = np.add.reduceat(ratios, side.starts)
+    in_all = np.add.reduceat(information, side.starts)
+    covered = np.add.reduceat(information * (sums > _EXPLAINED), side.starts)
+    return [pmi / side.lengths, pmi, covered / np.maximum(in_all, 1e-3), np.log1p(in_all - covered)]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import TextFiles
-from mtformer.data.clean.association import TranslationTable, ibm_model_1
-from mtformer.data.clean.words import EncodedPairs
+from mtformer.data.clean.words import EncodedPairs, Sentences, TranslationTable, ibm_model_1
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import ScoreRequest, results_of
@@ -77,10 +76,10 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
     """
     read = _read(pairs, tokenizer)
     table = ibm_model_1(read, tokenizer.tgt_vocab_size)
-    n_seen = np.bincount(read.src, minlength=tokenizer.src_vocab_size)
+    n_seen = np.bincount(read.src.words, minlength=tokenizer.src_vocab_size)
     kept = _most_probable(table) | (n_seen[table.src] < _RARE)
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
-    always = _always(read.tgt, tokens, tokenizer.special_ids.eos)
+    always = _always(read.tgt.words, tokens, tokenizer.special_ids.eos)
     kept &= ~np.isin(table.tgt, always)
     lines = ["\t" + " ".join(tokens[i] for i in always)]
     seen = np.flatnonzero(n_seen)
@@ -112,9 +111,7 @@ def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
             break
     if not src:
         raise UserError("the text for the vocabulary map is empty")
-    flat = (np.fromiter((i for ids in side for i in ids), dtype=np.int64) for side in (src, tgt))
-    lengths = (np.array([len(ids) for ids in side], dtype=np.int64) for side in (src, tgt))
-    return EncodedPairs(*flat, *lengths)
+    return EncodedPairs(Sentences.of(src), Sentences.of(tgt))
 
 
 def _most_probable(table: TranslationTable) -> NDArray[np.bool_]:
