@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,8 +110,7 @@ def test_references_processed_differently_are_an_error(adapted: Project, monkeyp
     def differently(lines: Sequence[str], language: str) -> list[str]:
         return [line.lower() for line in lines]
 
-    process: Callable[[Sequence[str], str], list[str]] = differently
-    monkeypatch.setitem(PROTOCOLS, LOWER, replace(PROTOCOLS[LOWER], process=process))
+    monkeypatch.setattr(protocols, "lower_case_moses", differently)
     with pytest.raises(MtformerError, match="does not process the references"):
         run_protocol([adapted.config.parent / "model.safetensors"], PROTOCOLS[LOWER])
 

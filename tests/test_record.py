@@ -88,7 +88,7 @@ def test_records_of_another_shape_are_skipped(other: dict[str, Any], copied: Pro
 def test_a_comparison_that_fails_does_not_lose_the_evaluation(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate(copied)
     change(copied, 0, digest="another", hypotheses=["falsch"] * 20)
-    monkeypatch.setattr("mtformer.evaluate.record.compare_systems", Mock(side_effect=MemoryError))
+    monkeypatch.setattr("mtformer.evaluate.results.compare_systems", Mock(side_effect=MemoryError))
     result = copied.mtformer("eval", "--json")
     assert result.status == 0
     assert "this evaluation is not compared with the best earlier one: out of memory" in result.stderr

@@ -24,9 +24,8 @@ from mtformer.cli.options import (
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
-    from mtformer.evaluate.evaluation import Evaluations
     from mtformer.evaluate.protocols import ProtocolResult
-    from mtformer.evaluate.results import Evaluation
+    from mtformer.evaluate.results import Evaluation, Evaluations
     from mtformer.evaluate.stress import StressResult
 
 

@@ -265,12 +265,12 @@ class SentenceDifference:
 
 
 def largest_differences(
-    one: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int
+    baseline: Sequence[str], system: Sequence[str], references: Sequence[Sequence[str]], n: int
 ) -> list[SentenceDifference]:
     """Return the ``n`` sentences whose chrF2 differs most, the largest difference first; none that are equal."""
     metric = CHRF()
     differences = []
-    for index, (ours, theirs, *targets) in enumerate(zip(one, other, *references, strict=True) if n else ()):
+    for index, (ours, theirs, *targets) in enumerate(zip(baseline, system, *references, strict=True) if n else ()):
         if ours != theirs:
             scores = metric.sentence_score(ours, targets).score, metric.sentence_score(theirs, targets).score
             differences.append(SentenceDifference(index, scores, (ours, theirs)))

@@ -4,8 +4,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Unpack
@@ -13,7 +12,6 @@ from typing import Any, Unpack
 from mtformer.bundle.header import ANY, Header, Toward
 from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.evaluate.analysis import analyse
-from mtformer.evaluate.likelihood import NO_LIKELIHOOD, Likelihood, likelihoods
 from mtformer.evaluate.metrics import (
     Score,
     all_scores,
@@ -23,19 +21,20 @@ from mtformer.evaluate.metrics import (
     sacrebleu_command,
     sentence_scores,
 )
-from mtformer.evaluate.record import compare_and_record
-from mtformer.evaluate.results import Evaluation, ScoredModel, SetResult
+from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult, compare_and_record
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, has_test_set, read_eval_sets
 from mtformer.runs.models import run_of
+from mtformer.search.engine import ScoreRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
 from mtformer.support.hardware import pick_device
 from mtformer.support.progress import Progress
-from mtformer.support.terminal import as_text
 from mtformer.text.lines import open_output
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
 
 
 class EvaluationOptions(TextOptions, total=False):
@@ -81,9 +80,8 @@ def evaluate_loaded(
     if comet is not None:
         require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
-    translator = Translator.load(model, raw=raw)
-    whole = combined(sets)
-    with _opened(output) as plain, _opened(save) as rows:  # first: a wrong path must not cost the work
+    translator, header, whole = Translator.load(model, raw=raw), model.header, combined(sets)
+    with opened(output) as plain, opened(save) as rows:  # first: a wrong path must not cost the work
         translations = best_translations(translator, whole.sources)
         hypotheses = [translation.text for translation in translations]
         if plain is not None:
@@ -93,19 +91,28 @@ def evaluate_loaded(
             gpus = int(pick_device(device).type == "cuda")
             from_comet = comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
         if rows is not None:
-            rows.writelines(
-                json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(sets, translations, model, from_comet)
-            )
-        results, total = _results(translator, model, sets, hypotheses)
-    if comet is not None and from_comet is not None:
-        sizes = [len(test_set.sources) for test_set in sets]
-        results = [_with_comet(*pair, comet) for pair in zip(results, _parts(from_comet, sizes), strict=True)]
-        total = _with_comet(total, from_comet, comet)
-    header, named = model.header, whole.sacrebleu_arguments
+            lines = _rows(sets, translations, header, from_comet)
+            rows.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
+    log_probs = reference_log_probs(translator, whole)
+
+    def score(texts: EvalSet, part: slice) -> SetResult:
+        likelihood = Likelihood.of(log_probs[part])
+        result = score_set(texts, hypotheses[part], header, model.tokenizer, likelihood)
+        if from_comet is None:
+            return result
+        mean = 100 * fmean(from_comet[part])  # as papers report it
+        return replace(result, scores=[*result.scores, Score("COMET", mean, f"model:{comet}|scale:100")])
+
+    results, start = [], 0
+    for test_set in sets:
+        end = start + len(test_set.sources)
+        results.append(score(test_set, slice(start, end)))
+        start = end
+    total = results[0] if len(results) == 1 else score(whole, slice(None))
     command = None
-    if output and named:
-        options = "--chrf-word-order", "2", "-w", "2"
-        command = sacrebleu_command([output], named, header.tgt_lang, header.bleu_tokenize, *options)
+    if output and whole.sacrebleu_arguments:
+        recipe = header.tgt_lang, header.bleu_tokenize, "--chrf-word-order", "2", "-w", "2"
+        command = sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
     evaluation = Evaluation(ScoredModel.of(paths, model, raw=raw), hypotheses, results, total, command)
     run = run_of(paths[0])
     if run is None or len(paths) > 1:
@@ -128,35 +135,35 @@ def read_test_sets(
     return sets
 
 
+def opened(path: Path | None) -> Any:
+    """Open a file to write; None for none."""
+    return nullcontext() if path is None else open_output(path)
+
+
 def best_translations(translator: Translator, sources: Sequence[str]) -> list[Translation]:
     """Translate ``sources`` with a progress bar, each into its best translation."""
     with Progress("translating", len(sources), unit="lines") as progress:
         return [best for best, *_ in translator.translate(sources, on_progress=progress.advance)]
 
 
-def _opened(path: Path | None) -> Any:
-    return nullcontext() if path is None else open_output(path)
+def reference_log_probs(translator: Translator, texts: EvalSet) -> list[Sequence[float] | None]:
+    """Return the log probabilities of the tokens of each first reference.
 
+    None stands for a pair with an empty side or more tokens than the model takes at once.
 
-def _results(
-    translator: Translator, model: LoadedModel, sets: Sequence[EvalSet], hypotheses: Sequence[str]
-) -> tuple[list[SetResult], SetResult]:
-    """Score each set, and all together."""
-    whole = combined(sets)
-    sizes = [len(test_set.sources) for test_set in sets]
-    of_each_set = likelihoods(translator, whole.sources, whole.references[0], sizes)
-    results = [
-        score_set(test_set, part, model.header, model.tokenizer, likelihood)
-        for test_set, part, likelihood in zip(sets, _parts(hypotheses, sizes), of_each_set, strict=True)
-    ]
-    if len(results) == 1:
-        return results, results[0]
-    total = Likelihood(
-        log_prob=sum(likelihood.log_prob for likelihood in of_each_set),
-        n_tokens=sum(likelihood.n_tokens for likelihood in of_each_set),
-        n_excluded=sum(likelihood.n_excluded for likelihood in of_each_set),
-    )
-    return results, score_set(whole, hypotheses, model.header, model.tokenizer, total)
+    Raises:
+        MtformerError: the model predicts NaN.
+    """
+    tokenizer, longest = translator.tokenizer, translator.max_length
+    pairs = list(zip(tokenizer.encode_src(texts.sources), tokenizer.encode_tgt(texts.references[0]), strict=True))
+    shortest = 1 + len(tokenizer.prefixes.src)  # of a source: that of the empty one
+    requests = {
+        place: ScoreRequest(src, tgt[:-1], tokenizer.prefixes.tgt)
+        for place, (src, tgt) in enumerate(pairs)
+        if shortest < len(src) <= longest and 1 < len(tgt) <= longest
+    }
+    scores = dict(zip(requests, results_of(translator.engine, list(requests.values())), strict=True))
+    return [scores.get(place) for place in range(len(pairs))]
 
 
 def score_set(
@@ -164,7 +171,7 @@ def score_set(
     hypotheses: Sequence[str],
     header: Header,
     tokenizer: Tokenizer,
-    likelihood: Likelihood = NO_LIKELIHOOD,
+    likelihood: Likelihood | None = None,
     *,
     n_bootstrap: int = 1,
 ) -> SetResult:
@@ -189,19 +196,16 @@ def score_set(
         tokenize=tokenize,
         tokenizer=tokenizer,
     )
-    return SetResult(texts.name, texts.fingerprint, len(texts.sources), scores, analysis, likelihood)
-
-
-def _with_comet(result: SetResult, scores: Sequence[float], model: str) -> SetResult:
-    """Add COMET to the scores, times 100 as papers report it."""
-    return replace(result, scores=[*result.scores, Score("COMET", 100 * fmean(scores), f"model:{model}|scale:100")])
+    return SetResult(
+        texts.name, texts.fingerprint, len(texts.sources), scores, analysis, likelihood or Likelihood.of([])
+    )
 
 
 def _rows(
-    sets: Sequence[EvalSet], translations: Sequence[Translation], model: LoadedModel, from_comet: Sequence[float] | None
+    sets: Sequence[EvalSet], translations: Sequence[Translation], header: Header, from_comet: Sequence[float] | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the object that ``--save`` writes for each sentence."""
-    whole, header = combined(sets), model.header
+    whole = combined(sets)
     hypotheses = [translation.text for translation in translations]
     scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
     places = ((test_set.name, line) for test_set in sets for line in range(1, len(test_set.sources) + 1))
@@ -218,49 +222,6 @@ def _rows(
             "n_tokens": len(translation.tokens),
             "notes": translation.notes,
         }
-
-
-def _parts(items: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
-    """Cut ``items`` into consecutive parts."""
-    ends = list(accumulate(sizes))
-    return [items[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Evaluations:
-    """The results of a model of several directions.
-
-    Attributes:
-        by_direction: the result of each, as in ``en-de``.
-    """
-
-    by_direction: Mapping[str, Evaluation]
-
-    @property
-    def means(self) -> dict[str, float]:
-        """The mean over the directions of each score, by its name."""
-        scores = [
-            {score.name: score.value for score in evaluation.total.scores} for evaluation in self.by_direction.values()
-        ]
-        return {name: fmean(of_each[name] for of_each in scores) for name in scores[0]}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        directions = {direction: evaluation.to_dict() for direction, evaluation in self.by_direction.items()}
-        return {"directions": directions, "means": {name: round(mean, 2) for name, mean in self.means.items()}}
-
-    def to_text(self) -> str:
-        """Show the result of each direction, then the scores of all in a table."""
-        blocks = [f"{direction}\n{evaluation.to_text()}" for direction, evaluation in self.by_direction.items()]
-        rows = [
-            [direction, *(f"{score.value:.2f}" for score in evaluation.total.scores)]
-            for direction, evaluation in self.by_direction.items()
-        ]
-        rows.append(["mean", *(f"{mean:.2f}" for mean in self.means.values())])
-        return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
 
 
 def evaluate_model(

@@ -2,56 +2,65 @@
 
 import hashlib
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
 from mtformer.bundle.header import ANY, Toward
 from mtformer.engines.loading import load_model
-from mtformer.evaluate.evaluation import best_translations, read_test_sets
+from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
-from mtformer.evaluate.testsets import EvalSet, TextOptions, combined
+from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.languages import base_language
-from mtformer.text.lines import open_output
 from mtformer.translate.translator import Translator
-
-_FLICKR_2016 = "8e62472e2e143ec7"
-_BEAM_OF_FIVE = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a score was computed where it was published.
+    """How a score was computed where it was published: on test2016 of Multi30k, English to German.
 
     Attributes:
         name: what ``--protocol`` takes.
         description: what it does, and how it differs from others.
         published: scores computed this way, with their sources.
+        references: the digest of the references after :func:`lower_case_moses`; empty if text is compared as it is.
+        fingerprint: of the unprocessed test set.
         languages: source and target.
-        test_set: what the test set is called.
-        fingerprint: of its unprocessed text.
-        references: the digest of the processed references; empty if they are not processed.
-        search: the search options that it fixes.
-        process: turns lines of the target language into what is compared.
-        tokenize: sacreBLEU's tokenization for BLEU.
-        lowercase: whether BLEU ignores case.
     """
 
     name: str
     description: str
-    published: str
-    languages: tuple[str, str]
-    test_set: str
-    fingerprint: str
-    references: str
-    search: Mapping[str, float]
-    process: Callable[[Sequence[str], str], list[str]]
-    tokenize: str
-    lowercase: bool
+    published: str = ""
+    references: str = ""
+    fingerprint: str = "8e62472e2e143ec7"
+    languages: tuple[str, str] = ("en", "de")
+
+
+_TEST_SET = "test2016 of Multi30k, English to German, unprocessed"
+_SEARCH = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
+PROTOCOLS = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol(
+            "multi30k-2016-lc-tok",
+            "Translations and references are lower-cased, their punctuation is normalized and their words are split by "
+            "the tokenizer of Moses before they are compared, as in papers on Multi30k: errors in case or in the kind "
+            "of quotation marks do not count. multi30k-2016-cased-13a translates the same way, and compares the text "
+            "as it is.",
+            published="41.02, Transformer-tiny of Wu et al. 2021, which was trained on text processed the same way",
+            references="c6a33d39d48f9f51",
+        ),
+        Protocol(
+            "multi30k-2016-cased-13a",
+            "Translations and references are compared as they are, with sacreBLEU's defaults (Post 2018): case and the "
+            "kind of quotation marks count, and the tokenizer 13a of WMT splits words. multi30k-2016-lc-tok translates "
+            "the same way, and compares lower-cased, normalized text that Moses has tokenized.",
+        ),
+    )
+}
 
 
 def lower_case_moses(lines: Sequence[str], language: str) -> list[str]:
@@ -66,54 +75,6 @@ def lower_case_moses(lines: Sequence[str], language: str) -> list[str]:
         raise UserError("this protocol needs sacremoses: pip install 'mtformer[moses]'") from None
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
     return [tokenizer.tokenize(normalizer.normalize(line.lower()), return_str=True) for line in lines]
-
-
-def unchanged(lines: Sequence[str], language: str) -> list[str]:
-    """Compare detokenized text, as sacreBLEU expects it."""
-    return list(lines)
-
-
-PROTOCOLS = {
-    protocol.name: protocol
-    for protocol in (
-        Protocol(
-            name="multi30k-2016-lc-tok",
-            description=(
-                "Translations and references are lower-cased, their punctuation is normalized and their words are "
-                "split by the tokenizer of Moses before they are compared, as in papers on Multi30k: errors in case "
-                "or in the kind of quotation marks do not count. multi30k-2016-cased-13a translates the same way, "
-                "and compares the text as it is."
-            ),
-            published="41.02, Transformer-tiny of Wu et al. 2021, which was trained on text processed the same way",
-            languages=("en", "de"),
-            test_set="test2016 of Multi30k, English to German, unprocessed",
-            fingerprint=_FLICKR_2016,
-            references="c6a33d39d48f9f51",
-            search=_BEAM_OF_FIVE,
-            process=lower_case_moses,
-            tokenize="none",
-            lowercase=True,
-        ),
-        Protocol(
-            name="multi30k-2016-cased-13a",
-            description=(
-                "Translations and references are compared as they are, with sacreBLEU's defaults (Post 2018): case "
-                "and the kind of quotation marks count, and the tokenizer 13a of WMT splits words. "
-                "multi30k-2016-lc-tok translates the same way, and compares lower-cased, normalized text that Moses "
-                "has tokenized."
-            ),
-            published="",
-            languages=("en", "de"),
-            test_set="test2016 of Multi30k, English to German, unprocessed",
-            fingerprint=_FLICKR_2016,
-            references="",
-            search=_BEAM_OF_FIVE,
-            process=unchanged,
-            tokenize="13a",
-            lowercase=False,
-        ),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -139,7 +100,7 @@ class ProtocolResult:
             "description": self.protocol.description,
             "published": self.protocol.published or None,
             **self.model.to_dict(),
-            "test_set": self.protocol.test_set,
+            "test_set": _TEST_SET,
             "fingerprint": self.protocol.fingerprint,
             "sentences": self.n_sentences,
             "scores": [self.score.to_dict()],
@@ -150,7 +111,7 @@ class ProtocolResult:
         protocol, options = self.protocol, self.model.options
         lines = [
             self.score.to_text(),
-            f"{protocol.test_set}, {self.n_sentences:,} sentences, beam size {options.beam_size}, "
+            f"{_TEST_SET}, {self.n_sentences:,} sentences, beam size {options.beam_size}, "
             f"length penalty {options.length_penalty:g}, the model alone",
             textwrap.fill(protocol.description, width=100, break_on_hyphens=False),
         ]
@@ -198,7 +159,7 @@ def run_protocol(
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    model = load_model(paths, engine, device, needs_torch=None, **protocol.search).toward(*toward)
+    model = load_model(paths, engine, device, needs_torch=None, **_SEARCH).toward(*toward)
     sets = read_test_sets(paths, model, [output], **texts)
     translator = Translator.load(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)
@@ -206,29 +167,28 @@ def run_protocol(
         wanted, own = "-".join(protocol.languages), "-".join(languages)
         raise UserError(f"the protocol {protocol.name} is for {wanted}; this model translates {own}")
     test_set = combined(sets)
-    references = _processed_references(protocol, test_set)
-    with open_output(output) if output else nullcontext() as file:  # first: a wrong path must not cost the work
+    if test_set.fingerprint != protocol.fingerprint:
+        raise UserError(
+            f"the protocol {protocol.name} needs {_TEST_SET}: name it with --data or --src and --ref; {test_set.name} "
+            f"has another text (fingerprint {test_set.fingerprint}, not {protocol.fingerprint})"
+        )
+    references = test_set.references[0]
+    if protocol.references:
+        references = lower_case_moses(references, languages[1])
+        if _digest(references) != protocol.references:
+            raise MtformerError(
+                f"the installed sacremoses does not process the references as {protocol.name} does: install sacremoses "
+                "0.2"
+            )
+    with opened(output) as file:  # first: a wrong path must not cost the work
         hypotheses = [translation.text for translation in best_translations(translator, test_set.sources)]
         if file is not None:
             file.writelines(f"{hypothesis}\n" for hypothesis in hypotheses)
-    processed = protocol.process(hypotheses, protocol.languages[1])
-    score = bleu(processed, references, protocol.tokenize, lowercase=protocol.lowercase)
+    if protocol.references:
+        score = bleu(lower_case_moses(hypotheses, languages[1]), references, "none", lowercase=True)
+    else:
+        score = bleu(hypotheses, references)
     return ProtocolResult(protocol, ScoredModel.of(paths, model, raw=True), score, len(hypotheses))
-
-
-def _processed_references(protocol: Protocol, texts: EvalSet) -> list[str]:
-    """Return the processed references, after a check that they are the paper's."""
-    if texts.fingerprint != protocol.fingerprint:
-        raise UserError(
-            f"the protocol {protocol.name} needs {protocol.test_set}: name it with --data or --src and --ref; "
-            f"{texts.name} has another text (fingerprint {texts.fingerprint}, not {protocol.fingerprint})"
-        )
-    processed = protocol.process(texts.references[0], protocol.languages[1])
-    if protocol.references and _digest(processed) != protocol.references:
-        raise MtformerError(
-            f"the installed sacremoses does not process the references as {protocol.name} does: install sacremoses 0.2"
-        )
-    return processed
 
 
 def _digest(lines: Sequence[str]) -> str:

@@ -1,17 +1,67 @@
-"""What scoring a model gives, and how ``--json`` shows it."""
+"""What scoring a model gives, how it is shown, and the record that a run keeps of it."""
 
+import logging
+import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mtformer.bundle.header import Header
 from mtformer.config import SearchOptions
 from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import Analysis, Bucket
-from mtformer.evaluate.likelihood import Likelihood
+from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.metrics import Score
+from mtformer.evaluate.testsets import EvalSet
+from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
+from mtformer.support.errors import MtformerError
 from mtformer.support.reproducibility import versions
+from mtformer.support.terminal import as_text
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log probability of references, by teacher forcing.
+
+    Attributes:
+        log_prob: the sum over all tokens, in nats.
+        n_tokens: the tokens of the references, an EOS for each included.
+        n_excluded: pairs with an empty side or more tokens than the model takes at once.
+    """
+
+    log_prob: float
+    n_tokens: int
+    n_excluded: int
+
+    @classmethod
+    def of(cls, log_probs: Sequence[Sequence[float] | None]) -> "Likelihood":
+        """Sum the log probabilities of the tokens of each reference; None for one that is excluded."""
+        scored = [row for row in log_probs if row is not None]
+        return cls(math.fsum(map(math.fsum, scored)), sum(map(len, scored)), len(log_probs) - len(scored))
+
+    @property
+    def loss(self) -> float | None:
+        """The cross entropy per token in nats, without label smoothing; None if every pair is excluded."""
+        return -self.log_prob / self.n_tokens if self.n_tokens else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """The exponential of the loss."""
+        return None if self.loss is None else math.exp(min(self.loss, 700.0))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints."""
+        rounded = {"loss": self.loss, "perplexity": self.perplexity}
+        shown = {key: None if value is None else round(value, 4) for key, value in rounded.items()}
+        return shown | {"ref_tokens": self.n_tokens, "excluded_from_loss": self.n_excluded}
 
 
 @dataclass(frozen=True)
@@ -70,7 +120,7 @@ def _buckets(title: str, buckets: Sequence[Bucket]) -> list[str]:
     """Show buckets on one line; a single one says nothing new."""
     if len(buckets) < 2:
         return []
-    return [f"{title}: " + ", ".join(f"{one.label}: {one.score:.1f} ({one.count:,})" for one in buckets)]
+    return [f"{title}: " + ", ".join(f"{part.label}: {part.score:.1f} ({part.count:,})" for part in buckets)]
 
 
 @dataclass(frozen=True)
@@ -100,16 +150,8 @@ class ScoredModel:
     @classmethod
     def of(cls, paths: Sequence[Path], model: LoadedModel, *, raw: bool) -> "ScoredModel":
         """Describe the model from ``paths``."""
-        return cls(
-            paths=tuple(paths),
-            digest=model.digest,
-            step=model.header.step,
-            options=model.options,
-            engine=model.engine_name,
-            precision=model.precision,
-            raw=raw,
-            tag=model.tag,
-        )
+        engine, precision = model.engine_name, model.precision
+        return cls(tuple(paths), model.digest, model.header.step, model.options, engine, precision, raw, model.tag)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints, with the versions of the software."""
@@ -129,36 +171,58 @@ class ScoredModel:
         }
 
 
-@dataclass(frozen=True)
-class EarlierEvaluation:
-    """The best earlier evaluation of a run on the same text, by BLEU.
+class Record(BaseModel):
+    """A line of ``evaluations.jsonl``.
 
     Attributes:
-        step: of the training that the model was from.
-        beam_size: of its search.
-        raw: whether the model translated alone.
-        tag: that of its search; None for no tag.
-        bleu: its BLEU.
-        verdict: a sentence on the difference in BLEU.
+        step: of the training that the model is from; 0 if it does not say.
+        digest: of the model's bundle.
+        engine: what computed it; records of earlier versions do not say so, and are torch's.
+        options: the search options.
+        raw: whether the model translated alone; records without it are of versions in which every model did.
+        tag: that of the training text that it translated like; None for no tag.
+        fingerprint: of the text.
+        scores: by the name of the metric.
+        hypotheses: the translations, one for each source.
     """
 
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
     step: int
-    beam_size: int
-    raw: bool
-    tag: str | None
-    bleu: float
+    digest: str
+    engine: str = "torch"
+    options: SearchOptions
+    raw: bool = True
+    tag: str | None = None
+    fingerprint: str
+    scores: dict[str, float]
+    hypotheses: list[str]
+
+    @property
+    def evaluated(self) -> tuple[object, ...]:
+        """What the translations depend on besides the text; the options include the precision."""
+        return self.digest, self.engine, self.options, self.raw, self.tag
+
+
+@dataclass(frozen=True)
+class EarlierEvaluation:
+    """The best earlier evaluation of a run on the same text, by BLEU, and a sentence on the difference in BLEU."""
+
+    record: Record
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
-        how = {"step": self.step, "beam_size": self.beam_size, "raw": self.raw, "tag": self.tag}
-        return how | {"bleu": round(self.bleu, 2), "verdict": self.verdict}
+        record = self.record
+        how = {"step": record.step, "beam_size": record.options.beam_size, "raw": record.raw, "tag": record.tag}
+        return how | {"bleu": round(record.scores["BLEU"], 2), "verdict": self.verdict}
 
     def to_text(self) -> str:
         """Return the verdict, and which evaluation it is about."""
-        how = f"step {self.step:,}, beam size {self.beam_size}" + ", with --raw" * self.raw
-        how += "" if self.tag is None else f", with --tag {self.tag}"
-        return textwrap.fill(f"{self.verdict} (the earlier one: {how}, {self.bleu:.2f} BLEU)", width=100)
+        record = self.record
+        how = f"step {record.step:,}, beam size {record.options.beam_size}" + ", with --raw" * record.raw
+        how += "" if record.tag is None else f", with --tag {record.tag}"
+        return textwrap.fill(f"{self.verdict} (the earlier one: {how}, {record.scores['BLEU']:.2f} BLEU)", width=100)
 
 
 @dataclass(frozen=True)
@@ -193,13 +257,109 @@ class Evaluation:
 
     def to_text(self) -> str:
         """Show each set under its name, then all together, then sacreBLEU's command."""
-        if len(self.results) == 1:
-            blocks = [self.total.to_text()]
-        else:
-            blocks = [f"{one.name}\n{one.to_text()}" for one in self.results]
-            blocks.append(f"together\n{self.total.to_text()}")
+        blocks = [self.total.to_text()]
+        if len(self.results) > 1:
+            blocks = [f"{result.name}\n{result.to_text()}" for result in self.results] + [f"together\n{blocks[0]}"]
         if self.earlier is not None:
             blocks.append(self.earlier.to_text())
         if self.command is not None:
             blocks.append(f"The same scores from sacreBLEU:\n{self.command}")
         return "\n\n".join(blocks)
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """The results of a model of several directions.
+
+    Attributes:
+        by_direction: the result of each, as in ``en-de``.
+    """
+
+    by_direction: Mapping[str, Evaluation]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean over the directions of each score, by its name."""
+        of_each = zip(*(evaluation.total.scores for evaluation in self.by_direction.values()), strict=True)
+        return {scores[0].name: fmean(score.value for score in scores) for scores in of_each}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints."""
+        directions = {direction: evaluation.to_dict() for direction, evaluation in self.by_direction.items()}
+        return {"directions": directions, "means": {name: round(mean, 2) for name, mean in self.means.items()}}
+
+    def to_text(self) -> str:
+        """Show the result of each direction, then the scores of all in a table."""
+        blocks = [f"{direction}\n{evaluation.to_text()}" for direction, evaluation in self.by_direction.items()]
+        rows = [
+            [direction, *(f"{score.value:.2f}" for score in evaluation.total.scores)]
+            for direction, evaluation in self.by_direction.items()
+        ]
+        rows.append(["mean", *(f"{mean:.2f}" for mean in self.means.values())])
+        return "\n\n".join([*blocks, as_text(["direction", *self.means], rows)])
+
+
+_THIS, _BEST = "this evaluation", "the best earlier one"
+
+
+def compare_and_record(
+    folder: RunFolder, evaluation: Evaluation, texts: EvalSet, header: Header
+) -> EarlierEvaluation | None:
+    """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
+
+    An evaluation of the same model with the same engine, search and tag, with ``--raw`` or without, is the same
+    evaluation: it is neither compared nor added again. Whatever fails costs a warning, not the evaluation, which may
+    have taken hours.
+
+    Returns:
+        The best earlier one, or None if there is none.
+    """
+    model, total = evaluation.model, evaluation.total
+    ours = Record(
+        step=model.step or 0,
+        digest=model.digest,
+        engine=model.engine,
+        options=model.options,
+        raw=model.raw,
+        tag=model.tag,
+        fingerprint=total.fingerprint,
+        scores={score.name: round(score.value, 2) for score in total.scores},
+        hypotheses=evaluation.hypotheses,
+    )
+    journal = Journal(folder.evaluations)
+    try:
+        recorded = [record for row in journal.read() if (record := _comparable(row, ours))]
+        others = [record for record in recorded if record.evaluated != ours.evaluated]
+        if len(others) == len(recorded):
+            journal.write(ours.model_dump(mode="json"))
+    except MtformerError as error:
+        log.warning("this evaluation is not recorded: %s", error)
+        return None
+    if not others:
+        return None
+    best = max(others, key=lambda record: record.scores["BLEU"])
+    try:
+        return EarlierEvaluation(best, _verdict(best.hypotheses, ours.hypotheses, texts, header))
+    except (MtformerError, MemoryError) as error:
+        log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
+        return None
+
+
+def _comparable(row: dict[str, Any], ours: Record) -> Record | None:
+    """Return a line of the record if it is one of this version, about the same text as ``ours``."""
+    try:
+        record = Record.model_validate(row)
+    except ValidationError:
+        return None
+    same_text = record.fingerprint == ours.fingerprint and len(record.hypotheses) == len(ours.hypotheses)
+    return record if same_text and "BLEU" in record.scores else None
+
+
+def _verdict(earlier: Sequence[str], ours: Sequence[str], texts: EvalSet, header: Header) -> str:
+    if list(earlier) == list(ours):
+        return f"{_THIS} has the same translations as {_BEST}"
+    systems, tokenize = {_BEST: earlier, _THIS: ours}, header.bleu_tokenize
+    comparison = compare_systems(
+        systems, texts.references, tgt_lang=header.tgt_lang, tokenize=tokenize, metrics=("BLEU",)
+    )
+    return comparison.verdicts()[0]

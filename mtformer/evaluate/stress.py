@@ -5,29 +5,28 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from mtformer.bundle.header import ANY, Toward
 from mtformer.engines.loading import load_model
 from mtformer.evaluate.analysis import repeats
-from mtformer.evaluate.evaluation import best_translations, read_test_sets
+from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
 from mtformer.evaluate.results import ScoredModel
 from mtformer.evaluate.testsets import TextOptions, combined
 from mtformer.support.terminal import as_text
 from mtformer.text.languages import is_written_with_spaces
-from mtformer.text.lines import open_output
 from mtformer.translate.translator import Translator
 
 _LETTERS = r"[^\W\d_]+"
 _FULL_STOPS = (".", "。")
 _EMOJI = ("😀", "🎉", "👍🏽", "🚗", "❤️")
+_URL = "https://example.org/news/{}?id={}"
 _CHARACTERS_PER_TYPO = 30
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
 
 class Pair(NamedTuple):
@@ -52,29 +51,13 @@ class Case(NamedTuple):
     added: str = ""
 
 
-def _clean(pair: Pair, rng: random.Random) -> Case:
-    return Case(pair.src, pair.ref)
-
-
-def _all_caps(pair: Pair, rng: random.Random) -> Case:
-    return Case(pair.src.upper(), pair.ref)
-
-
-def _title_case(pair: Pair, rng: random.Random) -> Case:
-    return Case(re.sub(r"(?<!\S)\S", lambda match: match[0].upper(), pair.src), pair.ref)
-
-
-def _no_full_stop(pair: Pair, rng: random.Random) -> Case:
+def _without_full_stop(pair: Pair) -> Case:
     if not pair.src.rstrip().endswith(_FULL_STOPS):
         return Case(pair.src, pair.ref)
     return Case(pair.src.rstrip().rstrip(".。"), pair.ref.rstrip().rstrip(".。"))
 
 
-def _doubled_spaces(pair: Pair, rng: random.Random) -> Case:
-    return Case(pair.src.replace(" ", "  "), pair.ref)
-
-
-def _typos(pair: Pair, rng: random.Random) -> Case:
+def _with_typos(pair: Pair, rng: random.Random) -> Case:
     """Swap neighbouring letters: one pair for every 30 characters, not the first letter of a word if it has spaces."""
     src = pair.src
     pattern = r"(?<=[^\W\d_])[^\W\d_]{2}" if pair.spaced else r"[^\W\d_]{2}"
@@ -82,14 +65,6 @@ def _typos(pair: Pair, rng: random.Random) -> Case:
     for i in rng.sample(places, min(len(places), 1 + len(src) // _CHARACTERS_PER_TYPO)):
         src = f"{src[:i]}{src[i + 1]}{src[i]}{src[i + 2 :]}"
     return Case(src, pair.ref)
-
-
-def _emoji(pair: Pair, rng: random.Random) -> Case:
-    return _with_appended(pair, rng.choice(_EMOJI))
-
-
-def _url(pair: Pair, rng: random.Random) -> Case:
-    return _with_appended(pair, f"https://example.org/news/{rng.randrange(10_000)}?id={rng.randrange(100)}")
 
 
 def _with_appended(pair: Pair, added: str) -> Case:
@@ -102,21 +77,17 @@ def _one_word(pair: Pair, rng: random.Random) -> Case:
     return Case(rng.choice(words) if words else pair.src, None)
 
 
-def _wrong_language(pair: Pair, rng: random.Random) -> Case:
-    return Case(pair.ref, pair.ref)
-
-
 PERTURBATIONS: Mapping[str, Callable[[Pair, random.Random], Case]] = {
-    "clean": _clean,
-    "all caps": _all_caps,
-    "title case": _title_case,
-    "no full stop": _no_full_stop,
-    "doubled spaces": _doubled_spaces,
-    "typos": _typos,
-    "emoji appended": _emoji,
-    "URL appended": _url,
+    "clean": lambda pair, rng: Case(pair.src, pair.ref),
+    "all caps": lambda pair, rng: Case(pair.src.upper(), pair.ref),
+    "title case": lambda pair, rng: Case(re.sub(r"(?<!\S)\S", lambda match: match[0].upper(), pair.src), pair.ref),
+    "no full stop": lambda pair, rng: _without_full_stop(pair),
+    "doubled spaces": lambda pair, rng: Case(pair.src.replace(" ", "  "), pair.ref),
+    "typos": _with_typos,
+    "emoji appended": lambda pair, rng: _with_appended(pair, rng.choice(_EMOJI)),
+    "URL appended": lambda pair, rng: _with_appended(pair, _URL.format(rng.randrange(10_000), rng.randrange(100))),
     "one word": _one_word,
-    "wrong language": _wrong_language,
+    "wrong language": lambda pair, rng: Case(pair.ref, pair.ref),
 }
 
 
@@ -127,11 +98,7 @@ def perturb(name: str, pairs: Sequence[Pair]) -> dict[int, Case]:
     return {i: case for i, case in cases.items() if name == "clean" or case.src != pairs[i].src}
 
 
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-
-
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """How many of some expressions of the sources are in the translations."""
 
     kept: int
@@ -256,12 +223,10 @@ def stress_model(
     spaced = is_written_with_spaces(header.src_lang)
     pairs = [Pair(*pair, spaced) for pair in zip(test_set.sources, test_set.references[0], strict=True)]
     cases = {name: perturbed for name in PERTURBATIONS if (perturbed := perturb(name, pairs))}
-    with nullcontext() if save is None else open_output(save) as file:  # first: a wrong path must not cost the work
+    with opened(save) as file:  # first: a wrong path must not cost the work
         sources = [case.src for perturbed in cases.values() for case in perturbed.values()]
-        rest = (translation.text for translation in best_translations(translator, sources))
-        hypotheses = {
-            name: dict(zip(perturbed, islice(rest, len(perturbed)), strict=True)) for name, perturbed in cases.items()
-        }
+        texts_in_order = (translation.text for translation in best_translations(translator, sources))
+        hypotheses = {name: {i: next(texts_in_order) for i in perturbed} for name, perturbed in cases.items()}
         if file is not None:
             for name, perturbed in cases.items():
                 for i, case in perturbed.items():

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Unpack
@@ -13,7 +13,7 @@ from mtformer.config import Config, LanguagePair
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
-from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, read_eval_sets
+from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_files, read_eval_sets
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
@@ -155,19 +155,15 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
     for path, file in zip(paths, files, strict=True):
         if sum(file == other for other in files) > 1:
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
-    bundles = [load_bundle(file) if file.suffix == ".safetensors" else None for file in files]
-    systems = [System(*fields) for fields in zip(_names(paths, files), files, bundles, strict=True)]
-    return [_for_direction(system, pair) for system in systems]
-
-
-def _for_direction(system: System, pair: LanguagePair | None) -> System:
-    """Choose the direction of a model that has several."""
-    bundle = system.bundle
-    if bundle is None or not bundle.header.directions:
-        return system
-    if pair is None:
-        raise UserError(f"{system.name} translates {', '.join(bundle.header.directions)}: choose one with --pair")
-    return replace(system, bundle=bundle.toward(*pair))
+    systems = []
+    for name, file in zip(_names(paths, files), files, strict=True):
+        bundle = load_bundle(file) if file.suffix == ".safetensors" else None
+        if bundle and bundle.header.directions:
+            if pair is None:
+                raise UserError(f"{name} translates {', '.join(bundle.header.directions)}: choose one with --pair")
+            bundle = bundle.toward(*pair)
+        systems.append(System(name, file, bundle))
+    return systems
 
 
 def _file_of(path: Path) -> Path:
@@ -193,30 +189,22 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
         return _test_set_of_files(pair, texts)
     if pair is not None and not any(bundle.header.directions for _, bundle in models):
         raise UserError("--pair is for files of translations alone, or a model of several directions")
-    first, bundle = models[0]
-    languages = _languages(bundle)
-    for other, its_bundle in models[1:]:
-        if _languages(its_bundle) != languages:
-            names = " to ".join(languages), " to ".join(_languages(its_bundle))
+    (first, bundle), *others = models
+    languages = LanguagePair(bundle.header.src_lang, bundle.header.tgt_lang)
+    for other, its_bundle in others:
+        own = LanguagePair(its_bundle.header.src_lang, its_bundle.header.tgt_lang)
+        if own != languages:
+            names = " to ".join(languages), " to ".join(own)
             raise UserError(f"{first.name} translates {names[0]}, {other.name} {names[1]}: they cannot be compared")
     test_set = combined(read_eval_sets(first.path, bundle.header, **texts))
-    if not any(texts.values()):
-        for other, its_bundle in models[1:]:
-            _require_same_test_set(test_set, first, other, its_bundle)
+    for other, its_bundle in [] if any(texts.values()) else others:
+        try:
+            its_set = combined(read_eval_sets(other.path, its_bundle.header))
+        except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
+            continue
+        if its_set.fingerprint != test_set.fingerprint:
+            raise UserError(f"the runs of {first.name} and {other.name} have different test sets: {_HOW_TO_NAME_ONE}")
     return test_set, languages
-
-
-def _languages(bundle: Bundle) -> LanguagePair:
-    return LanguagePair(bundle.header.src_lang, bundle.header.tgt_lang)
-
-
-def _require_same_test_set(test_set: EvalSet, first: System, other: System, bundle: Bundle) -> None:
-    try:
-        its_set = combined(read_eval_sets(other.path, bundle.header))
-    except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
-        return
-    if its_set.fingerprint != test_set.fingerprint:
-        raise UserError(f"the runs of {first.name} and {other.name} have different test sets: {_HOW_TO_NAME_ONE}")
 
 
 def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:
@@ -227,14 +215,9 @@ def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[E
     if references and not texts.get("src"):
         if texts.get("data") or texts.get("testset"):
             raise UserError("give --ref, or --data, or --testset, not several of them")
-        streams = [list(read_lines(path)) for path in references]
-        for path, stream in zip(references, streams, strict=True):
-            if not stream:
-                raise UserError(f"the reference {path} is empty")
-            if len(stream) != len(streams[0]):
-                raise UserError(f"{references[0]} has {len(streams[0]):,} lines, {path} has {len(stream):,}")
-        names = tuple(map(str, references))
-        test_set = EvalSet(names[0], [""] * len(streams[0]), streams, list(references), names)
+        test_set = from_files(None, references)
+        if not test_set.sources:
+            raise UserError(f"the reference {references[0]} is empty")
     elif pair is None and not texts.get("src"):
         raise UserError("the files do not tell their languages: give --pair, as in --pair en-de")
     else:

@@ -109,7 +109,7 @@ def read_eval_sets(
     if UNDETERMINED in languages and src is None:
         raise UserError(f"name the source language too (--from): a test set toward {languages.tgt_lang} has one")
     if src is not None:
-        sets = [_from_files(src, ref)]
+        sets = [from_files(src, ref)]
     elif testset:
         sets = [_from_sacrebleu(name, *languages) for name in testset]
     elif data:
@@ -122,13 +122,20 @@ def read_eval_sets(
     return sets
 
 
-def _from_files(src: Path, references: Sequence[Path]) -> EvalSet:
-    sources = list(read_lines(src))
-    streams = [list(read_lines(path)) for path in references]
-    for path, stream in zip(references, streams, strict=True):
-        if len(stream) != len(sources):
-            raise UserError(f"{src} has {len(sources):,} lines, {path} has {len(stream):,}")
-    return EvalSet(str(src), sources, streams, [src, *references], tuple(map(str, references)))
+def from_files(src: Path | None, references: Sequence[Path]) -> EvalSet:
+    """Read references and their sources; without ``src`` the sources are empty.
+
+    Raises:
+        UserError: a file cannot be read, or they differ in length.
+    """
+    files = [*([] if src is None else [src]), *references]
+    streams = [list(read_lines(path)) for path in files]
+    n_lines = len(streams[0])
+    for path, stream in zip(files, streams, strict=True):
+        if len(stream) != n_lines:
+            raise UserError(f"{files[0]} has {n_lines:,} lines, {path} has {len(stream):,}")
+    sources = [""] * n_lines if src is None else streams.pop(0)
+    return EvalSet(str(files[0]), sources, streams, files, tuple(map(str, references)))
 
 
 def _from_source(source: Source, src_lang: str, tgt_lang: str) -> EvalSet:
