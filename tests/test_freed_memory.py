@@ -7,6 +7,9 @@ import sys
 import pytest
 
 SCRIPT = """
+from types import SimpleNamespace
+
+import psutil
 import torch
 from mtformer.support import memory
 
@@ -16,11 +19,12 @@ for _ in range(200):
     tensors.append(torch.ones(2**18))  # 1 MiB
     between.append(bytearray(100_000))  # keeps the freed tensors from forming one block at the end of the heap
 del tensors
-freed = memory._resident_memory()
+resident = lambda: psutil.Process().memory_info().rss
+freed = resident()
 for available in (10**12, 10**8):
-    memory._available_memory = lambda: available
+    psutil.virtual_memory = lambda: SimpleNamespace(available=available)
     memory.return_freed_memory_if_scarce()
-    print(freed - memory._resident_memory())
+    print(freed - resident())
 """
 
 

@@ -109,7 +109,7 @@ with killed_before(int(sys.argv.pop(1))):
 
 def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolder) -> None:
     project = make(tmp_path)
-    command = [sys.executable, "-c", KILLED, "60", "train", str(project.config)]
+    command = [sys.executable, "-c", KILLED, "80", "train", str(project.config)]
     command += [part for override in overrides(project) for part in ("--set", override)]
     paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)

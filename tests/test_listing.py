@@ -1,6 +1,5 @@
 """``mtformer runs``: a line for each run, whatever its state."""
 
-import fcntl
 import json
 import os
 import threading
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import Project, make_project, training_settings
+from filelock import lock_descriptor, unlock_descriptor
 
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.journal import Journal
@@ -167,8 +167,8 @@ def test_training_starts_though_somebody_looks_whether_it_does(tmp_path: Path) -
     folder = RunFolder(tmp_path)
     (tmp_path / "lock").touch()
     with (tmp_path / "lock").open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        release = threading.Timer(0.05, lambda: fcntl.flock(file, fcntl.LOCK_UN))
+        lock_descriptor(file.fileno())
+        release = threading.Timer(0.05, unlock_descriptor, [file.fileno()])
         release.start()
         with folder.lock():
             release.join()

@@ -1,9 +1,10 @@
 """Finding the batch that fits into memory."""
 
-import resource
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import torch
 import yaml
@@ -75,18 +76,16 @@ def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest
         updater.fits(batch)
 
 
-@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="only Linux says how much memory is available")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 def test_on_a_cpu_memory_runs_out_with_an_error_and_not_by_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
-    read_text = Path.read_text
-    available = "MemAvailable:  204800 kB\n"
-    monkeypatch.setattr(Path, "read_text", lambda path: available if path == Path("/proc/meminfo") else read_text(path))
-    before = resource.getrlimit(resource.RLIMIT_DATA)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=200 * 2**20))
+    before = psutil.Process().rlimit(psutil.RLIMIT_DATA)
     with _limited_memory():
         torch.empty(2**22, dtype=torch.uint8)
         with pytest.raises(RuntimeError) as caught:
             torch.empty(2**31, dtype=torch.uint8)
     assert is_out_of_memory(caught.value)
-    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    assert psutil.Process().rlimit(psutil.RLIMIT_DATA) == before
 
 
 def test_a_run_takes_the_batches_that_were_found_and_keeps_to_them(tmp_path: Path) -> None:
@@ -107,5 +106,5 @@ def test_peak_memory_is_in_bytes(platform: str, unit: int, monkeypatch: pytest.M
     held = torch.zeros(2**22, dtype=torch.uint8)
     assert peak_memory(torch.device("cpu")) > held.nbytes
     monkeypatch.setattr("sys.platform", platform)
-    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=3))
+    monkeypatch.setattr("resource.getrusage", lambda who: SimpleNamespace(ru_maxrss=3))
     assert peak_memory(torch.device("cpu")) == 3 * unit

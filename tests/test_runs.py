@@ -173,7 +173,7 @@ def test_other_errors_of_the_lock_end_the_run(tmp_path: Path, monkeypatch: pytes
         pass
     (tmp_path / "file").touch()
     with (
-        pytest.raises(MtformerError, match=r"cannot write .*lock: "),
+        pytest.raises(MtformerError, match=r"cannot lock .*lock: "),
         RunFolder(tmp_path / "file").lock(),
     ):
         pass

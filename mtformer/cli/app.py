@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -78,7 +79,10 @@ def main() -> None:
     """
     debug = "--debug" in sys.argv
     if sys.stderr is None:  # closed by whoever started the program
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (until the program ends)
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the program ends)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # into a file or a pipe, Windows would write another encoding
+            stream.reconfigure(encoding="utf-8", errors=stream.errors)
     log_to_stderr()
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -1,13 +1,15 @@
 """Folders of arrays too large for memory, in the user's cache: written in portions, read by mapping their files.
 
-A process that maps a file holds a shared lock on it, so that folders in use are not removed when the disk is full. A
-folder that is removed nevertheless stays readable for the processes that have mapped it.
+A process that has mapped a folder holds a lock in it, so that folders in use are not removed when the disk is full. On
+Linux and macOS, a folder that is removed nevertheless stays readable for the processes that have mapped it; on Windows,
+it cannot be removed.
 """
 
 import errno
-import fcntl
 import json
 import mmap
+import secrets
+import weakref
 import zlib
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
@@ -20,8 +22,10 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.support.cache import make_room
+from mtformer.support.locks import is_locked, locked
 
 _INDEX = "index.json"
+_USE = ".use"
 _BLOCK = 1 << 20
 
 
@@ -104,14 +108,13 @@ def read_arrays(folder: Path) -> Arrays | None:
         if int(checksum, 16) != zlib.crc32(text):
             return None
         index = json.loads(text)
+        use = _Use(folder)
         arrays = {}
         for name, expected in index["arrays"].items():
             with (folder / name).open("rb") as file:
-                with suppress(OSError):  # some network file systems have no locks
-                    fcntl.flock(file, fcntl.LOCK_SH)
                 if _checksum(file) != (expected["bytes"], expected["crc32"]):
                     return None
-                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"])
+                arrays[name] = _mapped(file, np.dtype(expected["dtype"]), expected["bytes"], use)
     except (OSError, ValueError):
         return None
     return Arrays(arrays, index["facts"])
@@ -130,15 +133,27 @@ def _write(file: FileIO, portion: bytes, folder: Path) -> None:
 
 def _is_unused(folder: Path) -> bool:
     """Tell whether a folder has arrays that no process uses."""
-    if not (folder / _INDEX).exists():
-        return False
-    try:
-        for path in folder.iterdir():
-            with path.open("r+b") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    return (folder / _INDEX).exists() and not any(map(is_locked, folder.glob(f"*{_USE}")))
+
+
+class _Use:
+    """A lock in a folder, which ends with this object; not taken where the folder cannot be written."""
+
+    def __init__(self, folder: Path) -> None:
+        for path in folder.glob(f"*{_USE}"):  # of earlier processes
+            if not is_locked(path):
+                with suppress(OSError):
+                    path.unlink()
+        stack = ExitStack()
+        with suppress(OSError):
+            stack.enter_context(locked(folder / f"{secrets.token_hex(4)}{_USE}"))
+        weakref.finalize(self, stack.close)
+
+
+class _Map(mmap.mmap):
+    """A mapped file, which keeps the lock of its folder."""
+
+    use: _Use
 
 
 def _checksum(file: BinaryIO) -> tuple[int, int]:
@@ -150,8 +165,9 @@ def _checksum(file: BinaryIO) -> tuple[int, int]:
     return size, checksum
 
 
-def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int) -> np.ndarray:
+def _mapped(file: BinaryIO, dtype: np.dtype, n_bytes: int, use: _Use) -> np.ndarray:
     if not n_bytes:  # cannot be mapped
         return np.empty(0, dtype)
-    # The map has a copy of the descriptor, which keeps the lock.
-    return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype)
+    mapped = _Map(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapped.use = use
+    return np.frombuffer(mapped, dtype)

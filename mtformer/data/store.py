@@ -6,7 +6,6 @@ contain, so a text that has changed is read anew.
 """
 
 import hashlib
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, pairwise, starmap
@@ -33,6 +32,7 @@ from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import Problems, UserError
+from mtformer.support.files import remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
@@ -244,7 +244,7 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
     folder = cache_folder("text") / (digest_of([_FORMAT, identity, rules]) if identity else f"pipe-{token_hex(8)}")
     stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
     if not identity:  # a pipe is known by its text once it has been read
-        shutil.rmtree(folder, ignore_errors=True)  # the arrays stay readable
+        remove_folder(folder)  # the arrays stay readable; on Windows it stays, until the cache is full
     key = folder.name if identity else digest_of([_FORMAT, __version__, stored.facts, rules])
     return StoredText(key, [source_name(source) for source in text.sources], stored)
 

@@ -4,7 +4,6 @@ A text is encoded once for all epochs, and again where an epoch varies its pairs
 """
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.digests import digest_of
+from mtformer.support.files import remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
@@ -295,7 +295,7 @@ class TokenStore:
     def forget_epoch(self) -> None:
         """Remove from the cache the pairs of the last epoch; those who have them can still use them."""
         if self._of_epoch:
-            shutil.rmtree(self._of_epoch, ignore_errors=True)
+            remove_folder(self._of_epoch)
 
     def _write(self, folder: Path) -> None:
         """Encode the text and write the arrays of the corpus."""

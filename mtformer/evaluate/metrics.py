@@ -229,7 +229,8 @@ def comet_scores(
             # COMET ends a line at a carriage return too.
             (folder / file).write_text("".join(f"{' '.join(line.split())}\n" for line in lines), encoding="utf-8")
             command += [option, file]
-        done = subprocess.run([*command, "--to_json", "scores.json"], cwd=folder, capture_output=True, text=True)
+        command += ["--to_json", "scores.json"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
             raise MtformerError(f"{_COMMAND} failed: {last}")

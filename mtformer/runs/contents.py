@@ -1,7 +1,6 @@
 """The records of a run, read back from its folder and checked. Nothing is computed, so that training can afford it."""
 
 import difflib
-import fcntl
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -246,7 +245,7 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
         checked(folder.starts, folder.read_starts(), StartsLine),
         sorted(samples, key=lambda line: line["step"]),
         _parameters(folder.bundle),
-        is_locked(folder) if is_training is None else is_training,
+        folder.is_training if is_training is None else is_training,
         max(map(step_of, list_checkpoints(folder.checkpoints)), default=0),
     )
 
@@ -260,18 +259,6 @@ def _parameters(bundle: Path) -> dict[str, int]:
             part = next((part for part in ("encoder", "decoder") if name.startswith(f"model.{part}")), "embeddings")
             parts[part] += math.prod(shape)
     return parts
-
-
-def is_locked(folder: RunFolder) -> bool:
-    """Return whether a process trains in ``folder``; False where the file system cannot tell."""
-    try:
-        with folder.lock_file.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def differing_settings(runs: Sequence[Contents]) -> dict[str, list[Any]]:

@@ -1,13 +1,9 @@
 """The folder of a run: its layout and its lock."""
 
-import errno
-import fcntl
-import logging
 import os
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,13 +13,11 @@ import yaml
 from mtformer.config import Config, LanguagePair
 from mtformer.runs.journal import Journal
 from mtformer.support.errors import MtformerError, UserError
-
-log = logging.getLogger(__name__)
+from mtformer.support.locks import holder_of, is_locked, locked
 
 C = TypeVar("C", bound=Config)
 
 BUNDLE = "model.safetensors"
-_CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
 
 
 @dataclass(frozen=True)
@@ -165,46 +159,31 @@ class RunFolder:
         files = [self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id]
         return [*files, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers]
 
+    @property
+    def is_training(self) -> bool:
+        """Whether a process trains in the folder; False where the file system cannot tell."""
+        return is_locked(self.lock_file)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for one process that trains; the kernel releases it when the process ends, however it ends.
+        """Hold the folder for one process that trains.
 
         Raises:
             UserError: another process holds it.
             MtformerError: the lock's file cannot be written.
         """
         path = self.lock_file
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise MtformerError(f"cannot write {path}: {error.strerror}") from error
-        with file:
+        with ExitStack() as stack:
             try:
-                _take_lock(file.fileno())
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().decode(errors="replace").strip() or "another process"
+                self.path.mkdir(parents=True, exist_ok=True)
+                # A command that only looks whether the folder is locked may hold the lock for a moment.
+                holder = f"process {os.getpid()} on {socket.gethostname()}"
+                stack.enter_context(locked(path, seconds=0.5, holder=holder))
+            except TimeoutError:
                 raise UserError(
-                    f"{self.path}: {holder} is training in this folder. Wait for it, stop it, or give this run another "
-                    "name (--set run.name=…)"
+                    f"{self.path}: {holder_of(path) or 'another process'} is training in this folder. Wait for it, "
+                    "stop it, or give this run another name (--set run.name=…)"
                 ) from None
             except OSError as error:
-                if error.errno not in _CANNOT_LOCK:
-                    raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
-                log.warning("this file system cannot lock %s: make sure that nothing else trains there", path)
-            try:
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-            except OSError as error:
-                raise MtformerError(f"cannot write {path}: {error.strerror}") from error
+                raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
             yield
-
-
-def _take_lock(descriptor: int) -> None:
-    """Lock a file; a command that only looks whether it is locked holds it for a moment, so try for half a second."""
-    for pause in (0.1, 0.2, 0.2):
-        with suppress(BlockingIOError):
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        time.sleep(pause)
-    return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

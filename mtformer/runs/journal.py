@@ -51,15 +51,12 @@ class Journal:
         """
         line = (json.dumps(finite(values), ensure_ascii=False) + "\n").encode()
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-            try:
-                size = os.fstat(descriptor).st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    line = b"\n" + line
+            with self.path.open("a+b", buffering=0) as file:
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    line = line if file.read() == b"\n" else b"\n" + line
                 while line:  # one call writes it all, unless the disk is full: no line of another process comes between
-                    line = line[os.write(descriptor, line) :]
-            finally:
-                os.close(descriptor)
+                    line = line[file.write(line) :]
         except OSError as error:
             raise MtformerError(f"cannot write {self.path}: {error.strerror}") from error
 

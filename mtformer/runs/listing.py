@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mtformer.runs.contents import Contents, gather, is_locked
+from mtformer.runs.contents import Contents, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.metrics import METRIC_NAMES
 from mtformer.support.errors import UserError
@@ -95,7 +95,7 @@ def _row(listed: ListedRun) -> list[str]:
 def _is_run(path: Path) -> bool:
     folder = RunFolder(path)
     parts = (folder.config, folder.metrics, folder.bundle, folder.checkpoints)
-    return path.is_dir() and (is_locked(folder) or any(part.exists() for part in parts))
+    return path.is_dir() and (folder.is_training or any(part.exists() for part in parts))
 
 
 def _look_at(path: Path) -> ListedRun:
@@ -103,7 +103,7 @@ def _look_at(path: Path) -> ListedRun:
     written = [part for part in (folder.config, folder.metrics, folder.bundle) if part.exists()] or [path]
     date = datetime.fromtimestamp(max(part.stat().st_mtime for part in written), UTC)
     size = folder.bundle.stat().st_size if folder.bundle.is_file() else None
-    is_training = is_locked(folder)
+    is_training = folder.is_training
     try:
         contents = gather(path, is_training=is_training)
         state = "training" if is_training else "finished" if contents.is_finished else "stopped"

@@ -1,17 +1,16 @@
 """Folders in the user's cache: written once, by one process at a time, and used by all of them."""
 
-import fcntl
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from mtformer.support.errors import MtformerError
-from mtformer.support.files import write_folder_atomically
+from mtformer.support.files import remove_folder, write_folder_atomically
+from mtformer.support.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
         may_go = not _in_work(folder) if folder.name.startswith(".") else is_unused(folder)
         if may_go:
             log.info("the disk is full, removing a folder from the cache: %s", folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         if not folder.exists():
             return True
     return False
@@ -113,7 +112,7 @@ def _remove_oldest(kept: Path, max_bytes: int) -> None:
                 n_bytes += size
             else:
                 log.info("removing a folder from the cache: %s", folder)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
 
 
 def _in_work(folder: Path) -> bool:
@@ -136,39 +135,12 @@ def _size(folder: Path) -> int:
 def _locked(folder: Path, advice: str) -> Iterator[None]:
     """Let one process at a time write ``folder``."""
     path = folder.with_name(f".{folder.name}.lock")
-    while True:
+    with ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("wb")
+            waiting = f"waiting for another process, which is writing {folder}"
+            stack.enter_context(locked(path, waiting=waiting, remove=True))
         except OSError as error:
             message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
             raise MtformerError(message) from error
-        with file:
-            try:
-                _wait_for(file, folder)
-            except OSError as error:
-                raise MtformerError(f"cannot lock {path}: {error.strerror}; {_ELSEWHERE}{advice}") from error
-            if not _is_at(file, path):  # whoever had the lock has removed its file
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    path.unlink()
-            return
-
-
-def _wait_for(file: BinaryIO, folder: Path) -> None:
-    """Lock ``file``; say so if that takes a while."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.info("waiting for another process, which is writing %s", folder)
-        fcntl.flock(file, fcntl.LOCK_EX)
-
-
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        yield

@@ -1,4 +1,10 @@
-"""Write files so that a crash, a full disk or ``kill -9`` leaves the old file or the new one, never half of one."""
+"""Write files so that a crash, a full disk or ``kill -9`` leaves the old file or the new one, never half of one.
+
+Every system replaces a file in one step, and Linux a folder too, on most file systems. Elsewhere, a folder is replaced
+in two steps, and a crash between them leaves the old one under another name, where :func:`intact_folder` finds it. What
+has been written survives a power failure, but Windows alone decides when a new name reaches the disk. It replaces no
+file, and no folder with a file, that a program has open: then writing fails after a moment.
+"""
 
 import contextlib
 import ctypes
@@ -9,6 +15,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -105,7 +112,7 @@ def _replacing(path: Path, token: str) -> Iterator[Path]:
         yield temporary
         temporary.chmod(stat.S_IMODE(mode))  # safetensors writes files that only their owner can read
         sync(temporary)
-        temporary.replace(target)
+        replace(temporary, target)
         sync(target.parent)
     finally:
         with contextlib.suppress(OSError):  # fails as well if the disk is read-only
@@ -150,8 +157,7 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
     """Let ``write`` fill a folder of our own, such as a checkpoint; one that is at ``path`` is replaced.
 
     Never use it for a folder that a user names: see :func:`write_new_folder`. Read the folder at
-    :func:`intact_folder`: where the file system cannot exchange two names, a crash while the folder is being replaced
-    may leave the old one under another name. Unless ``durable``, the files may not be on disk when the folder gets its
+    :func:`intact_folder`. Unless ``durable``, the files may not be on disk when the folder gets its
     name, so that a power failure may damage it.
 
     Raises:
@@ -163,10 +169,10 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
         write(temporary)
         _finish(temporary, durable=durable)
         if not path.is_dir():
-            temporary.replace(path)
+            replace(temporary, path)
         elif not _exchange(temporary, path):
-            path.replace(aside)
-            temporary.replace(path)
+            replace(path, aside)
+            replace(temporary, path)
         if durable:
             sync(path.parent)
         _remove_unfinished(path)
@@ -206,7 +212,7 @@ def intact_folder(path: Path) -> Path:
 def _restore(path: Path) -> None:
     """Give the folder that a crash has left under another name its own, and remove the one that it has replaced."""
     if (intact := intact_folder(path)) != path:
-        intact.replace(path)
+        replace(intact, path)
     shutil.rmtree(_beside(path, "old"), ignore_errors=True)
 
 
@@ -232,7 +238,7 @@ def _exchange(path: Path, other: Path) -> bool:
     at_fdcwd, rename_exchange = -100, 2  # fcntl.h, stdio.h
     try:
         renameat2 = ctypes.CDLL(None).renameat2  # Linux; Python has no function for it
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):
         return False
     return bool(renameat2(at_fdcwd, os.fsencode(path), at_fdcwd, os.fsencode(other), rename_exchange) == 0)
 
@@ -246,14 +252,30 @@ def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f".{path.name}.{suffix}")
 
 
+def replace(path: Path, target: Path) -> None:
+    """Rename a file or folder, replacing a file; on Windows, give programs that have one of them open a moment."""
+    for pause in (0.1, 0.2, 0.4, 0.8) if os.name == "nt" else ():
+        with contextlib.suppress(PermissionError):
+            path.replace(target)
+            return
+        time.sleep(pause)
+    path.replace(target)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder of our own, if it can be removed; one in use on Windows stays whole."""
+    removed = _temporary(path, secrets.token_hex(4))
+    with contextlib.suppress(OSError):
+        path.replace(removed)
+        shutil.rmtree(removed, ignore_errors=True)
+
+
 def sync(path: Path) -> None:
     """Wait until the file or folder is on disk, so that a rename cannot overtake its contents."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except PermissionError:
-        if path.is_dir() and os.name == "nt":  # Windows opens no folders, and needs no help with them
-            return
-        raise
+    on_windows = os.name == "nt"
+    if on_windows and path.is_dir():  # it opens no folders
+        return
+    descriptor = os.open(path, os.O_RDWR if on_windows else os.O_RDONLY)  # Windows lets no reader ask for it
     try:
         os.fsync(descriptor)
     finally:

@@ -2,8 +2,7 @@
 
 import contextlib
 import ctypes
-import resource
-from pathlib import Path
+import sys
 
 
 def keep_freed_memory() -> None:
@@ -26,8 +25,13 @@ def return_freed_memory_if_scarce() -> None:
     batch, so the heap falls into fragments: 8 GiB were kept for 1 GiB in use (docs/performance.md). A machine with much
     memory can spare them. On a small one, faulting them in again is better than being killed.
     """
+    if sys.platform != "linux":
+        return
+    import psutil
+
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
-        resident, available = _resident_memory(), _available_memory()
+        memory, available = psutil.Process().memory_info(), psutil.virtual_memory().available
+        resident = memory.rss - memory.shared  # files left out
         if resident <= available:
             return
         libc = ctypes.CDLL(None)
@@ -47,16 +51,3 @@ class _Mallinfo2(ctypes.Structure):
             *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
         )
     ]
-
-
-def _resident_memory() -> int:
-    """Return the bytes of this process that are in memory, files left out, as proc(5) counts them."""
-    _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
-    return (resident - shared) * resource.getpagesize()
-
-
-def _available_memory() -> int:
-    """Return the bytes that new allocations could get without swapping, as proc(5) estimates them."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
-    return available

@@ -293,7 +293,7 @@ def _open_raw(path: Path) -> io.FileIO:
     if sys.stdin is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     # Not sys.stdin: a thread that waits for its lock would abort the interpreter's shutdown.
-    return io.FileIO(0, closefd=False)
+    return open(0, "rb", buffering=0, closefd=False)  # reads what is typed as UTF-8 on Windows too
 
 
 def _raw_lines(path: Path) -> Generator[bytes, None, None]:

@@ -27,7 +27,7 @@ from mtformer.runs.checkpoints import (
     tensors_below,
 )
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.files import write_folder_atomically
+from mtformer.support.files import remove_folder, write_folder_atomically
 from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import Updater
 
@@ -69,7 +69,7 @@ def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) ->
     """Remove the checkpoints beside ``path``, except for the ``keep_last`` newest and those of ``keep_steps``."""
     for other in list_checkpoints(path.parent)[keep_last:]:
         if other != path and step_of(other) not in keep_steps:
-            shutil.rmtree(other, ignore_errors=True)
+            remove_folder(other)
     for unfinished in path.parent.glob(".step-*.tmp"):  # of a save that was killed
         shutil.rmtree(unfinished, ignore_errors=True)
 

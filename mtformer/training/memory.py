@@ -2,13 +2,12 @@
 
 import copy
 import os
-import resource
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 
 from mtformer.config import ResolvedTraining
@@ -24,20 +23,24 @@ _FEWEST_UPDATES = 100  # of an epoch: larger batches would leave too few for lea
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the peak memory of this process in bytes: the GPU's memory for ``cuda``, else the resident set."""
+    """Return the peak memory in bytes: of the GPU for ``cuda``, what its driver has now for ``mps``, else resident."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    if device.type == "mps":
+        return torch.mps.driver_allocated_memory()
+    if sys.platform == "win32":
+        memory = psutil.Process().memory_info()
+        return getattr(memory, "peak_wset", memory.rss)
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def used_memory(device: torch.device) -> int:
-    """Return the bytes in use now: of the GPU's memory, or the resident memory of this process (its peak on macOS)."""
+    """Return the bytes in use now: of the GPU's memory, or the resident memory of this process."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device)
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        return peak_memory(device)
+    return torch.mps.current_allocated_memory() if device.type == "mps" else psutil.Process().memory_info().rss
 
 
 def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: Corpus, ranks: Ranks = ALONE) -> int:
@@ -59,7 +62,7 @@ def largest_max_tokens(model: Transformer, settings: ResolvedTraining, corpus: C
     def batch_of(max_tokens: int) -> Batch:
         return make_batch(corpus, [longest] * max(1, max_tokens // length)).to(updater.device)
 
-    with _limited_memory(ranks) if updater.device.type == "cpu" else nullcontext():
+    with nullcontext() if updater.device.type == "cuda" else _limited_memory(ranks):
         updater.update([batch_of(_LEAST_TOKENS)], 1, 0.0)  # allocates the moments of the optimizer
         largest = _largest(lambda max_tokens: updater.fits(batch_of(max_tokens)), most)
     largest = min(ranks.collect([largest]))
@@ -87,17 +90,15 @@ def _limited_memory(ranks: Ranks = ALONE) -> Iterator[None]:
 
     The ranks of a machine share the available memory.
     """
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # what RLIMIT_DATA counts
-    except OSError:
-        raise UserError("training.max_tokens: auto works on GPUs and on Linux only: set a number") from None
-    [available] = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    if sys.platform != "linux":  # no other system limits it
+        raise UserError("training.max_tokens: auto works on NVIDIA GPUs and on Linux only: set a number")
+    process = psutil.Process()
+    available = psutil.virtual_memory().available
     ranks.wait()  # until all have read what is available, before any allocates
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = used + int(0.8 * available / int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if before[1] == -1 else min(limit, before[1]), before[1]))
+    soft, hard = process.rlimit(psutil.RLIMIT_DATA)
+    limit = process.memory_info().data + int(0.8 * available / int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    process.rlimit(psutil.RLIMIT_DATA, (limit if hard == -1 else min(limit, hard), hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
+        process.rlimit(psutil.RLIMIT_DATA, (soft, hard))

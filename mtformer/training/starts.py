@@ -64,10 +64,10 @@ def _machine(trainer: Trainer) -> dict[str, JsonValue]:
 
 
 def _processor() -> str:
-    """Return the processor's name, as Linux tells it; elsewhere its architecture."""
+    """Return the processor's name, as Linux tells it; elsewhere its kind."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return names[0] if names else platform.processor() or platform.machine()

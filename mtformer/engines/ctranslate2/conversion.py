@@ -89,7 +89,7 @@ def write_ctranslate2(
     header = bundle.header
     src_tokenizer, tgt_tokenizer = write_tokenizer(folder, bundle.tokenizer)
     if vocabulary_map is not None:
-        (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
+        (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8", newline="\n")
     forced = list(header.prefix_tokens(header.language_pairs[0]).tgt)
     readme = _USE.format(
         name=header.title,

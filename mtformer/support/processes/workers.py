@@ -4,15 +4,22 @@ import atexit
 import multiprocessing
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psutil
 
 from mtformer.support.errors import MtformerError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import _ConnectionBase
+
+    Connection = _ConnectionBase[Any, Any]
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -45,21 +52,23 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
 
 def n_cpus() -> int:
     """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    process = psutil.Process()
+    return len(process.cpu_affinity()) if hasattr(process, "cpu_affinity") else os.cpu_count() or 1  # not on macOS
 
 
 @contextmanager
-def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
+def _workers(work: Callable[[Any], Any], n: int) -> "Iterator[list[Connection]]":
     """Start processes that answer each task with the result of ``work``; they also end when this process dies.
 
     They start from scratch: a copy of this process (``fork``) could inherit locks that threads of torch hold.
     """
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
-        connections = []
+        connections: list[Connection] = []
         for _ in range(n):
             connection, remote = context.Pipe()
-            connections.append(stack.enter_context(connection))
+            stack.enter_context(connection)
+            connections.append(connection)
             process = context.Process(target=_serve, args=(remote,), daemon=True)
             with _signals_blocked():
                 process.start()
@@ -68,15 +77,21 @@ def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
             atexit.register(process.kill)  # if an error ends this process while it uses a result
             stack.callback(atexit.unregister, process.kill)
             remote.close()
-        for connection in connections:
-            _receive(connection, _NOT_STARTED)
-            _send(connection, work)
+        for started in connections:
+            _receive(started, _NOT_STARTED)
+            _send(started, work)
         yield connections
 
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C and SIGTERM, which often go to all processes, never reach: the first one decides."""
+    """Start processes that Ctrl-C and SIGTERM, which often go to all processes, never reach: the first one decides.
+
+    On Windows, which blocks no signals, Ctrl-C may reach them until they have started.
+    """
+    if sys.platform == "win32":
+        yield
+        return
     resource_tracker.ensure_running()  # or it is started inside, which unblocks the signals
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
@@ -85,7 +100,7 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
+def _distributed(connections: "list[Connection]", tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
     """Give each process one task at a time, in turns, and yield the tasks with their results, in order."""
     busy: deque[tuple[Connection, Task]] = deque()
     for connection, task in zip(connections, tasks, strict=False):
@@ -100,8 +115,9 @@ def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterat
         yield task, done
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: "Connection") -> None:
     """Do the tasks that come from another process, until it closes the connection or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         connection.send((None, None))  # it has started
         work = connection.recv()
@@ -117,14 +133,14 @@ def _answer(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | Non
         return None, error
 
 
-def _send(connection: Connection, item: object) -> None:
+def _send(connection: "Connection", item: object) -> None:
     try:
         connection.send(item)
     except OSError:
         raise MtformerError(_DIED) from None
 
 
-def _receive(connection: Connection, failed: str = _DIED) -> Any:
+def _receive(connection: "Connection", failed: str = _DIED) -> Any:
     try:
         done, error = connection.recv()
     except (EOFError, OSError):

@@ -4,26 +4,27 @@ While a job writes ``FILE``, its output is in ``FILE.part``, and ``FILE.part.jso
 counts. The rules of who may change what:
 
 - A ``.part`` that contains something and has no journal is somebody else's, and stays as it is.
-- One with a journal belongs to the process that has locked it. Only that process writes, cuts off or removes it.
+- One with a journal belongs to the process that has locked ``FILE.part.lock``. Only that process writes, cuts off or
+  removes it.
 - Work that the journal counts is never removed; a job that has done none leaves nothing behind.
 """
 
-import contextlib
 import errno
-import fcntl
 import gzip
 import json
 import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.files import replace as replace_file
 from mtformer.support.files import sync, write_atomically
+from mtformer.support.locks import locked
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class PartialFile:
         self.path, self._target = path, target
         self.part = target.with_name(f"{target.name}.part")
         self._journal = target.with_name(f"{target.name}.part.json")
+        self._lock = target.with_name(f"{target.name}.part.lock")
         self.done = Done(settings or {})
         self._file: BinaryIO
 
@@ -83,22 +85,27 @@ class PartialFile:
             UserError: the file cannot be written; there is an unfinished one and ``resume`` is false, or it was
                 started with other settings; or another process is writing it.
         """
-        with contextlib.ExitStack() as stack:
+        with ExitStack() as stack:
             try:
-                self._file = stack.enter_context(self._opened_part())
-                self._lock()
+                self._require_writable()
+                stack.enter_context(locked(self._lock, remove=True))
+                self.part.touch()
+                self._file = stack.enter_context(self.part.open("r+b"))
                 self._start(self._unfinished(), resume=resume)
+            except TimeoutError:
+                raise UserError(f"another process is writing {self.path}") from None
             except OSError as error:
                 reason = "it is a folder, not a file" if isinstance(error, IsADirectoryError) else error.strerror
                 raise UserError(f"cannot write {self.path}: {reason}") from error
             n_before = self.done.n_units
             try:
-                yield
+                with self._file:
+                    yield
+                    if not self.done.n_units:
+                        self._append("")  # an empty .gz file has a member too
             except BaseException as error:
                 self._leave(n_before, error)
                 raise
-            if not self.done.n_units:
-                self._append("")  # an empty .gz file has a member too
 
     def require_engine(self, engine: str) -> None:
         """Note the engine, which is known once the model is loaded.
@@ -143,7 +150,7 @@ class PartialFile:
             if self._target.exists():
                 shutil.copymode(self._target, self.part)
             sync(self.part)
-            self.part.replace(self._target)
+            replace_file(self.part, self._target)
             sync(self._target.parent)
             self._journal.unlink(missing_ok=True)
         except OSError as error:
@@ -151,29 +158,15 @@ class PartialFile:
 
     def discard(self) -> None:
         """Remove the unfinished file."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self.part.unlink(missing_ok=True)
             self._journal.unlink(missing_ok=True)
 
-    def _opened_part(self) -> BinaryIO:
+    def _require_writable(self) -> None:
         if self._target.is_dir():
             raise IsADirectoryError
         if self._target.exists() and not os.access(self._target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        self.part.touch()
-        return self.part.open("r+b")
-
-    def _lock(self) -> None:
-        """Keep other processes from writing the file; the kernel releases it when this one ends, however it ends."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.part.stat())
-        except (BlockingIOError, FileNotFoundError):
-            is_ours = False  # or another process has just finished or discarded it
-        except OSError:
-            is_ours = True  # this file system has no locks
-        if not is_ours:
-            raise UserError(f"another process is writing {self.path}")
 
     def _unfinished(self) -> Done | None:
         """Return how far the file is that is there; None if nothing in it counts.

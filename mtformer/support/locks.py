@@ -1,0 +1,92 @@
+"""Locks between processes. The system releases one when its process ends, be it by ``kill -9``."""
+
+import errno
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
+
+
+@contextmanager
+def locked(
+    path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "", remove: bool = False
+) -> Iterator[None]:
+    """Hold the lock at ``path``; where the file system has no locks, warn and do without.
+
+    Args:
+        path: a file for the lock alone, beside what it guards, since Windows lets nobody else read a locked file. It is
+            created in a folder that exists.
+        seconds: how long to wait for another process that holds the lock.
+        waiting: logged if there is one; then wait for as long as it takes.
+        holder: for :func:`holder_of`.
+        remove: whether to remove the file at the end.
+
+    Raises:
+        TimeoutError: another process holds the lock.
+        OSError: the file cannot be written or locked.
+    """
+    from filelock import FileLock, Timeout
+
+    def note_holder(descriptor: int) -> None:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f" {holder}\n".encode())  # after the one byte that Windows locks
+
+    path.parent.stat()  # an error where it does not exist: filelock would create it
+    lock = FileLock(
+        path,
+        thread_local=False,
+        fallback_to_soft=False,
+        preserve_lock_file=not remove,
+        on_acquired=note_holder if holder else None,
+    )
+    try:
+        lock.acquire(timeout=0.0 if waiting else seconds)
+    except Timeout:
+        if not waiting:
+            raise
+        log.info(waiting)
+        lock.acquire()
+    except OSError as error:
+        if error.errno not in _CANNOT_LOCK:
+            raise
+        log.warning("this file system cannot lock %s: let no other process write there", path)
+    try:
+        yield
+    finally:
+        try:
+            if remove:
+                with suppress(OSError):  # Windows removes no open file; there, filelock does it
+                    path.unlink()
+        finally:
+            lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a process holds the lock at ``path``; False where the file system cannot tell."""
+    from filelock import lock_descriptor
+
+    for _ in range(3):
+        try:
+            with path.open("r+b" if os.access(path, os.W_OK) else "rb", buffering=0) as file:
+                if lock_descriptor(file.fileno(), blocking=False):
+                    return False
+        except OSError:
+            return False
+        time.sleep(0.01)  # the other process may also have only looked
+    return True
+
+
+def holder_of(path: Path) -> str:
+    """Return what the process that holds, or last held, the lock at ``path`` wrote into it; empty if unknown."""
+    try:
+        with path.open("rb", buffering=0) as file:
+            file.seek(1)
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
