@@ -213,7 +213,7 @@ def test_colours_mark_differences_on_a_terminal_unless_they_are_not_wanted(
     write_lines(place, "b.txt", lambda text: text.replace("leer", "voll"))
     command = ["compare", "a.txt", "b.txt", "--ref", "ref.txt", *QUICK]
     assert "ist [-leer-]." in place.mtformer(*command).stdout
-    monkeypatch.setattr("mtformer.cli.evaluate.has_colours", lambda: True)
+    monkeypatch.setattr("mtformer.cli.options.has_colours", lambda: True)
     assert "ist \x1b[31mleer\x1b[0m." in place.mtformer(*command).stdout
     assert place.mtformer(*command, "--output", "plain.txt").status == 0
     assert "\x1b" not in (place.folder / "plain.txt").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.cli.options import columns, has_colours
 from mtformer.explain.explanation import Explanation, describe, explain
-from mtformer.explain.layout import HeatMap, label, pad, shorten, shorten_left, spelled, upright
+from mtformer.explain.layout import HeatMap, pad, shorten, shorten_left, upright
 from mtformer.explain.terminal import View, render
 from mtformer.explain.trace import Token, Trace
 from mtformer.support.terminal import as_text, text_width, wrap
@@ -83,8 +83,8 @@ def test_lines_break_at_spaces_and_between_chinese_characters_but_not_before_pun
 
 
 def test_a_vocabulary_cannot_disturb_the_terminal() -> None:
-    assert spelled(Token("\x1b[2J\n\u2028a", 9, "word")) == "·[2J··a"
-    assert label(Token("▁", 9, "word")) == "▁"
+    assert Token("\x1b[2J\n\u2028a", 9, "word").printable == "·[2J··a"
+    assert Token("▁", 9, "word").label == "▁"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 140])
@@ -134,20 +134,20 @@ def test_a_heat_map_shows_the_weights(trace: Trace) -> None:
         found = HeatMap.of(trace, attention, 2)
         weights = attention.weights[1]
         lines = found.draw(140)[-len(weights) :]
-        left = max(text_width(label(token)) for token in found.queries) + 1
+        left = max(text_width(token.label) for token in found.queries) + 1
         for token, line, row in zip(found.queries, lines, weights, strict=True):
-            assert line.startswith(label(token))
+            assert line.startswith(token.label)
             for k, weight in enumerate(row):
                 shade = line[left + 3 * k]
                 assert shade == " ░▒▓█"[sum(weight >= least for least in (0.05, 0.2, 0.4, 0.7))]
             strongest = np.argsort(-row, kind="stable")[0]
-            assert line[left + 3 * len(row) :].startswith(f" {label(found.keys[strongest])} {row[strongest]:.2f}")
+            assert line[left + 3 * len(row) :].startswith(f" {found.keys[strongest].label} {row[strongest]:.2f}")
 
 
 def test_a_narrow_terminal_has_narrow_cells_and_then_several_parts(trace: Trace) -> None:
     found = HeatMap.of(trace, trace.attentions[0], 1)
-    n, height = len(found.keys), max(len(label(key)) for key in found.keys)
-    left = max(text_width(label(token)) for token in found.queries) + 1
+    n, height = len(found.keys), max(len(key.label) for key in found.keys)
+    left = max(text_width(token.label) for token in found.queries) + 1
     assert len(found.draw(left + n)) == n + height  # one column for each key, no notes
     assert len(found.draw(left + n - 1)) > 2 * n  # two parts
     wide = replace(found, keys=[replace(key, text=CHINESE[place % 11]) for place, key in enumerate(found.keys)])

@@ -7,26 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from mtformer.cli import options
 from mtformer.cli.command import Group, argument, option
-from mtformer.cli.options import (
-    CONFIG,
-    DEVICE,
-    IN_OUT,
-    JSON,
-    MODELS,
-    OUTPUT,
-    SET,
-    TAG,
-    Device,
-    DirectionOptions,
-    EngineOptions,
-    JobOptions,
-    NBestOptions,
-    compared_options,
-    load_translator,
-    parse_pair,
-    print_result,
-)
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,7 +41,7 @@ def sample(
     from mtformer.data.sources.parallel import sample_pairs
     from mtformer.text.lines import open_output
 
-    src_lang, tgt_lang = parse_pair(pair)
+    src_lang, tgt_lang = options.parse_pair(pair)
     pairs = sample_pairs(parse_source(source, src_lang, tgt_lang), src_lang, tgt_lang, n, seed)
     if not pairs:
         log.warning("%s contains no sentence pairs", source)
@@ -79,16 +61,16 @@ def fetch(
     """
     from mtformer.data.fetch import fetch
 
-    for files in fetch(source, *parse_pair(pair), output):
-        print_result(f"src:{files.src},tgt:{files.tgt}")
+    for files in fetch(source, *options.parse_pair(pair), output):
+        options.print_result(f"src:{files.src},tgt:{files.tgt}")
 
 
 def check(
-    config: Path = CONFIG,
+    config: Path = options.CONFIG,
     *,
-    overrides: list[str] | None = SET,
+    overrides: list[str] | None = options.SET,
     fix: Path | None = option("Write clean training text, rejected.tsv and the report to a new folder.", metavar="DIR"),
-    json: bool = JSON,
+    json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if there is any problem."),
 ) -> None:
     """Report what is wrong with the text of a config.
@@ -109,7 +91,7 @@ def check(
     loaded = load_config(config, overrides or [])
     base = loaded.training.init_from
     checkup = check_text(loaded, load_tokenizer(base) if base is not None else None)
-    print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
+    options.print_result(dumps(values_of(checkup), ensure_ascii=False) if json else as_text(checkup))
     if fix is not None:
         for source in write_clean(checkup, fix):
             log.info("clean text, a source for the config: %s", as_config(source, config.resolve().parent))
@@ -119,21 +101,23 @@ def check(
 
 PAIRS = argument("A config, for its training text; or a source with --pair, as in src:a.en,tgt:a.de.", "TEXT")
 PAIR_OF_TEXT = option(
-    "The languages, as in en-de; a config of one direction has them.", "--pair", metavar="SRC-TGT", panel=IN_OUT
+    "The languages, as in en-de; a config of one direction has them.", "--pair", metavar="SRC-TGT", panel=options.IN_OUT
 )
-PAIRS_OUTPUT = option("Where the pairs go, as JSON lines: a jsonl source of a config.", "--output", panel=IN_OUT)
+PAIRS_OUTPUT = option(
+    "Where the pairs go, as JSON lines: a jsonl source of a config.", "--output", panel=options.IN_OUT
+)
 
 
 def backtranslate(
     context: typer.Context,
     *,
-    input: Path = option("Text in the language that the model reads, one sentence a line.", panel=IN_OUT),
+    input: Path = option("Text in the language that the model reads, one sentence a line.", panel=options.IN_OUT),
     output: Path = PAIRS_OUTPUT,
-    model: list[Path] | None = MODELS,
-    direction: DirectionOptions,
-    search: NBestOptions,
-    compute: EngineOptions,
-    job: JobOptions,
+    model: list[Path] | None = options.MODELS,
+    direction: options.Direction,
+    search: options.NBest,
+    compute: options.Engine,
+    job: options.Job,
 ) -> None:
     """Make training pairs from text in the target language alone.
 
@@ -148,9 +132,9 @@ def backtranslate(
 
     models = find_models(model)
     text = Source(path=input, on_error=OnError.skip)
-    options = compared_options(context)
-    generation = GenerationJob(text=text, models=models, output=output, options=options, **vars(job))
-    run(generation, partial(load_translator, models, **vars(compute), **vars(direction), **search))
+    compared = options.compared_options(context)
+    generation = GenerationJob(text=text, models=models, output=output, options=compared, **vars(job))
+    run(generation, partial(options.load_translator, models, **vars(compute), **vars(direction), **search))
 
 
 def distill(
@@ -159,11 +143,11 @@ def distill(
     *,
     output: Path = PAIRS_OUTPUT,
     pair: str | None = PAIR_OF_TEXT,
-    model: list[Path] | None = MODELS,
-    tag: str | None = TAG,
-    search: NBestOptions,
-    compute: EngineOptions,
-    job: JobOptions,
+    model: list[Path] | None = options.MODELS,
+    tag: str | None = options.TAG,
+    search: options.NBest,
+    compute: options.Engine,
+    job: options.Job,
 ) -> None:
     """Replace the targets of training text by translations.
 
@@ -176,9 +160,9 @@ def distill(
 
     models = find_models(model)
     pairs, languages = _text(text, pair)
-    options = compared_options(context)
-    generation = GenerationJob(text=pairs, models=models, output=output, options=options, **vars(job))
-    run(generation, partial(load_translator, models, **vars(compute), **languages._asdict(), tag=tag, **search))
+    compared = options.compared_options(context)
+    generation = GenerationJob(text=pairs, models=models, output=output, options=compared, **vars(job))
+    run(generation, partial(options.load_translator, models, **vars(compute), **languages._asdict(), tag=tag, **search))
 
 
 def score(
@@ -187,12 +171,12 @@ def score(
     *,
     output: Path = PAIRS_OUTPUT,
     pair: str | None = PAIR_OF_TEXT,
-    model: list[Path] | None = MODELS,
+    model: list[Path] | None = options.MODELS,
     reverse: Path | None = option(
-        "A model of the opposite direction; scores are better with it.", metavar="PATH", panel=IN_OUT
+        "A model of the opposite direction; scores are better with it.", metavar="PATH", panel=options.IN_OUT
     ),
-    device: Device = DEVICE,
-    job: JobOptions,
+    device: options.Device = options.DEVICE,
+    job: options.Job,
 ) -> None:
     """Score sentence pairs with models, for data select.
 
@@ -207,10 +191,10 @@ def score(
     models = find_models(model)
     opposite = [find_model(reverse)] if reverse is not None else []
     pairs, (src_lang, tgt_lang) = _text(text, pair)
-    options = compared_options(context) | {"reverse": opposite or None}
-    scoring = CrossEntropyJob(text=pairs, models=models, output=output, options=options, **vars(job))
+    compared = options.compared_options(context) | {"reverse": opposite or None}
+    scoring = CrossEntropyJob(text=pairs, models=models, output=output, options=compared, **vars(job))
     require_distinct(output, opposite)
-    load = partial(load_translator, device=device, raw=True)
+    load = partial(options.load_translator, device=device, raw=True)
     forward = partial(load, models, src_lang=src_lang, tgt_lang=tgt_lang)
     backward = partial(load, opposite, src_lang=tgt_lang, tgt_lang=src_lang)
     run(scoring, forward, *([backward] if opposite else []))
@@ -219,7 +203,7 @@ def score(
 def select(
     scored: Path = argument("What `mtformer data score` has written.", "FILE"),
     *,
-    output: Path = OUTPUT,
+    output: Path = options.OUTPUT,
     min_score: float | None = option("Keep the pairs that score X or more."),
     share: float | None = option("Keep this share of the pairs, the best: 0.8, say.", metavar="S"),
 ) -> None:
@@ -234,7 +218,7 @@ def select(
     if min_score is None and share is None:
         if str(output) != "-":
             raise UserError("--output needs --min-score or --share, which say what to keep")
-        print_result(describe(curve(scored)))
+        options.print_result(describe(curve(scored)))
         return
     n_kept, n_pairs = select(scored, output, min_score=min_score, share=share)
     log.info("kept %s of %s pairs", f"{n_kept:,}", f"{n_pairs:,}")
@@ -245,7 +229,7 @@ def _text(text: str, pair: str | None) -> "tuple[ParallelText, LanguagePair]":
     from mtformer.config import load_config, parse_source
     from mtformer.data.sources.parallel import ParallelText
 
-    languages = parse_pair(pair) if pair is not None else None
+    languages = options.parse_pair(pair) if pair is not None else None
     if text.endswith((".yaml", ".yml")):
         data = load_config(text).data
         known = data.language_pairs

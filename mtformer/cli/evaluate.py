@@ -4,23 +4,8 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
-from mtformer.cli.options import (
-    IN_OUT,
-    JSON,
-    MODELS,
-    TEST_SET,
-    BeamOptions,
-    ComputeOptions,
-    DirectionOptions,
-    EngineOptions,
-    SearchOptions,
-    TestSetOptions,
-    has_colours,
-    parse_pair,
-    print_result,
-    require_file,
-)
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,21 +30,21 @@ class ScoreOptions(Options):
 class OutputOptions(Options):
     """The outputs."""
 
-    panel = IN_OUT
-    json: bool = JSON
+    panel = options.IN_OUT
+    json: bool = options.JSON
     output: Path | None = option("Where to write the translations, one a line.")
     save: Path | None = option("Where to write each sentence, its translation and scores as JSON, one a line.")
 
 
 def evaluate(
     *,
-    model: list[Path] | None = MODELS,
-    direction: DirectionOptions,
-    test_set: TestSetOptions,
+    model: list[Path] | None = options.MODELS,
+    direction: options.Direction,
+    test_set: options.TestSet,
     scores: ScoreOptions,
     results: OutputOptions,
-    compute: EngineOptions,
-    search: SearchOptions,
+    compute: options.Engine,
+    search: options.Search,
 ) -> None:
     """Score a model on test sets.
 
@@ -85,15 +70,15 @@ def evaluate(
             result = stress_model(bundles, toward, **common)
         else:
             result = evaluate_model(bundles, toward, comet=scores.comet, output=results.output, **common)
-    print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if results.json else result.to_text())
+    options.print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if results.json else result.to_text())
 
 
 def _require_compatible(
-    scores: ScoreOptions, results: OutputOptions, test_set: TestSetOptions, search: dict[str, Any]
+    scores: ScoreOptions, results: OutputOptions, test_set: options.TestSet, search: dict[str, Any]
 ) -> None:
     """Refuse options that do not go together."""
-    require_file("--output", results.output, "the scores")
-    require_file("--save", results.save, "the scores")
+    options.require_file("--output", results.output, "the scores")
+    options.require_file("--save", results.save, "the scores")
     refused: dict[str, object] = {"--comet": scores.comet}
     if scores.protocol is not None:
         chosen = "--protocol"
@@ -121,7 +106,7 @@ class StatisticsOptions(Options):
 class ResultOptions(Options):
     """The output and its format."""
 
-    panel = IN_OUT
+    panel = options.IN_OUT
     sentences: int = option("How many of the most different sentences to show.", default=5, min=0)
     format: Literal["text", "json", "csv", "markdown", "latex"] = option(
         "text, json, or the tables as csv, markdown or latex.", default="text"
@@ -136,14 +121,14 @@ def compare(
         "SYSTEM",
     ),
     *,
-    test_set: TestSetOptions,
+    test_set: options.TestSet,
     pair: str | None = option(
         "The languages, as in en-de: of files of translations, or the direction of a model that has several.",
         metavar="SRC-TGT",
-        panel=TEST_SET,
+        panel=options.TEST_SET,
     ),
-    search: BeamOptions,
-    compute: ComputeOptions,
+    search: options.Beam,
+    compute: options.Compute,
     statistics: StatisticsOptions,
     results: ResultOptions,
 ) -> None:
@@ -155,8 +140,8 @@ def compare(
     from mtformer.evaluate.systems import compare_paths
     from mtformer.text.lines import open_output
 
-    languages = None if pair is None else parse_pair(pair)
-    coloured = results.output is None and has_colours()
+    languages = None if pair is None else options.parse_pair(pair)
+    coloured = results.output is None and options.has_colours()
     with open_output(results.output, styled=coloured) as file:  # opened first: a wrong path must not cost the work
         result = compare_paths(
             systems,

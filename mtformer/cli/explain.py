@@ -1,22 +1,14 @@
 """``mtformer explain``."""
 
+import logging
 from json import dumps
 from pathlib import Path
 from typing import Literal
 
+from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
-from mtformer.cli.options import (
-    DEVICE,
-    IN_OUT,
-    MODEL,
-    BeamOptions,
-    Device,
-    DirectionOptions,
-    columns,
-    has_colours,
-    print_result,
-    require_file,
-)
+
+log = logging.getLogger(__name__)
 
 
 class QuestionOptions(Options):
@@ -44,44 +36,60 @@ class AttentionOptions(Options):
 def explain(
     text: str = argument("One sentence.", "TEXT"),
     *,
-    model: Path | None = MODEL,
-    direction: DirectionOptions,
-    output: Path | None = option("Write everything as one HTML page, as in page.html.", panel=IN_OUT),
+    model: Path | None = options.MODEL,
+    direction: options.Direction,
+    output: Path | None = option("Write everything as one HTML page, as in page.html.", panel=options.IN_OUT),
     format: Literal["text", "json"] | None = option(
-        "Print a readable account (the default without --output) or the recorded trace.", panel=IN_OUT
+        "Print a readable account (the default without --output) or the recorded trace.", panel=options.IN_OUT
     ),
     questions: QuestionOptions,
     shown: AttentionOptions,
-    search: BeamOptions,
-    device: Device = DEVICE,
+    search: options.Beam,
+    device: options.Device = options.DEVICE,
 ) -> None:
     """Show how a sentence is translated.
 
     This covers tokens, attention, decoding step by step, the search and the matrices. The model reads the sentence as
     it is, as with translate --raw; if translate would change it first, stderr says what the model would read.
     """
-    from mtformer.explain.explanation import explain_model
-    from mtformer.explain.page import Focus
+    from mtformer.bundle.format import load_bundle
+    from mtformer.explain import explanation as explaining
+    from mtformer.explain.page import Focus, render_page
     from mtformer.explain.terminal import View, render
+    from mtformer.runs.folder import RunFolder
     from mtformer.runs.models import find_model
+    from mtformer.support.files import require_distinct
+    from mtformer.text.lines import open_output
     from mtformer.translate.translator import Translator
 
     if format is not None:
-        require_file("--output", output, "what --format prints")
+        options.require_file("--output", output, "what --format prints")
+    path = find_model(model)
+    run = RunFolder(path.parent)
+    require_distinct(output, [path, *run.checkpoints.rglob("*")])
+    bundle = load_bundle(path).toward(**vars(direction))
     focus = Focus(shown.kind, shown.layer, shown.head)
-    explanation = explain_model(
-        find_model(model),
+    focus.require(bundle.header.architecture)
+    checkpoints = explaining.checkpoint_models(run, bundle.model) if questions.checkpoints else ()
+    translator = Translator.load(bundle, device, **search)
+    explanation = explaining.explain(
+        translator.explainer(),
         text,
-        lambda bundle: Translator.load(bundle, device, **search),
-        **vars(direction),
+        model=explaining.describe(bundle, str(path)),
         prefix=questions.prefix,
         why_not=questions.why_not or [],
         compare_with=questions.compare,
-        checkpoints=questions.checkpoints,
-        focus=focus,
-        output=output,
+        checkpoints=checkpoints,
     )
+    if (texts := translator.texts_read(text)) != [text]:
+        log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
+    if output is not None:
+        page = render_page(explanation.to_dict(), focus)
+        with open_output(output) as file:
+            file.write(page)
     if format == "json":
-        print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
+        options.print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
     elif format == "text" or output is None:
-        print_result(render(explanation, View(columns(), has_colours(), focus, shown.attention)), styled=True)
+        options.print_result(
+            render(explanation, View(options.columns(), options.has_colours(), focus, shown.attention)), styled=True
+        )

@@ -32,9 +32,9 @@ JOBS = "Jobs"
 _BEAM = ("beam_size", "length_penalty")
 _SEARCH = (*_BEAM, "precision", "sample", "temperature", "top_k", "top_p", "seed", "mbr")
 _CONTROL = ("min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size")
-BeamOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _BEAM})]
-SearchOptions = Annotated[dict[str, Any], SearchFields({SEARCH: _SEARCH, CONTROL: _CONTROL})]
-NBestOptions = Annotated[dict[str, Any], SearchFields({SEARCH: ("n_best", *_SEARCH), CONTROL: _CONTROL})]
+Beam = Annotated[dict[str, Any], SearchFields({SEARCH: _BEAM})]
+Search = Annotated[dict[str, Any], SearchFields({SEARCH: _SEARCH, CONTROL: _CONTROL})]
+NBest = Annotated[dict[str, Any], SearchFields({SEARCH: ("n_best", *_SEARCH), CONTROL: _CONTROL})]
 
 _RUN = "a run's folder, or a folder of runs (its newest run)"
 _OR_ELSE = "Default: $MTFORMER_MODEL, or else runs/."
@@ -55,7 +55,7 @@ DEVICE = option("Where to compute; auto takes a GPU when there is one.", default
 RESUME = option("Continue the output of a job that was interrupted.", panel=JOBS)
 
 
-class DirectionOptions(Options):
+class Direction(Options):
     """The direction of a model that has several."""
 
     panel = IN_OUT
@@ -64,7 +64,7 @@ class DirectionOptions(Options):
     tag: str | None = TAG
 
 
-class ComputeOptions(Options):
+class Compute(Options):
     """The device, and whether anything is done beside running the model."""
 
     panel = SEARCH
@@ -72,7 +72,7 @@ class ComputeOptions(Options):
     raw: bool = option("Only the model: texts are neither split nor changed, translations not checked.", panel=SAFETY)
 
 
-class EngineOptions(ComputeOptions):
+class Engine(Compute):
     """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes."""
 
     engine: Literal["auto", "torch", "ctranslate2"] = option(
@@ -81,7 +81,7 @@ class EngineOptions(ComputeOptions):
     )
 
 
-class JobOptions(Options):
+class Job(Options):
     """How a file is divided, and resumed."""
 
     panel = JOBS
@@ -89,7 +89,7 @@ class JobOptions(Options):
     shard: Shard | None = option("Work on share I of N of the lines.", parser=Shard.parse, metavar="I/N")
 
 
-class TestSetOptions(Options):
+class TestSet(Options):
     """A test set; without any of these, that of a run."""
 
     panel = TEST_SET

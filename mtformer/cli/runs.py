@@ -8,8 +8,8 @@ from json import dumps
 from pathlib import Path
 from typing import Literal
 
+from mtformer.cli import options
 from mtformer.cli.command import argument, option
-from mtformer.cli.options import BUNDLE, DEVICE, JSON, Device, print_result, require_file
 from mtformer.support.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 def runs(
     folder: Path = argument("The folder of all runs, as in run.dir.", "FOLDER", default=Path("runs")),
     *,
-    json: bool = JSON,
+    json: bool = options.JSON,
 ) -> None:
     """List runs.
 
@@ -31,9 +31,9 @@ def runs(
         if run.problem:
             log.warning("%s", run.problem)
     if json:
-        print_result(dumps([run.to_dict() for run in listed], indent=2, ensure_ascii=False))
+        options.print_result(dumps([run.to_dict() for run in listed], indent=2, ensure_ascii=False))
     elif listed:
-        print_result(as_table(listed))
+        options.print_result(as_table(listed))
     else:
         log.info("there are no runs in %s", folder)
 
@@ -43,7 +43,7 @@ def report(
     *,
     output: Path | None = option("The page to write; default: report.html in the run's folder."),
     no_test: bool = option("Do not translate the test set."),
-    device: Device = DEVICE,
+    device: options.Device = options.DEVICE,
 ) -> None:
     """Write a page about a run.
 
@@ -52,8 +52,8 @@ def report(
     """
     from mtformer.report.writing import write_report
 
-    require_file("--output", output, "the path of the page")
-    print_result(write_report(runs, output, with_test=not no_test, device=device))
+    options.require_file("--output", output, "the path of the page")
+    options.print_result(write_report(runs, output, with_test=not no_test, device=device))
 
 
 def average(
@@ -71,7 +71,7 @@ def average(
     first, is_run = models[0], models[0].is_dir()
     if last is not None and best is not None:
         raise UserError("give --last or --best, not both")
-    require_file("--output", output, "the path of the bundle")
+    options.require_file("--output", output, "the path of the bundle")
     require_distinct(output, RunFolder(first).parts if is_run else models)
     if is_run:
         if len(models) > 1:
@@ -81,14 +81,14 @@ def average(
         if last is not None or best is not None:
             raise UserError("--last and --best choose among the checkpoints of a run: give its folder")
         average_bundles(models, output)
-    print_result(output)
+    options.print_result(output)
 
 
 _PACKAGES = {"ctranslate2": "ctranslate2", "huggingface": "transformers"}
 
 
 def export(
-    bundle: Path = BUNDLE,
+    bundle: Path = options.BUNDLE,
     *,
     to: Literal["ctranslate2", "huggingface"] = option("The program that the model is for."),
     output: Path = option("A new folder for the model.", metavar="DIR"),
@@ -122,7 +122,7 @@ def export(
         raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
     else:
         write = _huggingface_writer(path)
-    print_result(write_new_folder(output, write, "--output"))
+    options.print_result(write_new_folder(output, write, "--output"))
 
 
 def _ctranslate2_writer(

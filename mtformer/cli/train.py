@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
-from mtformer.cli.options import SET, print_result
 from mtformer.support.errors import UserError
 from mtformer.support.logs import log_as_json
 
@@ -27,7 +27,7 @@ def train(
     config: Path | None = argument("The config file; not with --src and --tgt.", "CONFIG"),
     *,
     texts: TextOptions,
-    overrides: list[str] | None = SET,
+    overrides: list[str] | None = options.SET,
     fresh: bool = option("Start from scratch instead of resuming."),
     dry_run: bool = option("Print the expected steps, speed, time and memory; do not train."),
     samples: bool = option("Show sample translations at each validation."),
@@ -53,12 +53,12 @@ def train(
     from mtformer.training import run
 
     if dry_run:
-        print_result(run.dry_run(loaded, fresh=fresh))
+        options.print_result(run.dry_run(loaded, fresh=fresh))
         return
     on_scores = refresh_report if loaded.training.report else None
     bundle = run.train(loaded, fresh=fresh, show_samples=samples, on_scores=on_scores)
     if is_first_rank():
-        print_result(bundle)
+        options.print_result(bundle)
     end_at_once()
 
 

@@ -8,25 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from mtformer.cli import options
 from mtformer.cli.command import Options, option
-from mtformer.cli.options import (
-    CONTROL,
-    IN_OUT,
-    INPUT,
-    JOBS,
-    MODELS,
-    OUTPUT,
-    RESUME,
-    TEXT,
-    TOKENIZER,
-    DirectionOptions,
-    EngineOptions,
-    JobOptions,
-    NBestOptions,
-    check_text,
-    compared_options,
-    load_translator,
-)
 from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Format, OnError
 
@@ -39,9 +22,9 @@ if TYPE_CHECKING:
 class FileOptions(Options):
     """The input, the output and its format."""
 
-    panel = IN_OUT
-    input: Path | None = INPUT
-    output: Path = OUTPUT
+    panel = options.IN_OUT
+    input: Path | None = options.INPUT
+    output: Path = options.OUTPUT
     format: Format = option("Plain text; or line, rank, score and text; or JSON.", default=Format.text)
     alignments: bool = option("Add word alignments, as in 0-0 1-2.")
     document: bool = option("Join wrapped lines to paragraphs, and wrap their translations.")
@@ -58,7 +41,7 @@ class FileOptions(Options):
         """
         from mtformer.translate.jobs.reading import Source
 
-        check_text(text, self.input)
+        options.check_text(text, self.input)
         if self.document and self.alignments and self.format is Format.text:
             raise UserError("--alignments has no place in the text of --document: use --format tsv or json")
         return Source(text, self.input or Path("-"), is_document=self.document, on_error=self.on_error)
@@ -67,7 +50,7 @@ class FileOptions(Options):
 class TermOptions(Options):
     """A glossary, and how its terms appear in translations."""
 
-    panel = CONTROL
+    panel = options.CONTROL
     terms: Path | None = option("A glossary: a term, a tab and its translation on each line.")
     terms_mode: Literal["hard", "soft", "both"] = option(
         "hard: force terms into translations; soft: annotate them in the source, for models trained with data.terms; "
@@ -96,16 +79,16 @@ class TermOptions(Options):
 
 def translate(
     context: typer.Context,
-    text: str | None = TEXT,
+    text: str | None = options.TEXT,
     *,
-    model: list[Path] | None = MODELS,
-    direction: DirectionOptions,
+    model: list[Path] | None = options.MODELS,
+    direction: options.Direction,
     files: FileOptions,
-    search: NBestOptions,
-    compute: EngineOptions,
+    search: options.NBest,
+    compute: options.Engine,
     glossary: TermOptions,
-    job: JobOptions,
-    nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=JOBS),
+    job: options.Job,
+    nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
     from mtformer.runs.models import find_models
@@ -125,7 +108,7 @@ def translate(
         format=files.format,
         n_best=search.get("n_best", 1),
         n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
-        options=compared_options(context),
+        options=options.compared_options(context),
         **vars(job),
     )
     if nproc > 1:
@@ -135,7 +118,7 @@ def translate(
         launch(nproc, compute.device)
     keep_freed_memory()
     asked = {**vars(compute), **vars(direction), **search, "alignments": files.alignments}
-    load = partial(load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
+    load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if work.n_processes > 1:
         from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
 
@@ -147,13 +130,13 @@ def translate(
 class ScoredFileOptions(Options):
     """The input, the output and its format."""
 
-    panel = IN_OUT
+    panel = options.IN_OUT
     src: Path | None = option("Sources, one a line.")
     tgt: Path | None = option("Their translations, one a line.")
     input: Path = option(
         "Without --tgt: a source, a tab and its translation on each line; - is standard input.", default=Path("-")
     )
-    output: Path = OUTPUT
+    output: Path = options.OUTPUT
     format: Format = option("A score a line; or score, source and translation; or JSON.", default=Format.text)
 
 
@@ -172,12 +155,12 @@ class ScoreOptions(Options):
 def score(
     context: typer.Context,
     *,
-    model: list[Path] | None = MODELS,
-    direction: DirectionOptions,
+    model: list[Path] | None = options.MODELS,
+    direction: options.Direction,
     files: ScoredFileOptions,
     scores: ScoreOptions,
-    compute: EngineOptions,
-    resume: bool = RESUME,
+    compute: options.Engine,
+    resume: bool = options.RESUME,
 ) -> None:
     """Score given translations.
 
@@ -188,9 +171,9 @@ def score(
     from mtformer.translate.jobs.scoring import ScoringJob
 
     models = find_models(model)
-    options = compared_options(context)
-    job = ScoringJob(models=models, **vars(files), **vars(scores), resume=resume, options=options)
-    run(job, partial(load_translator, models, **vars(compute), **vars(direction)))
+    compared = options.compared_options(context)
+    job = ScoringJob(models=models, **vars(files), **vars(scores), resume=resume, options=compared)
+    run(job, partial(options.load_translator, models, **vars(compute), **vars(direction)))
 
 
 Side = Literal["src", "tgt"]
@@ -198,13 +181,13 @@ SIDE = option("The vocabulary, where each language has one of its own.", default
 
 
 def tokenize(
-    text: str | None = TEXT,
+    text: str | None = options.TEXT,
     *,
-    model: Path | None = TOKENIZER,
+    model: Path | None = options.TOKENIZER,
     side: Side = SIDE,
     ids: bool = option("Print the ids of the tokens."),
-    input: Path | None = INPUT,
-    output: Path = OUTPUT,
+    input: Path | None = options.INPUT,
+    output: Path = options.OUTPUT,
 ) -> None:
     """Split text into the tokens of a model.
 
@@ -212,24 +195,24 @@ def tokenize(
     """
     from mtformer.translate.jobs import tokenizing
 
-    check_text(text, input)
+    options.check_text(text, input)
     source = input or Path("-")
     tokenizing.tokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
 
 
 def detokenize(
-    text: str | None = TEXT,
+    text: str | None = options.TEXT,
     *,
-    model: Path | None = TOKENIZER,
+    model: Path | None = options.TOKENIZER,
     side: Side = SIDE,
     ids: bool = option("Read the ids of tokens."),
-    input: Path | None = INPUT,
-    output: Path = OUTPUT,
+    input: Path | None = options.INPUT,
+    output: Path = options.OUTPUT,
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
     from mtformer.translate.jobs import tokenizing
 
-    check_text(text, input)
+    options.check_text(text, input)
     source = input or Path("-")
     tokenizing.detokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
 

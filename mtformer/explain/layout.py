@@ -39,16 +39,6 @@ def upright(labels: Sequence[str], columns: int) -> list[str]:
     return ["".join(pad(character, columns) for character in row) for row in rows]
 
 
-def spelled(token: Token) -> str:
-    """Return a token's text with a dot for each character that a terminal cannot print."""
-    return "".join(character if character.isprintable() else "·" for character in token.text)
-
-
-def label(token: Token) -> str:
-    """Return a token's text, without the mark of a space before it where it would only take room."""
-    return spelled(token).removeprefix("▁") or "▁"
-
-
 LEGEND = "blank: below 5 %   ░ from 5 %   ▒ from 20 %   ▓ from 40 %   █ from 70 %"
 _SHADES = ((0.7, "█"), (0.4, "▓"), (0.2, "▒"), (0.05, "░"))
 _NOTE = 26  # columns for the two keys with the largest weights
@@ -102,7 +92,7 @@ class HeatMap:
     def _part(self, start: int, most: int, cell: int, notes: bool) -> list[str]:
         """Draw ``most`` keys from ``start`` on, each in a cell of this width."""
         shown = slice(start, start + most)
-        header = upright([shorten(label(key), 12) for key in self.keys[shown]], cell)
+        header = upright([shorten(key.label, 12) for key in self.keys[shown]], cell)
         lines = [" " * self._left + line for line in header]
         for token, row in zip(self.queries, self.weights, strict=True):
             cells = "".join(pad(_shade(weight, cell), cell) for weight in row[shown])
@@ -111,7 +101,7 @@ class HeatMap:
 
     def _note(self, row: np.ndarray) -> str:
         best = np.argsort(-row, kind="stable")[:2]
-        return shorten(" ".join(f"{label(self.keys[k])} {row[k]:.2f}" for k in best), _NOTE - 1)
+        return shorten(" ".join(f"{self.keys[k].label} {row[k]:.2f}" for k in best), _NOTE - 1)
 
     def _cell(self, columns: int) -> int:
         """Return the width of the widest cell for which all keys fit; 0 if none does."""
@@ -120,7 +110,7 @@ class HeatMap:
     @property
     def _cells(self) -> tuple[int, ...]:
         """The possible widths of a cell: three columns leave one free, and a wide character needs two."""
-        is_wide = any(text_width(character) == 2 for key in self.keys for character in label(key))
+        is_wide = any(text_width(character) == 2 for key in self.keys for character in key.label)
         return (3, 2) if is_wide else (3, 2, 1)
 
     @property
@@ -129,7 +119,7 @@ class HeatMap:
 
 
 def _name(token: Token) -> str:
-    return shorten(label(token), 16)
+    return shorten(token.label, 16)
 
 
 def _shade(weight: float, cell: int) -> str:

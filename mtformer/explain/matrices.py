@@ -9,8 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,21 +22,21 @@ from mtformer.model.layers import FeedForward, GatedFeedForward, Residual
 from mtformer.model.transformer import Transformer
 
 Side = Literal["source", "target"]
-_SUBLAYERS: dict[str, tuple[Literal["self_attention", "cross_attention", "feed_forward"], ...]] = {
+_SUBLAYERS = {
     "encoder": ("self_attention", "feed_forward"),
     "decoder": ("self_attention", "cross_attention", "feed_forward"),
 }
 
 
-_SIDES: dict[Kind, tuple[Side, Side]] = {
-    "encoder": ("source", "source"),
-    "decoder": ("target", "target"),
-    "cross": ("target", "source"),
-}  # of queries and keys
+# The stack and the sub-layer of each kind of attention, and whose tokens its queries and its keys are.
+_KINDS: dict[Kind, tuple[str, str, Side, Side]] = {
+    "encoder": ("encoder", "self_attention", "source", "source"),
+    "decoder": ("decoder", "self_attention", "target", "target"),
+    "cross": ("decoder", "cross_attention", "target", "source"),
+}
 
 
-@dataclass(frozen=True)
-class ForwardPass:
+class ForwardPass(NamedTuple):
     """What a model computed for one sentence.
 
     Attributes:
@@ -65,8 +64,8 @@ def record_pass(model: Transformer, src: Tensor, tgt_in: Tensor, n_forced: int =
     """
     with record_attention(model) as weights, _record_calls(model) as calls:
         logits = model.project(model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))[0]
-    recorder = _Blocks(model, calls, {name: recorded[0] for name, recorded in weights.items()}, n_forced)
-    return ForwardPass(tuple(_attentions(weights, n_forced)), tuple(recorder.all()), logits[n_forced:])
+    recorder = _Recorder(model, calls, {name: recorded[0] for name, recorded in weights.items()}, n_forced)
+    return ForwardPass(tuple(_attentions(weights, n_forced)), tuple(recorder.blocks), logits[n_forced:])
 
 
 @torch.inference_mode()
@@ -77,8 +76,7 @@ def record_attentions(model: Transformer, src: Tensor, tgt_in: Tensor, n_forced:
     return tuple(_attentions(weights, n_forced))
 
 
-@dataclass(frozen=True)
-class _Call:
+class _Call(NamedTuple):
     """The inputs and outputs of a module."""
 
     args: tuple[Any, ...]
@@ -104,122 +102,136 @@ def _record_calls(model: nn.Module) -> Iterator[dict[nn.Module, list[_Call]]]:
 
 def _attentions(weights: dict[str, list[Tensor]], n_forced: int) -> Iterator[Attention]:
     """Yield the weights of all attentions, encoder first, by their names such as decoder_layers.0.cross_attention."""
-    kinds: dict[tuple[str, str], Kind] = {
-        ("encoder_layers", "self_attention"): "encoder",
-        ("decoder_layers", "self_attention"): "decoder",
-        ("decoder_layers", "cross_attention"): "cross",
-    }
-    for module, kind in kinds.items():
+    for kind, (stack, sublayer, *sides) in _KINDS.items():
         for name, [recorded] in weights.items():
-            stack, number, sublayer = name.split(".")
-            if (stack, sublayer) == module:
-                rows, columns = (n_forced if side == "target" else 0 for side in _SIDES[kind])
-                yield Attention(kind, int(number) + 1, name, recorded[0][:, rows:, columns:].float().cpu().numpy())
+            if name.startswith(stack) and name.endswith(sublayer):
+                rows, columns = (n_forced * (side == "target") for side in sides)
+                layer = 1 + int(name.split(".")[1])
+                yield Attention(kind, layer, name, recorded[0][:, rows:, columns:].float().cpu().numpy())
 
 
-class _Blocks:
+class _Recorder:
     """Puts the matrices of a forward pass in order, each with its formula."""
 
     def __init__(
         self, model: Transformer, calls: dict[nn.Module, list[_Call]], weights: dict[str, Tensor], n_forced: int
     ) -> None:
+        self.blocks: list[Block] = []
         self._model, self._calls, self._weights, self._n_forced = model, calls, weights, n_forced
+        self._side: Side = "source"
+        self._place: tuple[Any, Any, Any, Any]  # the stack, the side, the layer and the sub-layer of the blocks to come
+        self._stack("encoder", "source", model.src_embedding, model.src_positions)
+        self._stack("decoder", "target", model.tgt_embedding, model.tgt_positions)
 
-    def all(self) -> Iterator[Block]:
-        """Yield all blocks in order of computation."""
-        stacks: tuple[tuple[Literal["encoder", "decoder"], Side], ...] = (("encoder", "source"), ("decoder", "target"))
-        for stack, side in stacks:
-            yield from self._embedding(side)
-            layers = getattr(self._model, f"{stack}_layers")
-            for number, layer in enumerate(layers, 1):
-                for residual, sublayer in zip(layer.residuals, _SUBLAYERS[stack], strict=True):
-                    make = _Maker(stack, side, number, sublayer, self._n_forced)
-                    name = f"{stack}_layers.{number - 1}.{sublayer}"
-                    yield from self._residual(make, residual, getattr(layer, sublayer), name)
-            norm = getattr(self._model, f"{stack}_norm")
-            if not isinstance(norm, nn.Identity):
-                make = _Maker(stack, side, None, "norm", self._n_forced)
-                yield make(f"{stack} output", f"{_norm_formula(norm)} of the last layer", self._output(norm))
+    def _enter(self, stack: str, layer: int | None = None, sublayer: str | None = None) -> None:
+        """Begin another part of the model."""
+        self._place = stack, self._side, layer, sublayer
 
-    def _embedding(self, side: Side) -> Iterator[Block]:
-        """Yield the embeddings; modules that both sides share are called for the source first."""
-        make = _Maker("embedding", side, None, None, self._n_forced)
-        prefix, layers = (
-            ("src", self._model.encoder_layers) if side == "source" else ("tgt", self._model.decoder_layers)
-        )
-        place = 0 if side == "source" else -1
-        embedded = self._output(getattr(self._model, f"{prefix}_embedding"), place)
-        positions = self._calls[getattr(self._model, f"{prefix}_positions")][place].output  # (T, D), or 0.0 for none
-        yield make("embeddings", "E[ids]", embedded)
-        yield make("scaled embeddings", "E[ids]·√d_model", embedded * math.sqrt(self._model.d_model))
-        if isinstance(positions, Tensor):
-            yield make("positions", "PE[0 … n−1]", positions)
-            yield make("x", "E[ids]·√d_model + PE", self._input(layers[0]))
+    def _add(
+        self,
+        name: str,
+        formula: str,
+        values: Tensor,
+        *,
+        rows: Side | None = None,
+        columns: Literal["source", "target", "features"] = "features",
+    ) -> None:
+        """Add the values of one sentence, without the target's forced tokens; ``rows`` are by default this side's."""
+        rows = rows or self._side
+        values = values[..., self._n_forced * (rows == "target") :, self._n_forced * (columns == "target") :]
+        array: np.ndarray = values.int().cpu().numpy() if values.dtype == torch.bool else values.float().cpu().numpy()
+        self.blocks.append(Block(*self._place, name, formula, array.shape, rows, columns, array))
 
-    def _residual(self, make: "_Maker", residual: Residual, sublayer: Any, name: str) -> Iterator[Block]:
-        """Yield a sub-layer with the normalization before or after it, and the residual sum."""
+    def _stack(self, stack: str, side: Side, embedding: nn.Module, positions: nn.Module) -> None:
+        """Add the embeddings of one side, and the layers of its stack."""
+        self._side = side
+        layers, norm = getattr(self._model, f"{stack}_layers"), getattr(self._model, f"{stack}_norm")
+        self._embedding(embedding, positions, layers[0])
+        for number, layer in enumerate(layers, 1):
+            for residual, sublayer in zip(layer.residuals, _SUBLAYERS[stack], strict=True):
+                self._enter(stack, number, sublayer)
+                self._residual(residual, getattr(layer, sublayer), f"{stack}_layers.{number - 1}.{sublayer}")
+        if not isinstance(norm, nn.Identity):
+            self._enter(stack, None, "norm")
+            self._add(f"{stack} output", f"{_norm_formula(norm)} of the last layer", self._output(norm))
+
+    def _embedding(self, embedding: nn.Module, positions: nn.Module, first_layer: nn.Module) -> None:
+        """Add the embeddings; modules that both sides share are called for the source first."""
+        self._enter("embedding")
+        place = 0 if self._side == "source" else -1
+        embedded, added = (
+            self._output(embedding, place),
+            self._calls[positions][place].output,
+        )  # (T, D), or 0.0 for none
+        self._add("embeddings", "E[ids]", embedded)
+        self._add("scaled embeddings", "E[ids]·√d_model", embedded * math.sqrt(self._model.d_model))
+        if isinstance(added, Tensor):
+            self._add("positions", "PE[0 … n−1]", added)
+            self._add("x", "E[ids]·√d_model + PE", self._input(first_layer))
+
+    def _residual(self, residual: Residual, sublayer: Any, name: str) -> None:
+        """Add a sub-layer with the normalization before or after it, and the residual sum."""
         formula = _norm_formula(residual.norm)
+        if residual.norm_first:
+            self._add("norm", f"{formula} of x", self._output(residual.norm))
         read = "norm" if residual.norm_first else "x"
-        if residual.norm_first:
-            yield make("norm", f"{formula} of x", self._output(residual.norm))
         if isinstance(sublayer, MultiHeadAttention):
-            yield from self._attention(make, sublayer, self._weights[name], read)
+            self._attention(sublayer, self._weights[name], read)
         else:
-            yield from self._feed_forward(make, sublayer, read)
+            self._feed_forward(sublayer, read)
         if residual.norm_first:
-            yield make("residual", "x + Sublayer(Norm(x))", self._output(residual))
+            self._add("residual", "x + Sublayer(Norm(x))", self._output(residual))
         else:
-            yield make("residual", "x + Sublayer(x)", self._input(residual.norm))
-            yield make("norm", f"{formula} of the residual sum", self._output(residual.norm))
+            self._add("residual", "x + Sublayer(x)", self._input(residual.norm))
+            self._add("norm", f"{formula} of the residual sum", self._output(residual.norm))
 
-    def _attention(self, make: "_Maker", attention: MultiHeadAttention, weights: Tensor, read: str) -> Iterator[Block]:
-        """Yield one attention, from the projections by the module's own functions to its output.
+    def _attention(self, attention: MultiHeadAttention, weights: Tensor, read: str) -> None:
+        """Add one attention, from the projections by the module's own functions to its output.
 
         Args:
-            make: makes the blocks.
             attention: the sub-layer.
             weights: its attention weights.
             read: the name of the block that it reads.
         """
         call = self._calls[attention][0]
         query, memory = call.args[:2]
-        is_self = query is memory
-        q, k, v = (
-            attention.project_qkv(query) if is_self else (attention.project_q(query), *attention.project_kv(memory))
-        )
-        keys: Side = make.side if is_self else "source"
-        keys_input = read if is_self else "memory"
+        if query is memory:
+            q, k, v = attention.project_qkv(query)
+            keys, keys_input = self._side, read
+        else:
+            q, k, v = attention.project_q(query), *attention.project_kv(memory)
+            keys, keys_input = "source", "memory"
         rotated = ", rotated by position" if attention.rotary else ""
-        yield make("Q", f"{read}·W^Q + b{rotated}", q[0])
-        yield make("K", f"{keys_input}·W^K + b{rotated}", k[0], rows=keys)
-        yield make("V", f"{keys_input}·W^V + b", v[0], rows=keys)
+        self._add("Q", f"{read}·W^Q + b{rotated}", q[0])
+        self._add("K", f"{keys_input}·W^K + b{rotated}", k[0], rows=keys)
+        self._add("V", f"{keys_input}·W^V + b", v[0], rows=keys)
         products = q[0] @ k[0].transpose(-2, -1)  # (H, T, S)
         scores = products / math.sqrt(q.size(-1))
-        yield make("scores", "Q·Kᵀ", products, columns=keys)
-        yield make("scaled scores", "Q·Kᵀ / √d_head", scores, columns=keys)
+        self._add("scores", "Q·Kᵀ", products, columns=keys)
+        self._add("scaled scores", "Q·Kᵀ / √d_head", scores, columns=keys)
         if call.kwargs.get("causal"):
             mask = causal_mask(q.size(2), q.device)
-            yield make("mask", "1 = may attend: position t to positions ≤ t", mask, columns=keys)
-            scores = scores.masked_fill(~mask, float("-inf"))
-            yield make("masked scores", "−∞ where the mask is 0", scores, columns=keys)
-        yield make("weights", "softmax of each row", weights[0], columns=keys)
-        yield make("heads", "weights·V", weights[0] @ v[0])
-        yield make("concatenation", "heads side by side", self._input(attention.out_proj))
-        yield make("output", "concatenation·W^O + b", self._output(attention.out_proj))
+            self._add("mask", "1 = may attend: position t to positions ≤ t", mask, columns=keys)
+            masked = scores.masked_fill(~mask, float("-inf"))
+            self._add("masked scores", "−∞ where the mask is 0", masked, columns=keys)
+        self._add("weights", "softmax of each row", weights[0], columns=keys)
+        self._add("heads", "weights·V", weights[0] @ v[0])
+        self._add("concatenation", "heads side by side", self._input(attention.out_proj))
+        self._add("output", "concatenation·W^O + b", self._output(attention.out_proj))
 
-    def _feed_forward(self, make: "_Maker", network: FeedForward | GatedFeedForward, read: str) -> Iterator[Block]:
-        """Yield one feed-forward network that reads the block ``read``."""
+    def _feed_forward(self, network: FeedForward | GatedFeedForward, read: str) -> None:
+        """Add one feed-forward network that reads the block ``read``."""
         first, activation = self._output(network.linear1), self._input(network.linear2)
         formula = ACTIVATIONS[self._model.architecture.activation].formula
         if isinstance(network, GatedFeedForward):
             gate, value = first.chunk(2, dim=-1)
-            yield make("gate", f"{read}·W1 + b1", gate)
-            yield make("value", f"{read}·V + b", value)
-            yield make("activation", f"{formula.format('gate')} ⊗ value", activation)
+            self._add("gate", f"{read}·W1 + b1", gate)
+            self._add("value", f"{read}·V + b", value)
+            self._add("activation", f"{formula.format('gate')} ⊗ value", activation)
         else:
-            yield make("linear1", f"{read}·W1 + b1", first)
-            yield make("activation", formula.format("linear1"), activation)
-        yield make("linear2", "activation·W2 + b2", self._output(network.linear2))
+            self._add("linear1", f"{read}·W1 + b1", first)
+            self._add("activation", formula.format("linear1"), activation)
+        self._add("linear2", "activation·W2 + b2", self._output(network.linear2))
 
     def _input(self, module: nn.Module) -> Tensor:
         """Return the input of a module, without the batch's dimension."""
@@ -230,43 +242,6 @@ class _Blocks:
         """Return the output of a module at one of its calls, without the batch's dimension."""
         value: Tensor = self._calls[module][place].output[0]
         return value
-
-
-@dataclass(frozen=True)
-class _Maker:
-    """Makes the blocks of one part of the model."""
-
-    stack: Literal["embedding", "encoder", "decoder"]
-    side: Side
-    layer: int | None
-    sublayer: Literal["self_attention", "cross_attention", "feed_forward", "norm"] | None
-    n_forced: int  # rows and columns of the target that are left out
-
-    def __call__(
-        self,
-        name: str,
-        formula: str,
-        values: Tensor,
-        *,
-        rows: Side | None = None,
-        columns: Literal["source", "target", "features"] = "features",
-    ) -> Block:
-        """Make a block of the values of one sentence."""
-        rows = rows or self.side
-        values = values[..., self.n_forced if rows == "target" else 0 :, self.n_forced if columns == "target" else 0 :]
-        array: np.ndarray = values.int().cpu().numpy() if values.dtype == torch.bool else values.float().cpu().numpy()
-        return Block(
-            self.stack,
-            self.side,
-            self.layer,
-            self.sublayer,
-            name,
-            formula,
-            array.shape,
-            rows,
-            columns,
-            array,
-        )
 
 
 def _norm_formula(norm: nn.Module) -> str:

@@ -1,4 +1,4 @@
-"""Record the trace of one translation."""
+"""Record the trace of one translation, and the tree of all that its search considered."""
 
 import math
 from collections.abc import Sequence
@@ -10,12 +10,25 @@ from torch import Tensor
 from mtformer.config import SearchOptions
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
-from mtformer.explain.tokens import source_tokens, target_tokens
-from mtformer.explain.trace import AttentionTrace, Block, Candidate, Instead, Source, Step, Target, Trace
-from mtformer.explain.tree import TreeRecorder
+from mtformer.explain.trace import (
+    AttentionTrace,
+    Block,
+    Candidate,
+    Finished,
+    Node,
+    Source,
+    Step,
+    Target,
+    Trace,
+    Tree,
+    path_to,
+    source_tokens,
+    target_tokens,
+)
 from mtformer.model.architecture import SpecialIds
+from mtformer.search.candidates import SearchStep
 from mtformer.search.engine import Engine, SearchRequest, results_of
-from mtformer.search.hypothesis import Hypothesis, ranked
+from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
@@ -102,10 +115,6 @@ class Explainer:
             bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
             attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids), self._n_forced),
         )
-
-    def with_engine(self, engine: TorchEngine) -> "Explainer":
-        """Return an explainer of a model with other weights."""
-        return replace(self, engine=engine)
 
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
@@ -212,7 +221,7 @@ class Explainer:
             step.number: [*tgt[: step.number - 1], step.other.token.id] for step in steps if step.margin < _HESITATION
         }
         texts = self._complete(src, list(others.values()))
-        instead_of = {number: Instead(text) for number, text in zip(others, texts, strict=True)}
+        instead_of = dict(zip(others, texts, strict=True))
         return tuple(replace(step, instead=instead_of.get(step.number)) for step in steps)
 
     @property
@@ -227,8 +236,8 @@ class Explainer:
         """Return the greedy translations of ``src`` that begin with each of ``prefixes``; EOS ends one at once."""
         greedy = replace(self, options=self.options.model_copy(update={"beam_size": 1, "n_best": 1}))
         eos = self._special_ids.eos
-        rest = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != eos]))
-        return [self.tokenizer.decode(prefix if prefix[-1] == eos else next(rest)[0].ids) for prefix in prefixes]
+        continued = iter(greedy.search(src, [prefix for prefix in prefixes if prefix[-1] != eos]))
+        return [self.tokenizer.decode(prefix if prefix[-1] == eos else next(continued)[0].ids) for prefix in prefixes]
 
     def _choosable(self, log_probs: Tensor) -> Tensor:
         """Return log probabilities (…, V) without those of the tokens that no search chooses."""
@@ -252,6 +261,87 @@ class Explainer:
             )
             for name, formula, values in blocks
         ]  # fmt: skip
+
+
+class TreeRecorder:
+    """A :data:`mtformer.search.candidates.SearchObserver` for the search of one sentence."""
+
+    def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
+        """Start with the id that starts decoding.
+
+        Args:
+            tokenizer: spells the tokens.
+            alpha: the exponent of the length penalty.
+        """
+        self._tokenizer, self._alpha = tokenizer, alpha
+        [start] = target_tokens(tokenizer, [tokenizer.special_ids.start])
+        self._nodes = [Node(0, None, 0, start, 0.0, 0.0, 1, "stopped")]
+        self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
+
+    def __call__(self, step: SearchStep) -> None:
+        """Add the candidates of one step."""
+        for beam in self._beams:
+            if beam is not None:
+                self._nodes[beam] = replace(self._nodes[beam], fate="expanded")
+        self._beams += [None] * (step.prefixes.ids.size(1) - len(self._beams))
+        added = {}  # the node of each candidate that is possible
+        for candidate, total in enumerate(step.candidates.log_probs[0].tolist()):
+            if total > float("-inf"):
+                added[candidate] = len(self._nodes)
+                self._nodes.append(self._node(step, candidate))
+        self._beams = []
+        for candidate in step.chosen[0].tolist():
+            node = added.get(candidate)
+            survives = node is not None and self._nodes[node].fate == "pruned"  # unless it has ended in EOS
+            self._beams.append(node if survives else None)
+            if node is not None and survives:
+                self._nodes[node] = replace(self._nodes[node], fate="stopped")
+
+    def tree(self, returned: list[Hypothesis]) -> Tree:
+        """Return the tree; ``returned`` are the hypotheses that the search has returned."""
+        ids = [hypothesis.ids for hypothesis in returned]
+        finished = sorted(
+            (node for node in self._nodes if node.fate == "finished"), key=lambda node: -(node.score or 0.0)
+        )
+        ranked = enumerate(finished, 1)
+        return Tree(tuple(self._nodes), tuple(self._finished(node, rank, ids) for rank, node in ranked))
+
+    def _node(self, step: SearchStep, candidate: int) -> Node:
+        """Return the node of a candidate, to be added to the others."""
+        candidates = step.candidates
+        beam, token = int(candidates.beams[0, candidate]), int(candidates.tokens[0, candidate])
+        log_prob = float(candidates.token_log_probs[0, candidate])
+        parent = self._beams[beam]
+        assert parent is not None, "a candidate continues a beam"
+        node = Node(
+            id=len(self._nodes),
+            parent=parent,
+            step=step.prefixes.length + 1,
+            token=target_tokens(self._tokenizer, [token])[0],
+            log_prob=log_prob,
+            total=float(candidates.log_probs[0, candidate]),
+            rank=candidate + 1,
+            fate="pruned",
+        )
+        if not step.finished[0, candidate]:
+            return node
+        log_probs = [other.log_prob for other in path_to(self._nodes[parent], self._nodes)]
+        return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._alpha))
+
+    def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
+        path = path_to(node, self._nodes)
+        ids = [other.token.id for other in path if other.token.id != self._tokenizer.special_ids.eos]
+        assert node.score is not None
+        return Finished(
+            node=node.id,
+            rank=rank,
+            text=self._tokenizer.decode(ids),
+            length=len(path),
+            log_prob=sum(other.log_prob for other in path),
+            penalty=length_penalty(len(path), self._alpha),
+            score=node.score,
+            returned=ids in returned,
+        )
 
 
 def _require_utf8(text: str, what: str) -> None:

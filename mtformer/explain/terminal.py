@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mtformer.config import SearchOptions
 from mtformer.explain.changes import AttentionChange, Changes, compare
 from mtformer.explain.explanation import Explanation, Snapshot
-from mtformer.explain.layout import LEGEND, HeatMap, label, pad, shorten, shorten_left, spelled
+from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
 from mtformer.search.hypothesis import length_penalty
@@ -44,6 +45,10 @@ class View:
         """Mark less important text."""
         return f"\x1b[2m{text}\x1b[0m" if self.color else text
 
+    def wrap(self, text: str, first: str = "", others: str = "") -> list[str]:
+        """Wrap a text to the width, as :func:`mtformer.support.terminal.wrap` does."""
+        return wrap(text, self.columns, first, others)
+
     def heading(self, title: str) -> str:
         """Return a heading across the whole width."""
         return "\n" + self.bold(f"── {title} " + "─" * (self.columns - text_width(title) - 4))
@@ -51,49 +56,44 @@ class View:
 
 def render(explanation: Explanation, view: View) -> str:
     """Return the account as text, without a final line feed; ``view.focus`` must exist."""
-    lines = [*_model(explanation, view)]
-    if explanation.changes is None:
-        lines += _account(explanation, view)
-    else:
-        lines += _comparison(explanation.traces[0], explanation.traces[1], explanation.changes, view)
-    lines += _answers(explanation.traces, view)
-    lines += _checkpoints(explanation.checkpoints, explanation.traces[0], view)
+    traces, changes = explanation.traces, explanation.changes
+    account = _account(traces[0], explanation.options, view)
+    if changes is not None:
+        account = _comparison(traces[0], traces[1], changes, view)
+    checkpoints = _checkpoints(explanation.checkpoints, traces[0], view)
+    lines = [*_model(explanation.model, view), *account, *_answers(traces, view), *checkpoints]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _model(explanation: Explanation, view: View) -> Iterator[str]:
-    m = explanation.model
+def _model(m: dict[str, Any], view: View) -> Iterator[str]:
     sizes = f"{m['n_encoder_layers']} + {m['n_decoder_layers']} layers, {m['n_heads']} heads, d_model {m['d_model']}"
-    languages = f"{m['src_lang']} → {m['tgt_lang']}"
-    yield from map(view.dim, wrap(f"{m['name']}  {languages}, {sizes}, {m['norm']}-norm", view.columns))
+    yield from map(view.dim, view.wrap(f"{m['name']}  {m['src_lang']} → {m['tgt_lang']}, {sizes}, {m['norm']}-norm"))
 
 
-def _account(explanation: Explanation, view: View) -> Iterator[str]:
+def _account(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     """Show everything about one sentence."""
-    [trace] = explanation.traces
     yield ""
     yield from _sentence(trace, view)
-    yield view.heading("Tokens")
-    yield from _tokens("source", trace.source.tokens, view)
-    yield from _tokens("target", trace.target.tokens, view)
-    yield view.heading("Attention")
-    yield from _attention(trace, view)
-    yield view.heading("Decoding")
-    yield from _decoding(trace, view)
-    yield view.heading("Search")
-    yield from describe_search(trace, explanation.options, view.columns)
-    yield view.heading("Matrices")
-    yield from _matrices(trace.matrices, view)
+    sections = {
+        "Tokens": [*_tokens("source", trace.source.tokens, view), *_tokens("target", trace.target.tokens, view)],
+        "Attention": _attention(trace, view),
+        "Decoding": _decoding(trace, view),
+        "Search": _search(trace, options, view),
+        "Matrices": _matrices(trace.matrices, view),
+    }
+    for title, lines in sections.items():
+        yield view.heading(title)
+        yield from lines
 
 
 def _sentence(trace: Trace, view: View) -> Iterator[str]:
-    yield from map(view.bold, wrap(escaped(" ".join(trace.source.text.split())), view.columns))
-    yield from map(view.bold, wrap(escaped(trace.target.text), view.columns, "→ ", "  "))
+    yield from map(view.bold, view.wrap(escaped(" ".join(trace.source.text.split()))))
+    yield from map(view.bold, view.wrap(escaped(trace.target.text), "→ ", "  "))
 
 
 def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
     """Show tokens with their ids below them, and the characters that were spelled in bytes."""
-    cells = [max(text_width(spelled(token)), len(str(token.id))) for token in tokens]
+    cells = [max(text_width(token.printable), len(str(token.id))) for token in tokens]
     start, left = 0, side
     while start < len(tokens):
         end, used = start, 8
@@ -101,7 +101,7 @@ def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
             used += cells[end] + 1
             end += 1
         part = list(zip(tokens[start:end], cells[start:end], strict=True))
-        yield pad(left, 8) + " ".join(pad(spelled(token), cell) for token, cell in part)
+        yield pad(left, 8) + " ".join(pad(token.printable, cell) for token, cell in part)
         yield " " * 8 + view.dim(" ".join(pad(str(token.id), cell) for token, cell in part))
         start, left = end, ""
     characters = dict.fromkeys(token.character for token in tokens if token.character)
@@ -111,20 +111,19 @@ def _tokens(side: str, tokens: Sequence[Token], view: View) -> Iterator[str]:
 
 def _attention(trace: Trace, view: View) -> Iterator[str]:
     focus = view.focus
-    yield from wrap(LEGEND, view.columns)
+    yield from view.wrap(LEGEND)
     if view.all_attention:
         of_kinds = [attention for attention in trace.attentions if attention.kind in focus.kinds]
         chosen = [attention for attention in of_kinds if focus.layer in (None, attention.layer)]
     else:
         chosen = [find_attention(trace.attentions, kind, _layer(trace, kind, focus)) for kind in focus.kinds]
     for attention in chosen:
-        heads: Sequence[int | None] = [focus.head]
-        if view.all_attention and focus.head is None:
-            heads = [None, *range(1, len(attention.weights) + 1)]
-        for head in heads:
-            which = f"head {head}" if head else f"mean of {len(attention.weights)} heads"
+        n_heads = len(attention.weights)
+        is_open = view.all_attention and focus.head is None
+        for head in [None, *range(1, n_heads + 1)] if is_open else [focus.head]:
+            which = f"head {head}" if head else f"mean of {n_heads} heads"
             yield ""
-            yield from wrap(f"{_TITLES[attention.kind]}. Layer {attention.layer}, {which}.", view.columns)
+            yield from view.wrap(f"{_TITLES[attention.kind]}. Layer {attention.layer}, {which}.")
             yield from HeatMap.of(trace, attention, head).draw(view.columns)
 
 
@@ -135,28 +134,29 @@ def _layer(trace: Trace, kind: Kind, focus: Focus) -> int:
 
 
 def _decoding(trace: Trace, view: View) -> Iterator[str]:
-    text = "Each step reads the translation so far, shifted right by <s>, and gives every token a probability."
-    yield from wrap(text, view.columns)
+    yield from view.wrap(
+        "Each step reads the translation so far, shifted right by <s>, and gives every token a probability."
+    )
     for step in trace.steps:
-        prefix = " ".join(map(spelled, trace.decoder_input[: step.number]))
+        prefix = _joined(trace.decoder_input[: step.number])
         yield f"{step.number:>3}  {shorten_left(prefix, view.columns - 5)}"
         yield "     " + _candidates(step, view)
         if step.instead is not None:
-            said = f"hesitates ({step.entropy_bits:.1f} bits); with “{label(step.other.token)}” it would have said: "
-            yield from wrap(said + escaped(step.instead.text), view.columns, " " * 5, " " * 7)
+            said = f"hesitates ({step.entropy_bits:.1f} bits); with “{step.other.token.label}” it would have said: "
+            yield from view.wrap(said + escaped(step.instead), " " * 5, " " * 7)
 
 
 def _candidates(step: Step, view: View) -> str:
     """Show the choice and as many of the others as fit on a line."""
     choice = step.choice
-    line = f"→ {spelled(choice.token)} {choice.probability:.1%}"
+    line = f"→ {choice.token.printable} {choice.probability:.1%}"
     if choice.forced:
         line += f" (forced, rank {choice.rank})"
     elif choice.rank > 1:
         line += f" (rank {choice.rank})"
     used, shown = text_width(line), [view.bold(line)]
     for candidate in step.candidates:
-        text = f"   {spelled(candidate.token)} {candidate.probability:.1%}"
+        text = f"   {candidate.token.printable} {candidate.probability:.1%}"
         if candidate is choice:
             continue
         used += text_width(text)
@@ -166,12 +166,15 @@ def _candidates(step: Step, view: View) -> str:
     return "".join(shown)
 
 
+def _joined(tokens: Sequence[Token]) -> str:
+    return " ".join(token.printable for token in tokens)
+
+
 def _matrices(blocks: Sequence[Block], view: View) -> Iterator[str]:
-    text = (
+    yield from view.wrap(
         "The shapes for this sentence, in order of computation; all layers of a stack have the same. --output and "
         "--format json have the numbers."
     )
-    yield from wrap(text, view.columns)
     part = ""
     for block in blocks:
         if block.layer not in (None, view.focus.layer or 1):
@@ -198,12 +201,10 @@ def _answers(traces: Sequence[Trace], view: View) -> Iterator[str]:
         yield view.heading("Why not?")
     for trace in traces:
         if trace.why_not and len(traces) > 1:
-            yield from wrap(escaped(trace.target.text), view.columns, "→ ", "  ")
+            yield from view.wrap(escaped(trace.target.text), "→ ", "  ")
         for answer in trace.why_not:
-            tokens = f" ({' '.join(map(spelled, answer.tokens))})" if len(answer.tokens) > 1 else ""
-            yield from wrap(
-                escaped(answer.message), view.columns, f"{view.bold(escaped(answer.word))}{tokens}: ", "    "
-            )
+            tokens = f" ({_joined(answer.tokens)})" if len(answer.tokens) > 1 else ""
+            yield from view.wrap(escaped(answer.message), f"{view.bold(escaped(answer.word))}{tokens}: ", "    ")
 
 
 def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[str]:
@@ -215,13 +216,13 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
     yield from _changed_tokens("source", changes.source, a.source.tokens, b.source.tokens, view)
     yield from _changed_tokens("target", changes.target, a.target.tokens, b.target.tokens, view)
     yield ""
-    yield from wrap("Attention that changed most (mean absolute difference over the common tokens):", view.columns)
+    yield from view.wrap("Attention that changed most (mean absolute difference over the common tokens):")
     for change in changes.attention[:5]:
         yield f"{change.difference:9.4f}  {change.kind}, layer {change.layer}, head {change.head}"
     for change in _shown_changes(changes, view):
         yield ""
-        yield from wrap(f"{_TITLES[change.kind]}. Layer {change.layer}, head {change.head}.", view.columns)
-        yield from wrap(LEGEND, view.columns)
+        yield from view.wrap(f"{_TITLES[change.kind]}. Layer {change.layer}, head {change.head}.")
+        yield from view.wrap(LEGEND)
         ours, theirs = (
             HeatMap.of(trace, find_attention(trace.attentions, change.kind, change.layer), change.head)
             for trace in (a, b)
@@ -251,18 +252,18 @@ def _changed_tokens(
 ) -> Iterator[str]:
     words = []
     for operation, a0, a1, b0, b1 in opcodes:
-        before, after = (" ".join(map(spelled, part)) or "∅" for part in (ours[a0:a1], theirs[b0:b1]))
+        before, after = (_joined(part) or "∅" for part in (ours[a0:a1], theirs[b0:b1]))
         words.append(before if operation == "equal" else view.bold(f"[{before} → {after}]"))
-    yield from wrap(" ".join(words), view.columns, pad(side, 8), " " * 8)
+    yield from view.wrap(" ".join(words), pad(side, 8), " " * 8)
 
 
 def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> Iterator[str]:
     if checkpoints:
         yield view.heading("During training")
         text = "Each checkpoint's translation, its log probability, and its mean difference in attention:"
-        yield from wrap(text, view.columns)
+        yield from view.wrap(text)
     for snapshot in checkpoints:
-        yield from wrap(escaped(snapshot.trace.target.text), view.columns, f"step {snapshot.step:>7,}  ", " " * 14)
+        yield from view.wrap(escaped(snapshot.trace.target.text), f"step {snapshot.step:>7,}  ", " " * 14)
         changes = compare(snapshot.trace, final).attention
         kinds = [[change.difference for change in changes if change.kind == kind] for kind in KINDS]
         distances = ", ".join(f"{kind} {sum(of) / len(of):.4f}" for kind, of in zip(KINDS, kinds, strict=True))
@@ -272,27 +273,20 @@ def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> I
 _Children = Mapping[int, list[Node]]
 
 
-def describe_search(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
-    """Yield the lines of the account of a search.
-
-    Args:
-        trace: of the translation.
-        options: of the search.
-        columns: the width of the terminal.
-    """
+def _search(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
+    """Show how the search went."""
     k = options.beam_size
     if k == 1:
-        yield from wrap("Greedy search: each step takes the likeliest token and drops all others.", columns)
+        yield from view.wrap("Greedy search: each step takes the likeliest token and drops all others.")
     else:
-        text = (
+        yield from view.wrap(
             f"Beam search: each step considers the {2 * k} likeliest continuations of its {k} beams and keeps {k}. "
             "The best translation runs down; other beams branch off. Each line has its first step, and the log "
             "probability of the whole prefix at its end."
         )
-        yield from wrap(text, columns)
-        yield from _tree(trace, columns)
-        yield from _stop(trace, options, columns)
-    yield from _ranking(trace, options, columns)
+        yield from _tree(trace, view.columns)
+        yield from _stop(trace, options, view)
+    yield from _ranking(trace, options, view)
 
 
 def _tree(trace: Trace, columns: int) -> Iterator[str]:
@@ -308,7 +302,7 @@ def _tree(trace: Trace, columns: int) -> Iterator[str]:
         for child in sorted(children[parent], key=lambda node: -node.total):
             if child.id != trunk.id:
                 yield from _branch(child, children, "", columns)
-        yield f"{trunk.step:>4}{trunk.total:9.2f} {spelled(trunk.token)}"
+        yield f"{trunk.step:>4}{trunk.total:9.2f} {trunk.token.printable}"
         parent = trunk.id
 
 
@@ -325,7 +319,7 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
         fate = "  left at the end"
     else:
         fate = f"  dropped at step {node.step + 1}"
-    tokens = " ".join(spelled(other.token) for other in run)
+    tokens = " ".join(other.token.printable for other in run)
     room = max(8, columns - 17 - text_width(indent) - text_width(fate))
     yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
     for fork in forks:
@@ -340,7 +334,7 @@ def _last_step(node: Node, children: _Children) -> int:
     return level[0].step
 
 
-def _stop(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
+def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     """Say why the search ended where it did."""
     left = [node.total for node in trace.tree.nodes if node.fate == "stopped"]
     if not left:
@@ -348,20 +342,18 @@ def _stop(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
     longest = options.limit(len(trace.source.tokens)) + 1  # with EOS
     penalty = length_penalty(longest, options.length_penalty)
     bound = f"{max(left):.2f} / {penalty:.3f} = {max(left) / penalty:.3f}"
-    text = (
+    yield from view.wrap(
         f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has {max(left):.2f}, and "
         f"at the maximum length of {longest} tokens a score of at most {bound}."
     )
-    yield from wrap(text, columns)
 
 
-def _ranking(trace: Trace, options: SearchOptions, columns: int) -> Iterator[str]:
+def _ranking(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     """Show how the finished translations were ranked."""
-    alpha = options.length_penalty
-    text = f"Finished translations: score = log probability / penalty, penalty = ((5 + length) / 6)^{alpha:g}:"
-    yield from wrap(text, columns)
+    penalty = f"((5 + length) / 6)^{options.length_penalty:g}"
+    yield from view.wrap(f"Finished translations: score = log probability / penalty, penalty = {penalty}:")
     yield f"{'':5}log prob.  length  penalty   score"
     for finished in trace.tree.finished:
         numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
         start = f"{finished.rank:>3}. {numbers}  {'→' if finished.returned else ' '} "
-        yield from wrap(escaped(finished.text), columns, start, " " * text_width(start))
+        yield from view.wrap(escaped(finished.text), start, " " * text_width(start))

@@ -82,6 +82,6 @@ function uncertainty(step) {
   const instead =
     step.instead &&
     other &&
-    el("p", {}, "With ", tokenNode(other.token), " it would have said: ", el("q", { lang: "" }, step.instead.text));
+    el("p", {}, "With ", tokenNode(other.token), " it would have said: ", el("q", { lang: "" }, step.instead));
   return [el("p", {}, line), ...(instead ? [instead] : [])];
 }

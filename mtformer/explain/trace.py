@@ -6,11 +6,15 @@ Shapes: H heads, S source tokens, T target tokens (EOS included), D ``d_model``,
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
+from mtformer.model.architecture import SpecialIds
 from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import byte_of
 
 FORMAT = 1
 Kind = Literal["encoder", "decoder", "cross"]
@@ -32,6 +36,58 @@ class Token:
     id: int
     kind: Literal["word", "special", "byte"]
     character: str | None = None
+
+    @property
+    def printable(self) -> str:
+        """The text with a dot for each character that a terminal cannot print."""
+        return "".join(character if character.isprintable() else "·" for character in self.text)
+
+    @property
+    def label(self) -> str:
+        """The printable text, without the mark of a space before it where it would only take room."""
+        return self.printable.removeprefix("▁") or "▁"
+
+
+def source_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
+    """Return the tokens of source ids."""
+    return _tokens(ids, tokenizer.src_tokens(ids), tokenizer.special_ids)
+
+
+def target_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[Token, ...]:
+    """Return the tokens of target ids."""
+    return _tokens(ids, tokenizer.tgt_tokens(ids), tokenizer.special_ids)
+
+
+def _tokens(ids: Sequence[int], texts: Sequence[str], special_ids: SpecialIds) -> tuple[Token, ...]:
+    characters: list[str | None] = []
+    for is_byte, run in groupby(texts, key=lambda text: byte_of(text) is not None):
+        spelled = list(run)
+        run_bytes = bytes(byte for text in spelled if (byte := byte_of(text)) is not None)
+        characters += _characters(run_bytes) if is_byte else [None] * len(spelled)
+    rows = zip(ids, texts, characters, strict=True)
+    return tuple(
+        Token(text, i, "special" if i in special_ids else _kind(text), character) for i, text, character in rows
+    )
+
+
+def _kind(text: str) -> Literal["word", "byte"]:
+    return "word" if byte_of(text) is None else "byte"
+
+
+def _characters(run: bytes) -> list[str | None]:
+    """Return for each byte the character that it is a part of; None where the bytes are not UTF-8."""
+    result: list[str | None] = []
+    while len(result) < len(run):
+        left = run[len(result) :]
+        for length in range(1, 5):
+            try:
+                result += [left[:length].decode()] * length
+                break
+            except UnicodeDecodeError:
+                continue
+        else:
+            result.append(None)
+    return result
 
 
 @dataclass(frozen=True)
@@ -156,13 +212,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Instead:
-    """What the model would have said with another token, decoded greedily from there."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Step:
     """One decoding step of the best translation.
 
@@ -172,7 +221,8 @@ class Step:
         chosen: the place in ``candidates`` of the token that the translation continues with.
         entropy_bits: of the whole distribution.
         margin: the log probability of the chosen token less that of the best other; negative if that one is likelier.
-        instead: what the model would have said with the best other token; None where it hardly hesitates.
+        instead: what the model would have said with the best other token, decoded greedily from there; None where it
+            hardly hesitates.
     """
 
     number: int
@@ -180,7 +230,7 @@ class Step:
     chosen: int
     entropy_bits: float
     margin: float
-    instead: Instead | None = None
+    instead: str | None = None
 
     @property
     def choice(self) -> Candidate:

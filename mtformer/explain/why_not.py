@@ -5,10 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mtformer.explain.layout import label
 from mtformer.explain.record import Explainer
-from mtformer.explain.tokens import target_tokens
-from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep
+from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep, target_tokens
 from mtformer.text.languages import is_written_with_spaces
 
 _N_STEPS = 10  # that an answer lists
@@ -140,16 +138,16 @@ def _best_translation(
 def _standing(word: str, place: _Place) -> str:
     """Say how likely the word was at a place, as in "“sie” was the 2nd likeliest"."""
     which = f"“{word}”"
-    if label(place.token) != word:
+    if place.token.label != word:
         number = place.at.step - len(place.prefix) + place.n_tokens
-        which = f"“{label(place.token)}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
+        which = f"“{place.token.label}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
     rank = place.at.rank
     return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
 
 
 def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> list[str]:
     """Describe the place at which the word leads to the best translation, and that translation."""
-    step, chosen = other.place.at, label(other.place.chosen)
+    step, chosen = other.place.at, other.place.chosen.label
     if step.gap < 0:
         gap = f"{-step.gap:.2f} nats likelier than “{chosen}”, which the search chose"
     else:
