@@ -16,6 +16,7 @@ from pronoun_attention import Head, measure, places_of, questions
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
 from mtformer.runs.models import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.files import open_atomically
@@ -119,7 +120,8 @@ def draw_it(bundle: Bundle) -> str:
 
 def draw_bleu(run: RunFolder) -> str:
     """Draw the BLEU of each validation over the minutes of training until then."""
-    points = [(line["seconds"] / 60, line["valid_bleu"]) for line in run.read_metrics() if "valid_bleu" in line]
+    lines = Journal(run.metrics).read()
+    points = [(line["seconds"] / 60, line["valid_bleu"]) for line in lines if "valid_bleu" in line]
     if not points:
         raise UserError(f"{run.metrics} has no validation with a BLEU score")
     left, top, right, bottom = 42.0, 40.0, WIDTH - 16.0, HEIGHT - 44.0

@@ -69,7 +69,9 @@ def test_a_trained_run_is_listed_with_its_best_score(tmp_path: Path) -> None:
     project = make_project(tmp_path, n_pairs=40, max_steps=4, validate_every=2, early_stopping_metric="loss")
     assert project.mtformer("train", project.config, "--quiet").status == 0
     folder = RunFolder(tmp_path / "runs/config")
-    best = min((line for line in folder.read_metrics() if "valid_loss" in line), key=lambda line: line["valid_loss"])
+    best = min(
+        (line for line in Journal(folder.metrics).read() if "valid_loss" in line), key=lambda line: line["valid_loss"]
+    )
     run = listed(project)["config"]
     assert (run["src_lang"], run["tgt_lang"], run["state"], run["step"], run["total_steps"]) == (
         *("en", "de", "finished"),

@@ -231,23 +231,23 @@ def test_processes_that_write_at_once_do_not_mix_their_lines(tmp_path: Path) -> 
 
 def test_metrics_are_read_up_to_where_a_run_is_writing(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert folder.read_metrics() == folder.read_samples() == []
+    assert Journal(folder.metrics).read() == Journal(folder.samples).read() == []
     journal = Journal(folder.metrics)
     journal.write({"step": 1, "train_loss": float("inf")})
     journal.write({"step": 2, "train_loss": 0.5})
     whole = folder.metrics.read_bytes()
     lines = [{"step": 1, "train_loss": None}, {"step": 2, "train_loss": 0.5}]
-    assert folder.read_metrics() == lines
+    assert Journal(folder.metrics).read() == lines
     for cut in range(len(whole)):
         folder.metrics.write_bytes(whole[:cut])
         n_lines = whole[: cut + 1].count(b"\n")
-        assert folder.read_metrics() == lines[:n_lines]
+        assert Journal(folder.metrics).read() == lines[:n_lines]
     folder.metrics.write_bytes(whole + b'[1]\n"step"\n{"step": null}\n\xc3\n{"step": 3}')
-    assert folder.read_metrics() == [*lines, {"step": 3}]
+    assert Journal(folder.metrics).read() == [*lines, {"step": 3}]
     Journal(folder.samples).write({"step": 2, "samples": [{"src": "a", "ref": "ä", "hyp": "吃"}]})
     assert "吃" in folder.samples.read_text(encoding="utf-8")
-    assert folder.read_samples() == [{"step": 2, "samples": [{"src": "a", "ref": "ä", "hyp": "吃"}]}]
+    assert Journal(folder.samples).read() == [{"step": 2, "samples": [{"src": "a", "ref": "ä", "hyp": "吃"}]}]
     folder.metrics.unlink()
     folder.metrics.mkdir()
     with pytest.raises(UserError, match=r"cannot read .*metrics\.jsonl: Is a directory"):
-        folder.read_metrics()
+        Journal(folder.metrics).read()

@@ -632,20 +632,20 @@ def test_a_validation_that_is_repeated_leaves_no_second_line(tmp_path: Path, mon
     monkeypatch.setattr("mtformer.training.trainer.save_bundle", die)
     with pytest.raises(ZeroDivisionError):
         parts.fit()
-    assert [line["step"] for line in parts.folder.read_samples()] == [2]
+    assert [line["step"] for line in Journal(parts.folder.samples).read()] == [2]
     monkeypatch.undo()
     again = make_trainer(tmp_path / "parts", **settings)
     assert again.resume()
     again.fit()
     assert [line["step"] for line in whole.metrics()] == [1, 2, 2, 3, 4, 4, 5, 6, 6]
     assert [line["step"] for line in again.metrics()] == [1, 2, 2, 3, 4, 4, 5, 6, 6]
-    assert again.folder.read_samples() == whole.folder.read_samples()
+    assert Journal(again.folder.samples).read() == Journal(whole.folder.samples).read()
 
 
 def test_samples_of_each_validation_are_recorded(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, overrides=["eval.n_samples=2"], max_steps=4, validate_every=2)
     trainer.fit()
-    lines = trainer.folder.read_samples()
+    lines = Journal(trainer.folder.samples).read()
     assert [line["step"] for line in lines] == [2, 4]
     for line in lines:
         assert [(sample["src"], sample["ref"]) for sample in line["samples"]] == [VALID_PAIRS[0], VALID_PAIRS[2]]

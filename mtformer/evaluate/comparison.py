@@ -16,7 +16,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
 from mtformer.evaluate.metrics import interval, sacrebleu_metric
-from mtformer.runs.metrics import LOWER_IS_BETTER
+from mtformer.runs.contents import LOWER_IS_BETTER
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.progress import Progress
 

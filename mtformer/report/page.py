@@ -18,8 +18,7 @@ from mtformer.report.test_set import (
     test_set_charts,
     test_set_scores,
 )
-from mtformer.runs.contents import Contents
-from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.runs.contents import METRIC_NAMES, Contents
 from mtformer.support.progress import clock
 
 

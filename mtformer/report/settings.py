@@ -6,8 +6,7 @@ from typing import Any
 
 from mtformer.report.elements import Html, element, facts, markup, muted, table
 from mtformer.report.test_set import TranslatedTestSet
-from mtformer.runs.contents import Contents
-from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.runs.contents import METRIC_NAMES, Contents
 
 
 def data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:

@@ -8,8 +8,7 @@ from typing import Any
 from mtformer.report.curves import chart_figures, controls, curves_side_by_side, thinning_note
 from mtformer.report.elements import Detail, Html, document, element, fitted, muted, table
 from mtformer.report.page import describe_state, score, short
-from mtformer.runs.contents import Contents, differing_settings
-from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings
 from mtformer.support.progress import clock
 
 

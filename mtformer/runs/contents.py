@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mtformer.bundle.peek import peek_shapes
-from mtformer.config import ResolvedConfig
+from mtformer.config import ResolvedConfig, TrainingConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
 from mtformer.runs.folder import RunFolder
-from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
+from mtformer.runs.journal import Journal
 from mtformer.support.errors import UserError
 
 
@@ -82,12 +82,13 @@ class SamplesLine(_Line):
     samples: list[_Sample]
 
 
-def checked(path: Path, lines: Sequence[dict[str, Any]], shape: type[_Line]) -> list[dict[str, Any]]:
-    """Return ``lines`` of the journal at ``path`` if all are of one shape.
+def _read(path: Path, shape: type[_Line]) -> list[dict[str, Any]]:
+    """Return the lines of the journal at ``path``, none if there is none.
 
     Raises:
-        UserError: one of them has another shape.
+        UserError: it cannot be read, or a line has another shape.
     """
+    lines = Journal(path).read()
     for line in lines:
         try:
             shape.model_validate(line)
@@ -98,7 +99,37 @@ def checked(path: Path, lines: Sequence[dict[str, Any]], shape: type[_Line]) -> 
                 f"{path}: the line of step {line['step']} is not one that mtformer writes ({where}: {first['msg']}): "
                 "delete it"
             ) from None
-    return list(lines)
+    return lines
+
+
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
+LOWER_IS_BETTER = ("loss", "perplexity", "ter")
+
+
+def limit_reached(training: TrainingConfig, *, step: int, epoch: int, seconds: float) -> str:
+    """Return the limit that ends a run, or an empty string if none is reached.
+
+    Args:
+        training: its settings, with nothing left open.
+        step: the updates done.
+        epoch: the passes over the data done.
+        seconds: the time spent, validations included.
+    """
+    if training.max_steps and step >= training.max_steps:
+        return f"training.max_steps = {training.max_steps}"
+    if training.max_epochs and epoch >= training.max_epochs:
+        return f"training.max_epochs = {training.max_epochs}"
+    if training.max_minutes and seconds >= 60 * training.max_minutes:
+        return f"training.max_minutes = {training.max_minutes:g}"
+    return ""
+
+
+def out_of_patience(training: TrainingConfig, stale: int) -> str:
+    """Return why early stopping ends a run after ``stale`` validations without a better model; empty if it does not."""
+    patience = training.early_stopping_patience
+    if isinstance(patience, int) and stale >= patience:
+        return f"{stale} validations without a better model (training.early_stopping_patience)"
+    return ""
 
 
 _ROUNDING = 0.05  # of the seconds in metrics.jsonl
@@ -237,12 +268,12 @@ def gather(path: Path, *, is_training: bool | None = None) -> Contents:
     if not folder.config.is_file():
         raise UserError(f"{path} is not the folder of a run: it has no {folder.config.name}{_hint(path)}")
     config = folder.read_config(ResolvedConfig)
-    samples = checked(folder.samples, folder.read_samples(), SamplesLine)
+    samples = _read(folder.samples, SamplesLine)
     return Contents(
         folder,
         config,
-        checked(folder.metrics, folder.read_metrics(), MetricsLine),
-        checked(folder.starts, folder.read_starts(), StartsLine),
+        _read(folder.metrics, MetricsLine),
+        _read(folder.starts, StartsLine),
         sorted(samples, key=lambda line: line["step"]),
         _parameters(folder.bundle),
         folder.is_training if is_training is None else is_training,

@@ -4,14 +4,12 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 
 from mtformer.config import Config, LanguagePair
-from mtformer.runs.journal import Journal
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.locks import holder_of, is_locked, locked
 
@@ -20,30 +18,60 @@ C = TypeVar("C", bound=Config)
 BUNDLE = "model.safetensors"
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """The layout of a run.
+    """The layout of a run. Nothing of it needs to exist; anything else in the folder is the user's.
 
     Attributes:
         path: the folder itself.
+        bundle: the bundle of the best model.
+        config: every setting of the run, with versions and fingerprints.
+        checkpoints: the folder of the checkpoints.
+        metrics: one JSON object a line: loss, learning rate, speed and validation scores.
+        samples: translations of some validation sentences: one JSON object for each validation, as in
+            ``{"step": 500, "samples": [{"src": "…", "ref": "…", "hyp": "…"}, …]}``.
+        starts: one JSON object for each time the run was started or resumed: the machine, the data, the model.
+        report: the page about the run.
+        evaluations: the scores and translations of each ``eval`` of the run's models: one JSON object a line.
+        held_out: the folder of the pairs held out of the training text, where the config names no other text.
+        joint_tokenizer: the SentencePiece model of both languages.
+        separate_tokenizers: the SentencePiece models of source and target, where each has its own.
+        tensorboard: TensorBoard's files.
+        wandb_id: the run's id at Weights & Biases.
+        cleared: the id of the launch by torchrun or Slurm that started the run from scratch: its restarts resume.
+        lock_file: the file that the process that trains holds a lock on.
+        folders_left_behind: the folders that a run leaves behind, and ``--fresh`` removes.
+        files_left_behind: the files that it leaves behind, and ``--fresh`` removes.
+        parts: all of these.
     """
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.bundle = path / BUNDLE
+        self.config = path / "config.yaml"
+        self.checkpoints = path / "checkpoints"
+        self.metrics = path / "metrics.jsonl"
+        self.samples = path / "samples.jsonl"
+        self.starts = path / "starts.jsonl"
+        self.report = path / "report.html"
+        self.evaluations = path / "evaluations.jsonl"
+        self.held_out = path / "held_out"
+        self.joint_tokenizer = path / "tokenizer.model"
+        self.separate_tokenizers = path / "tokenizer.src.model", path / "tokenizer.tgt.model"
+        self.tensorboard = path / "tensorboard"
+        self.wandb_id = path / "wandb.id"
+        self.cleared = path / "cleared"
+        self.lock_file = path / "lock"
+        self.folders_left_behind = [self.checkpoints, self.tensorboard, self.held_out]
+        self.files_left_behind = [
+            *(self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id),
+            *(self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers),
+        ]
+        self.parts = [self.lock_file, self.cleared, *self.folders_left_behind, *self.files_left_behind]
 
     @classmethod
     def of(cls, config: Config) -> "RunFolder":
         """Return the folder of the run that ``config`` describes."""
         return cls(config.run.dir.expanduser() / (config.run.name or "run"))
-
-    @property
-    def bundle(self) -> Path:
-        """The bundle of the best model."""
-        return self.path / BUNDLE
-
-    @property
-    def config(self) -> Path:
-        """Every setting of the run, with versions and fingerprints."""
-        return self.path / "config.yaml"
 
     def read_config(self, kind: type[C]) -> C:
         """Read ``config.yaml`` as a ``Config``, or as a ``ResolvedConfig``, which a run of this version has.
@@ -58,106 +86,10 @@ class RunFolder:
         except (ValueError, yaml.YAMLError):
             raise UserError(f"{self.config} is not the config of a run of this version of mtformer") from None
 
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def metrics(self) -> Path:
-        """One JSON object a line: loss, learning rate, speed and validation scores."""
-        return self.path / "metrics.jsonl"
-
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """Read the lines of ``metrics.jsonl``, of which a run that is training may have written the last one half."""
-        return Journal(self.metrics).read()
-
-    @property
-    def samples(self) -> Path:
-        """Translations of some validation sentences: one JSON object for each validation.
-
-        ``{"step": 500, "samples": [{"src": "…", "ref": "…", "hyp": "…"}, …]}``
-        """
-        return self.path / "samples.jsonl"
-
-    def read_samples(self) -> list[dict[str, Any]]:
-        """Read the lines of ``samples.jsonl`` in the same way."""
-        return Journal(self.samples).read()
-
-    @property
-    def starts(self) -> Path:
-        """One JSON object for each time the run was started or resumed: the machine, the data, the model."""
-        return self.path / "starts.jsonl"
-
-    def read_starts(self) -> list[dict[str, Any]]:
-        """Read the lines of ``starts.jsonl`` in the same way."""
-        return Journal(self.starts).read()
-
-    @property
-    def report(self) -> Path:
-        """The page about the run."""
-        return self.path / "report.html"
-
-    @property
-    def evaluations(self) -> Path:
-        """The scores and translations of each ``eval`` of the run's models: one JSON object a line."""
-        return self.path / "evaluations.jsonl"
-
-    @property
-    def held_out(self) -> Path:
-        """The folder of the pairs held out of the training text, where the config names no other text."""
-        return self.path / "held_out"
-
     def held_out_files(self, part: str, languages: LanguagePair) -> tuple[Path, Path]:
         """Return the two files of ``valid`` or ``test`` in one direction, as in ``held_out/test.en-de.en``."""
         src, tgt = (self.held_out / f"{part}.{languages}.{language}" for language in languages)
         return src, tgt
-
-    @property
-    def joint_tokenizer(self) -> Path:
-        """The SentencePiece model of both languages."""
-        return self.path / "tokenizer.model"
-
-    @property
-    def separate_tokenizers(self) -> tuple[Path, Path]:
-        """The SentencePiece models of source and target, where each has its own."""
-        return self.path / "tokenizer.src.model", self.path / "tokenizer.tgt.model"
-
-    @property
-    def tensorboard(self) -> Path:
-        """TensorBoard's files."""
-        return self.path / "tensorboard"
-
-    @property
-    def wandb_id(self) -> Path:
-        """The run's id at Weights & Biases."""
-        return self.path / "wandb.id"
-
-    @property
-    def cleared(self) -> Path:
-        """The id of the launch by torchrun or Slurm that started the run from scratch: its restarts resume."""
-        return self.path / "cleared"
-
-    @property
-    def lock_file(self) -> Path:
-        """The file that the process that trains holds a lock on."""
-        return self.path / "lock"
-
-    @property
-    def parts(self) -> list[Path]:
-        """The files and folders of the run, whether they exist or not; anything else in the folder is the user's."""
-        return [self.lock_file, self.cleared, *self.folders_left_behind, *self.files_left_behind]
-
-    @property
-    def folders_left_behind(self) -> list[Path]:
-        """The folders that a run leaves behind, and ``--fresh`` removes."""
-        return [self.checkpoints, self.tensorboard, self.held_out]
-
-    @property
-    def files_left_behind(self) -> list[Path]:
-        """The files that a run leaves behind, and ``--fresh`` removes."""
-        files = [self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id]
-        return [*files, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers]
 
     @property
     def is_training(self) -> bool:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mtformer.runs.contents import Contents, gather
+from mtformer.runs.contents import METRIC_NAMES, Contents, gather
 from mtformer.runs.folder import RunFolder
-from mtformer.runs.metrics import METRIC_NAMES
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
 

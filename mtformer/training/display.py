@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mtformer.runs.metrics import METRIC_NAMES
+from mtformer.runs.contents import METRIC_NAMES
 from mtformer.support import logs
 from mtformer.support.progress import clock
 from mtformer.training.running_loss import RunningLoss

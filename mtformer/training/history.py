@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from mtformer.config import Change, Config, Provenance, ResolvedConfig
 from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
 from mtformer.runs.folder import RunFolder
+from mtformer.runs.journal import Journal
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -89,7 +90,7 @@ def _saved_config(folder: RunFolder) -> ResolvedConfig:
         return ResolvedConfig.model_validate(yaml.safe_load(folder.config.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, yaml.YAMLError):
         try:
-            config = ResolvedConfig.model_validate(folder.read_starts()[-1]["config"])
+            config = ResolvedConfig.model_validate(Journal(folder.starts).read()[-1]["config"])
         except (LookupError, ValueError):
             raise UserError(f"{folder.config} is missing, damaged or of another version: {_WAYS_OUT}") from None
     log.warning("%s is missing or damaged: its settings are taken from %s", folder.config, folder.starts)

@@ -16,9 +16,9 @@ from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
+from mtformer.runs.contents import LOWER_IS_BETTER, limit_reached, out_of_patience
 from mtformer.runs.folder import RunFolder
 from mtformer.runs.journal import Journal
-from mtformer.runs.metrics import LOWER_IS_BETTER, limit_reached, out_of_patience
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.interrupt import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
