@@ -14,7 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, Facts, LanguagePair, Precision, resolve
 from mtformer.data.batches import Batch, Plan
-from mtformer.support.hardware import pick_precision
+from mtformer.support.errors import UserError
+from mtformer.support.hardware import pick_device, pick_device_of, pick_precision
+from mtformer.support.processes.ranks import require_gpus
 from mtformer.text.pairs import SentencePair
 from mtformer.training.timing import seconds_per_update, share_of_new_shapes
 from mtformer.training.update import Updater
@@ -145,3 +147,25 @@ def test_with_fp32_an_update_a_validation_and_a_translation_multiply_nothing_in_
     assert not update.fault
     assert torch.float32 in products.types
     assert (torch.bfloat16 in products.types) == (precision == "bf16")
+
+
+@pytest.mark.parametrize("has_mps", [True, False])
+def test_the_gpu_of_apple_is_taken_only_where_it_is_named_and_there(
+    has_mps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device("auto").type == "cpu"
+    if has_mps:
+        assert pick_device("mps").type == "mps"
+    else:
+        with pytest.raises(UserError, match="device mps: torch finds no such GPU here; use cpu or auto"):
+            pick_device("mps")
+    with pytest.raises(UserError, match=r"device mps: CTranslate2 cannot use it; use cpu, or torch \(--engine torch\)"):
+        pick_device_of("CTranslate2", "mps", {"cuda": lambda: False})
+
+
+def test_one_process_has_the_gpu_of_apple(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_gpus(torch.device("mps"), 1)
+    with pytest.raises(UserError, match="has 1 GPU for 2 processes"):
+        require_gpus(torch.device("mps"), 2)

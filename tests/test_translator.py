@@ -490,7 +490,7 @@ def test_no_model_at_all_is_refused() -> None:
 
 
 def test_an_unknown_device_is_refused(trained: Project) -> None:
-    with pytest.raises(UserError, match="device gpu: it is auto, cpu or cuda"):
+    with pytest.raises(UserError, match="device gpu: it is auto, cpu, cuda or mps"):
         Translator.load(trained.folder / "runs/config/model.safetensors", device="gpu")
 
 

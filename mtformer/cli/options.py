@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from mtformer.cli.command import Options, SearchFields, argument, option
+from mtformer.support import hardware
 from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Shard
 
@@ -50,8 +51,8 @@ INPUT = option("A text file, one sentence a line; - is standard input.")
 OUTPUT = option("Where to write; - is standard output.", default=Path("-"))
 JSON = option("Print JSON.")
 TAG = option("Translate like the training text with this tag (data.train).", metavar="NAME", panel=IN_OUT)
-Device = Literal["auto", "cpu", "cuda"]
-DEVICE = option("Where to compute; auto takes a GPU when there is one.", default="auto", panel=SEARCH)
+Device = hardware.Device
+DEVICE = option("Where to compute; auto takes cuda if there is a GPU, else cpu.", default="auto", panel=SEARCH)
 RESUME = option("Continue the output of a job that was interrupted.", panel=JOBS)
 
 

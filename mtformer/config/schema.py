@@ -32,6 +32,7 @@ from mtformer.model.architecture import (
     SpecialIds,
     require_widths,
 )
+from mtformer.support.hardware import Device
 
 Precision = Literal["fp32", "bf16"]
 
@@ -179,8 +180,8 @@ class TrainingConfig(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`bf16` computes matrix products in bfloat16. `auto` does on a GPU that supports it, and on a CPU that supports it
     if a few updates, measured before training, are faster."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; `auto` takes a GPU when there is one."""
+    device: Device = "auto"
+    """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which nobody has measured."""
     shard: bool = False
     """Give each of several processes a share of weights, gradients and moments (FSDP2), for models too large for one
     device; no effect with one process."""

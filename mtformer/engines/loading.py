@@ -78,7 +78,7 @@ def load_model(
         models: a bundle or folder; or several bundles. Bundles may be in memory already, which torch runs.
         engine: ``torch``; ``ctranslate2``; ``auto``, which takes CTranslate2 where it is installed, there is no GPU,
             and it supports all options; or None for torch. An exported model always takes CTranslate2.
-        device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+        device: ``cpu``, ``cuda``, ``mps``, or ``auto``, which takes ``cuda`` when there is one.
         needs_torch: what, besides the search options, only torch can do; None for nothing.
         changes: search options that replace the model's own; None leaves an option as it is.
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_CHUNK_ROWS = {"cpu": 512, "cuda": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
+_CHUNK_ROWS = {"cpu": 512, "cuda": 8_192, "mps": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
 _ROW_MULTIPLE = 64  # divides them: matrix products of the last rows have few distinct shapes as well
 _DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite

@@ -2,40 +2,52 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from mtformer.support.errors import UserError
 
 if TYPE_CHECKING:
     import torch
 
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
 _WITHOUT_BF16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
 def pick_device(choice: str) -> "torch.device":
-    """Resolve ``auto`` to a GPU where there is one.
+    """Resolve ``auto`` to a GPU of NVIDIA or AMD where there is one.
+
+    It never takes ``mps``, Apple's GPU, on which nobody has measured this program.
 
     Raises:
         UserError: there is no such device.
     """
     import torch
 
-    return torch.device(pick_device_of("torch", choice, torch.cuda.is_available))
+    gpus: dict[str, Callable[[], bool]] = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    return torch.device(pick_device_of("torch", choice, gpus))
 
 
-def pick_device_of(library: str, choice: str, has_gpu: Callable[[], bool]) -> str:
-    """Resolve ``auto`` to ``cuda`` where a library finds a GPU.
+def pick_device_of(library: str, choice: str, gpus: Mapping[str, Callable[[], bool]]) -> str:
+    """Resolve ``auto`` to ``cuda`` where a library finds one.
+
+    Args:
+        library: its name.
+        choice: the device.
+        gpus: for each kind of GPU that the library can use, whether there is one.
 
     Raises:
         UserError: there is no such device.
     """
-    if choice not in ("auto", "cpu", "cuda"):
-        raise UserError(f"device {choice}: it is auto, cpu or cuda")
-    if choice == "cpu":
-        return "cpu"
-    if not has_gpu() and choice == "cuda":
-        raise UserError(f"device cuda: {library} finds no GPU here; use cpu or auto")
-    return "cuda" if has_gpu() else "cpu"
+    if choice not in get_args(Device):
+        raise UserError(f"device {choice}: it is auto, cpu, cuda or mps")
+    if choice == "auto":
+        return "cuda" if gpus["cuda"]() else "cpu"
+    if choice == "cpu" or (choice in gpus and gpus[choice]()):
+        return choice
+    if choice not in gpus:
+        raise UserError(f"device {choice}: {library} cannot use it; use cpu, or torch (--engine torch)")
+    raise UserError(f"device {choice}: {library} finds no such GPU here; use cpu or auto")
 
 
 def pick_precision(

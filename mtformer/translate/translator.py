@@ -65,7 +65,7 @@ class Translator(Planner):
                 several bundles with one vocabulary, an ensemble, which averages their probabilities and takes the first
                 one's settings. Bundles may be in memory already. A :class:`LoadedModel` stays as it was loaded: its
                 device, engine and options count.
-            device: ``cpu``, ``cuda``, or ``auto``, which takes a GPU when there is one.
+            device: ``cpu``, ``cuda``, ``mps``, or ``auto``, which takes ``cuda`` when there is one.
             engine: ``torch``; ``ctranslate2``, for which a bundle is converted once, into the user's cache; ``auto``,
                 which takes CTranslate2 where it is installed, there is no GPU, and it supports all options; or None
                 for torch. An exported model always takes CTranslate2.

@@ -388,7 +388,7 @@ def pick_device(choice: str) -> str:
     Raises:
         UserError: there is no such device.
     """
-    return pick_device_of("CTranslate2", choice, lambda: ctranslate2.get_cuda_device_count() > 0)
+    return pick_device_of("CTranslate2", choice, {"cuda": lambda: ctranslate2.get_cuda_device_count() > 0})
 
 
 def _n_threads() -> int:

@@ -15,7 +15,7 @@ def launch(n_processes: int, device: str) -> NoReturn:
     """Let torchrun run this command line, without ``--nproc``, in ``n_processes`` processes, and exit as they do.
 
     Raises:
-        UserError: torchrun has started this process already, or ``device`` is ``cuda`` and there are too few GPUs.
+        UserError: torchrun has started this process already, or ``device`` is a GPU and there are too few.
     """
     if "WORLD_SIZE" in os.environ:
         raise UserError("torchrun already started this process: remove --nproc")

@@ -167,7 +167,7 @@ def local_device(device: torch.device, ranks: Ranks = ALONE) -> torch.device:
         UserError: some ranks have a GPU and others do not, or a machine has fewer GPUs than ranks; all ranks of all
             machines raise it.
     """
-    lacking = _lacking_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", "1"))) if device.type == "cuda" else []
+    lacking = _lacking_gpus(device, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     # Ranks without a GPU take part as well: the others would wait for them forever.
     reports = ranks.collect([(socket.gethostname(), device.type, message) for message in lacking or [""]])
     if len({device_type for _, device_type, _ in reports}) > 1:
@@ -187,14 +187,14 @@ def require_gpus(device: torch.device, n_processes: int) -> None:
     Raises:
         UserError: there are fewer.
     """
-    if device.type == "cuda" and (lacking := _lacking_gpus(n_processes)):
+    if lacking := _lacking_gpus(device, n_processes):
         raise UserError(lacking[0])
 
 
-def _lacking_gpus(n_processes: int) -> list[str]:
-    """Return a message if this machine has too few GPUs."""
-    n_gpus = torch.cuda.device_count()
-    if n_processes <= n_gpus:
+def _lacking_gpus(device: torch.device, n_processes: int) -> list[str]:
+    """Return a message if the device is a GPU and this machine has too few of them."""
+    n_gpus = torch.cuda.device_count() if device.type == "cuda" else 1
+    if device.type == "cpu" or n_processes <= n_gpus:
         return []
     gpus = "1 GPU" if n_gpus == 1 else f"{n_gpus} GPUs"
     return [
