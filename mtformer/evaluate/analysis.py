@@ -1,7 +1,7 @@
 """Where translations are good and where not: by length, by the rarity of words, copies of the reference, loops."""
 
+import math
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mtformer.evaluate.metrics import bleu
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-_LENGTHS = (10, 20, 30, 40, 50)  # the longest of each bucket but the last, in words
+_LENGTHS = {10: "0-10", 20: "11-20", 30: "21-30", 40: "31-40", 50: "41-50", math.inf: "51+"}  # by the most words
 _MOST_TOKENS = 4  # words of so many tokens or more share a bucket
 
 _LETTER = r"[^\W\d_]"
@@ -112,15 +112,15 @@ def repeats(text: str, language: str) -> bool:
 
 def length_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str) -> list[Bucket]:
     """BLEU of the sentences whose first reference has 0-10 words, 11-20 words and so on; empty buckets are left out."""
-    places: dict[int, list[int]] = {}  # the sentences of each bucket
+    places: dict[str, list[int]] = {label: [] for label in _LENGTHS.values()}  # the sentences of each bucket
     for place, words in enumerate(_words(references[0], tokenize)):
-        places.setdefault(bisect_left(_LENGTHS, len(words)), []).append(place)
-    buckets = []
-    for number, chosen in sorted(places.items()):
-        part = [hypotheses[i] for i in chosen]
-        score = bleu(part, [[stream[i] for i in chosen] for stream in references], tokenize)
-        buckets.append(Bucket(_range_of_lengths(number), len(chosen), score.value))
-    return buckets
+        places[next(label for most, label in _LENGTHS.items() if len(words) <= most)].append(place)
+
+    def score(chosen: list[int]) -> float:
+        streams = [[stream[i] for i in chosen] for stream in references]
+        return bleu([hypotheses[i] for i in chosen], streams, tokenize).value
+
+    return [Bucket(label, len(chosen), score(chosen)) for label, chosen in places.items() if chosen]
 
 
 def word_scores(
@@ -156,9 +156,3 @@ def _token_counts(words: Iterable[str], tokenizer: Tokenizer) -> Mapping[str, in
     tokens = [tokenizer.tgt_tokens(ids[:-1]) for ids in tokenizer.encode_tgt(distinct)]
     counts = (max(1, len(word) - word.count("▁")) for word in tokens)
     return {word: min(count, _MOST_TOKENS) for word, count in zip(distinct, counts, strict=True)}
-
-
-def _range_of_lengths(number: int) -> str:
-    """Return the label of a bucket, as in ``11-20``."""
-    shortest = _LENGTHS[number - 1] + 1 if number else 0
-    return f"{shortest}-{_LENGTHS[number]}" if number < len(_LENGTHS) else f"{shortest}+"

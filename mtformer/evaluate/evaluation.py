@@ -11,16 +11,8 @@ from typing import Any, Unpack
 
 from mtformer.bundle.header import ANY, Header, Toward
 from mtformer.engines.loading import LoadedModel, load_model
+from mtformer.evaluate import metrics
 from mtformer.evaluate.analysis import analyse
-from mtformer.evaluate.metrics import (
-    Score,
-    all_scores,
-    bleu_tokenize,
-    comet_scores,
-    require_comet,
-    sacrebleu_command,
-    sentence_scores,
-)
 from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult, compare_and_record
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, has_test_set, read_eval_sets
 from mtformer.runs.models import run_of
@@ -78,7 +70,7 @@ def evaluate_loaded(
         MtformerError: sacreBLEU cannot download a test set, or COMET failed.
     """
     if comet is not None:
-        require_comet()
+        metrics.require_comet()
     sets = read_test_sets(paths, model, [output, save], **texts)
     translator, header, whole = Translator.load(model, raw=raw), model.header, combined(sets)
     with opened(output) as plain, opened(save) as rows:  # first: a wrong path must not cost the work
@@ -89,7 +81,7 @@ def evaluate_loaded(
         from_comet = None
         if comet is not None:
             gpus = int(pick_device(device).type == "cuda")
-            from_comet = comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
+            from_comet = metrics.comet_scores(whole.sources, hypotheses, whole.references[0], model=comet, gpus=gpus)
         if rows is not None:
             lines = _rows(sets, translations, header, from_comet)
             rows.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
@@ -101,7 +93,7 @@ def evaluate_loaded(
         if from_comet is None:
             return result
         mean = 100 * fmean(from_comet[part])  # as papers report it
-        return replace(result, scores=[*result.scores, Score("COMET", mean, f"model:{comet}|scale:100")])
+        return replace(result, scores=[*result.scores, metrics.Score("COMET", mean, f"model:{comet}|scale:100")])
 
     results, start = [], 0
     for test_set in sets:
@@ -112,7 +104,7 @@ def evaluate_loaded(
     command = None
     if output and whole.sacrebleu_arguments:
         recipe = header.tgt_lang, header.bleu_tokenize, "--chrf-word-order", "2", "-w", "2"
-        command = sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
+        command = metrics.sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
     evaluation = Evaluation(ScoredModel.of(paths, model, raw=raw), hypotheses, results, total, command)
     run = run_of(paths[0])
     if run is None or len(paths) > 1:
@@ -185,8 +177,8 @@ def score_set(
         likelihood: that of the first reference.
         n_bootstrap: as for :func:`mtformer.evaluate.metrics.all_scores`.
     """
-    tokenize = bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
-    scores = all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=n_bootstrap)
+    tokenize = metrics.bleu_tokenize(header.bleu_tokenize, header.tgt_lang)
+    scores = metrics.all_scores(hypotheses, texts.references, header.tgt_lang, tokenize, n_bootstrap=n_bootstrap)
     analysis = analyse(
         texts.sources,
         hypotheses,
@@ -207,7 +199,7 @@ def _rows(
     """Yield the object that ``--save`` writes for each sentence."""
     whole = combined(sets)
     hypotheses = [translation.text for translation in translations]
-    scores = sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
+    scores = metrics.sentence_scores(hypotheses, whole.references, header.tgt_lang, header.bleu_tokenize)
     places = ((test_set.name, line) for test_set in sets for line in range(1, len(test_set.sources) + 1))
     for i, (name, line) in enumerate(places):
         translation = translations[i]
