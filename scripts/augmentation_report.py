@@ -72,8 +72,8 @@ def tokens_per_sentence(model: Path) -> list[str]:
 
 def stress_table(models: list[Path], beam_size: int) -> str:
     """Compare the models on perturbed text."""
-    search = {"beam_size": beam_size}
-    results = [stress_model([model], search=search, raw=raw).rows for raw in (True, False) for model in models]
+    loaded = [(model, load_model([model], beam_size=beam_size).toward()) for model in models]
+    results = [stress_model([path], model, raw=raw).rows for raw in (True, False) for path, model in loaded]
     header = ("perturbation", "alone, without", "alone, with", "`translate`, without", "`translate`, with")
     return as_markdown(header, [(row[0].perturbation, *map(cell, row)) for row in zip(*results, strict=True)])
 

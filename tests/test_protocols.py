@@ -11,6 +11,7 @@ import sacrebleu
 from conftest import Project
 
 from mtformer.bundle.format import load_bundle
+from mtformer.engines.loading import load_model
 from mtformer.evaluate import protocols
 from mtformer.evaluate.protocols import PROTOCOLS, lower_case_moses, run_protocol
 from mtformer.evaluate.testsets import read_eval_sets
@@ -102,8 +103,9 @@ def test_an_unknown_protocol_is_reported_even_without_a_model(tmp_path: Path) ->
 
 def test_a_protocol_is_for_its_languages(adapted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROTOCOLS, CASED, replace(PROTOCOLS[CASED], languages=("en", "fr")))
+    path = adapted.config.parent / "model.safetensors"
     with pytest.raises(UserError, match="is for en-fr; this model translates en-de"):
-        run_protocol([adapted.config.parent / "model.safetensors"], PROTOCOLS[CASED])
+        run_protocol([path], load_model([path]), PROTOCOLS[CASED])
 
 
 def test_references_processed_differently_are_an_error(adapted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +113,9 @@ def test_references_processed_differently_are_an_error(adapted: Project, monkeyp
         return [line.lower() for line in lines]
 
     monkeypatch.setattr(protocols, "lower_case_moses", differently)
+    path = adapted.config.parent / "model.safetensors"
     with pytest.raises(MtformerError, match="does not process the references"):
-        run_protocol([adapted.config.parent / "model.safetensors"], PROTOCOLS[LOWER])
+        run_protocol([path], load_model([path]), PROTOCOLS[LOWER])
 
 
 def test_without_sacremoses_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

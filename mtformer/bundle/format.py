@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mtformer.bundle.header import Header, read_header
-from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, format_number, header_size, is_exported
+from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, format_number, header_size, is_exported
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
 from mtformer.support.errors import UserError
@@ -92,7 +92,7 @@ def load_bundle(path: str | Path) -> Bundle:
         return _load(path)
     except (SafetensorError, OSError) as error:
         reason = f"this is not an intact safetensors file: {error}"
-    except _InvalidError as error:
+    except NotABundleError as error:
         reason = str(error)
     except (ValueError, RuntimeError, UserError) as error:
         reason = f"this bundle is damaged: {error}"
@@ -122,21 +122,14 @@ def digest(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
     return result.hexdigest()
 
 
-class _InvalidError(Exception):
-    """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
-
-
 def _read_header(metadata: Mapping[str, str]) -> Header:
-    try:
-        number = format_number(metadata)
-    except ValueError as error:
-        raise _InvalidError(str(error)) from None
+    number = format_number(metadata)
     if "header" not in metadata:
         raise ValueError("it has no header")
     try:
         return read_header(metadata["header"], number)
     except ValidationError as error:
-        raise _InvalidError(_invalid_header(error)) from None
+        raise NotABundleError(_invalid_header(error)) from None
 
 
 def _invalid_header(error: ValidationError) -> str:

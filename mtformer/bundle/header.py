@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -125,11 +126,8 @@ class Header(Stored):
         heads = self.alignment_heads or [
             AlignmentHead(layer=layer, head=head, reading=False) for head in range(n_heads)
         ]
-        groups: dict[tuple[int, bool], list[AlignmentHead]] = {}
-        for head in heads:
-            groups.setdefault((head.layer, head.reading), []).append(head)
-        largest = max(groups.values(), key=len)
-        return tuple(largest)
+        [(largest, _)] = Counter((head.layer, head.reading) for head in heads).most_common(1)
+        return tuple(head for head in heads if (head.layer, head.reading) == largest)
 
     @property
     def language_pairs(self) -> list[LanguagePair]:

@@ -21,6 +21,10 @@ BUNDLE_FORMAT = f"{_FORMAT_PREFIX}{HEADER_FORMATS[-1]}"  # of the bundles that a
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
+class NotABundleError(ValueError):
+    """The reason why a file is no bundle that this version reads; other errors mean that the bundle is damaged."""
+
+
 def is_exported(path: Path) -> bool:
     """Tell whether ``path`` is the folder of a model exported for CTranslate2."""
     return (path / EXPORT_SETTINGS).is_file() and (path / "model.bin").is_file()
@@ -58,16 +62,16 @@ def format_number(metadata: Mapping[str, str]) -> int:
     """Return the number of a bundle's format, which this version reads.
 
     Raises:
-        ValueError: the file is no bundle, or this version does not read its format.
+        NotABundleError: the file is no bundle, or this version does not read its format.
     """
     name = metadata.get("format", "")
     number = name.removeprefix(_FORMAT_PREFIX)
     if number == name or not number.isdecimal():
-        raise ValueError("this safetensors file is not a model bundle of mtformer")
+        raise NotABundleError("this safetensors file is not a model bundle of mtformer")
     if int(number) < HEADER_FORMATS[0]:
-        raise ValueError(f"this bundle has format {number}, which was never released: train the model again")
+        raise NotABundleError(f"this bundle has format {number}, which was never released: train the model again")
     if int(number) > HEADER_FORMATS[-1]:
-        raise ValueError(
+        raise NotABundleError(
             f"this bundle has format {number}, of a newer version of mtformer; this one reads formats up to "
             f"{HEADER_FORMATS[-1]}: upgrade mtformer"
         )

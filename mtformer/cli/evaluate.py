@@ -52,24 +52,24 @@ def evaluate(
     for which its run has a test set; --from and --to choose some of them.
     """
     from mtformer.bundle.header import Toward
+    from mtformer.engines.loading import load_model
     from mtformer.evaluate.evaluation import evaluate_model
-    from mtformer.evaluate.protocols import find_protocol, run_protocol
+    from mtformer.evaluate.protocols import SEARCH, find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
     from mtformer.runs.models import find_models
 
     _require_compatible(scores, results, test_set, search)
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
-    bundles, toward = find_models(model), Toward(**vars(direction))
-    common: dict[str, Any] = {"device": compute.device, "engine": compute.engine, **test_set.texts}
+    paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), test_set.texts, compute.raw
+    loaded = load_model(paths, compute.engine, compute.device, **(search if protocol is None else SEARCH))
     result: Evaluation | Evaluations | ProtocolResult | StressResult
     if protocol is not None:
-        result = run_protocol(bundles, protocol, toward, output=results.output, **common)
+        result = run_protocol(paths, loaded.toward(*toward), protocol, output=results.output, **texts)
+    elif scores.stress:
+        result = stress_model(paths, loaded.toward(*toward), save=results.save, raw=raw, **texts)
     else:
-        common |= {"search": search, "save": results.save, "raw": compute.raw}
-        if scores.stress:
-            result = stress_model(bundles, toward, **common)
-        else:
-            result = evaluate_model(bundles, toward, comet=scores.comet, output=results.output, **common)
+        asked: dict[str, Any] = {"comet": scores.comet, "device": compute.device, "raw": raw, **texts}
+        result = evaluate_model(paths, loaded, toward, output=results.output, save=results.save, **asked)
     options.print_result(dumps(result.to_dict(), indent=2, ensure_ascii=False) if results.json else result.to_text())
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any, Unpack
 
 from mtformer.bundle.header import ANY, Header, Toward
-from mtformer.engines.loading import LoadedModel, load_model
+from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate import metrics
 from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult, compare_and_record
@@ -217,28 +217,20 @@ def _rows(
 
 
 def evaluate_model(
-    paths: Sequence[Path],
-    toward: Toward = ANY,
-    *,
-    search: Mapping[str, float | str | None] | None = None,
-    engine: str | None = None,
-    **options: Unpack[EvaluationOptions],
+    paths: Sequence[Path], model: LoadedModel, toward: Toward = ANY, **options: Unpack[EvaluationOptions]
 ) -> Evaluation | Evaluations:
     """Score a model on given test sets, or on those of its run: each of its directions that has a test set there.
 
     Args:
-        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
+        paths: what the model was loaded from, as for :func:`evaluate_loaded`.
+        model: the model.
         toward: the direction to evaluate, and the tag.
-        search: search options that replace the bundle's own, such as ``{"beam_size": 8}``; None leaves one as it is.
-        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
-        options: as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
+        options: as for :func:`evaluate_loaded`.
 
     Raises:
-        UserError: a model, the engine or a test set cannot be used; or one file is to have the translations of several
-            directions.
+        UserError: a test set cannot be used; or one file is to have the translations of several directions.
         MtformerError: as for :func:`evaluate_loaded`.
     """
-    model = load_model(paths, engine, options.get("device", "auto"), needs_torch=None, **(search or {}))
     wanted = model.header.matching(toward.src_lang, toward.tgt_lang)
     if len(wanted) < 2 or any(options.get(name) for name in TextOptions.__annotations__):
         return evaluate_loaded(paths, model.toward(*toward), **options)

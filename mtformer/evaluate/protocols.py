@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from mtformer.bundle.header import ANY, Toward
-from mtformer.engines.loading import load_model
+from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import Score, bleu
 from mtformer.evaluate.results import ScoredModel
@@ -40,7 +39,7 @@ class Protocol:
 
 
 _TEST_SET = "test2016 of Multi30k, English to German, unprocessed"
-_SEARCH = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
+SEARCH = {"beam_size": 5, "length_penalty": 1.0}  # fairseq's --lenpen 1 divides by the length alone
 PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
@@ -133,12 +132,10 @@ def find_protocol(name: str) -> Protocol:
 
 def run_protocol(
     paths: Sequence[Path],
+    model: LoadedModel,
     protocol: Protocol,
-    toward: Toward = ANY,
     *,
     output: Path | None = None,
-    device: str = "auto",
-    engine: str | None = None,
     **texts: Unpack[TextOptions],
 ) -> ProtocolResult:
     """Translate the test set of a protocol and score it the way that the protocol says.
@@ -146,12 +143,10 @@ def run_protocol(
     The model translates alone: published scores have no changes to texts before and no checks of translations after.
 
     Args:
-        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
-        toward: the direction to evaluate, and the tag.
+        paths: what the model was loaded from, as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
+        model: the model, toward one of its directions, with the options of :data:`SEARCH`.
         protocol: how to do it; see :func:`find_protocol`.
         output: write the unprocessed translations there, one a line.
-        device: where to compute.
-        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
         texts: the protocol's test set, unprocessed, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without
             any, that of the first one's run.
 
@@ -159,7 +154,6 @@ def run_protocol(
         UserError: the model or the test set is another than the protocol's.
         MtformerError: the installed sacremoses processes text differently.
     """
-    model = load_model(paths, engine, device, needs_torch=None, **_SEARCH).toward(*toward)
     sets = read_test_sets(paths, model, [output], **texts)
     translator = Translator.load(model, raw=True)
     languages = base_language(model.header.src_lang), base_language(model.header.tgt_lang)

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from mtformer.bundle.header import ANY, Toward
-from mtformer.engines.loading import load_model
+from mtformer.engines.loading import LoadedModel
 from mtformer.evaluate.analysis import repeats
 from mtformer.evaluate.evaluation import best_translations, opened, read_test_sets
 from mtformer.evaluate.metrics import chrf
@@ -190,33 +189,26 @@ class StressResult:
 
 def stress_model(
     paths: Sequence[Path],
-    toward: Toward = ANY,
+    model: LoadedModel,
     *,
-    search: Mapping[str, float | str | None] | None = None,
     save: Path | None = None,
-    device: str = "auto",
-    engine: str | None = None,
     raw: bool = False,
     **texts: Unpack[TextOptions],
 ) -> StressResult:
     """Translate a test set clean and perturbed in several ways, and score the translations.
 
     Args:
-        paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
-        toward: the direction to evaluate, and the tag.
-        search: search options that replace the bundle's own.
+        paths: what the model was loaded from, as for :func:`mtformer.evaluate.evaluation.evaluate_loaded`.
+        model: the model, toward one of its directions.
         save: write a JSON object for each perturbed sentence there.
-        device: where to compute.
-        engine: what computes, as for :func:`mtformer.engines.loading.load_model`.
         raw: translate with the model alone.
         texts: the test sets, as for :func:`mtformer.evaluate.testsets.read_eval_sets`; without any, those of the first
             one's run. First references count.
 
     Raises:
-        UserError: the model, the engine or a test set cannot be used, or ``save`` is one of the input files.
+        UserError: a test set cannot be used, or ``save`` is one of the input files.
         MtformerError: sacreBLEU cannot download a test set.
     """
-    model = load_model(paths, engine, device, needs_torch=None, **(search or {})).toward(*toward)
     sets = read_test_sets(paths, model, [save], **texts)
     translator = Translator.load(model, raw=raw)
     test_set, header = combined(sets), model.header

@@ -8,11 +8,11 @@ Pegasus has one vocabulary. Where ours has two, its embeddings are not tied, the
 needs, and ids beyond the target's have a logit of -∞.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from sentencepiece import SentencePieceProcessor
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.models import BPE, Unigram
@@ -34,7 +34,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.sentencepiece_file import BPE as BPE_MODEL
-from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, read_settings, read_tokens
+from mtformer.text.tokenizer.sentencepiece_file import Kind, Settings, Token, read_settings, read_tokens
 from mtformer.text.tokenizer.vocabulary import CONTROL_CHARACTERS, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
@@ -223,23 +223,24 @@ def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFa
     Raises:
         UserError: it has tokens that a user has defined.
     """
-    if symbols := [token.text for token in read_tokens(model) if token.kind == Kind.USER_DEFINED]:
+    tokens, settings = read_tokens(model), read_settings(model)
+    if symbols := [token.text for token in tokens if token.kind == Kind.USER_DEFINED]:
         raise UserError(
             f"the tokenizers of transformers cannot keep {', '.join(symbols)} (tokenizer.user_symbols) whole without "
             "putting spaces after them"
         )
-    tokens, settings = _Tokens.of(model), read_settings(model)
     fast = FastTokenizer(_bpe(tokens) if settings.algorithm == BPE_MODEL else _unigram(tokens))
     fast.normalizer = _normalizer(settings)
     # A special token or a byte that is spelled out in a text is not one. Neither is found where "<" stands alone, and
     # it may stand alone if no token contains it.
-    if not any("<" in tokens.texts[i] for i in tokens.plain):
+    if not any("<" in token.text for token in filter(_is_text, tokens)):
         fast.pre_tokenizer = pre_tokenizers.Split("<", behavior="isolated")
     n_stripped = max_length if settings.removes_extra_spaces else 1
     fast.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", left=n_stripped)]
     )
-    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", tokens.eos)])
+    eos = [token.text for token in tokens].index(settings.special_names[-1])
+    fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", eos)])
     return PreTrainedTokenizerFast(
         tokenizer_object=fast,
         pad_token="<pad>",
@@ -272,55 +273,27 @@ def _normalizer(settings: Settings) -> normalizers.Normalizer:
     return normalizers.Sequence([*steps, normalizers.Replace(" ", "▁"), normalizers.Prepend("▁")])
 
 
-class _Tokens(NamedTuple):
-    """The vocabulary of a SentencePiece model.
-
-    Attributes:
-        texts: the tokens.
-        scores: log probabilities, or for BPE the negative rank of the merge that makes the token.
-        plain: the ids of those that stand for text: neither special nor bytes.
-        unk: the id of what has no token.
-        eos: the id of the end of a text.
-    """
-
-    texts: list[str]
-    scores: list[float]
-    plain: list[int]
-    unk: int
-    eos: int
-
-    @classmethod
-    def of(cls, model: bytes) -> "_Tokens":
-        processor = SentencePieceProcessor(model_proto=model)
-        ids = range(processor.vocab_size())
-        is_text = [not (processor.is_control(i) or processor.is_unknown(i) or processor.is_byte(i)) for i in ids]
-        return cls(
-            [processor.id_to_piece(i) for i in ids],
-            [processor.get_score(i) for i in ids],
-            [i for i in ids if is_text[i]],
-            processor.unk_id(),
-            processor.eos_id(),
-        )
+def _is_text(token: Token) -> bool:
+    """Tell whether a token stands for text: it is neither special nor a byte."""
+    return token.kind in (Kind.NORMAL, Kind.UNUSED)
 
 
-def _unigram(tokens: _Tokens) -> Unigram:
+def _unigram(tokens: Sequence[Token]) -> Unigram:
     """Make a model in which special tokens and bytes are too unlikely to be found in text that has them spelled out."""
-    never = min(tokens.scores) - 1_000.0
-    scores = [never] * len(tokens.texts)
-    for i in tokens.plain:
-        scores[i] = tokens.scores[i]
-    return Unigram(list(zip(tokens.texts, scores, strict=True)), unk_id=tokens.unk, byte_fallback=True)
+    never = min(token.score for token in tokens) - 1_000.0
+    scores = [(token.text, token.score if _is_text(token) else never) for token in tokens]
+    unk = [token.kind for token in tokens].index(Kind.UNKNOWN)
+    return Unigram(scores, unk_id=unk, byte_fallback=True)
 
 
-def _bpe(tokens: _Tokens) -> BPE:
+def _bpe(tokens: Sequence[Token]) -> BPE:
     """Recover the merges, which SentencePiece does not store, from the tokens that they make and their ranks."""
-    ids = {text: i for i, text in enumerate(tokens.texts)}
-    plain = {tokens.texts[i] for i in tokens.plain}
+    ids = {token.text: i for i, token in enumerate(tokens)}
+    ranks = {token.text: -token.score for token in tokens if _is_text(token)}
     merges = [
-        (-tokens.scores[i], ids[left], ids[right], (left, right))
-        for i in tokens.plain
-        for cut in range(1, len(tokens.texts[i]))
-        for left, right in [(tokens.texts[i][:cut], tokens.texts[i][cut:])]
-        if left in plain and right in plain
+        (rank, ids[left], ids[right], (left, right))
+        for text, rank in ranks.items()
+        for left, right in ((text[:cut], text[cut:]) for cut in range(1, len(text)))
+        if left in ranks and right in ranks
     ]
     return BPE(ids, [pair for *_, pair in sorted(merges)], unk_token="<unk>", byte_fallback=True)
