@@ -20,7 +20,7 @@ from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerC
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches
 from mtformer.support.memory import keep_freed_memory
@@ -39,7 +39,7 @@ def load_corpus(multi30k: Path) -> Corpus:
     """Encode the training pairs."""
     pairs = list(ParallelText([TextFiles(src=multi30k / "train.en.gz", tgt=multi30k / "train.de.gz")], "en", "de"))
     tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=VOCAB_SIZE), "en", "de", seed=1)
-    return encode_corpus(pairs, tokenizer, max_length=256, max_ratio=3.0)
+    return Encoder(tokenizer, max_length=256, max_ratio=3.0).corpus(pairs)
 
 
 def batches_of_any_shape(corpus: Corpus, epoch: int) -> list[PlannedBatch]:

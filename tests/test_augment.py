@@ -21,7 +21,7 @@ from mtformer.data.clean.filters import filters_of
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder, Variation
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary
@@ -300,19 +300,18 @@ def test_lines_of_any_length_are_varied(text: str) -> None:
 
 def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> None:
     augmenter = Augmenter(AugmentConfig(urls=0.5), seed=1)
-    varied = encode_corpus(PAIRS, tokenizer, max_length=256, max_ratio=2.0, augmenter=augmenter)
+    encoder = Encoder(tokenizer, 256, 2.0)
+    varied = encoder.corpus(PAIRS, Variation(encoder, 0, augmenter=augmenter))
     lengths = sorted(max(map(len, row)) for row in rows_of(varied))
-    limits = {"max_length": lengths[len(lengths) * 3 // 4], "max_ratio": 2.0}  # some variations are longer
+    encoder = Encoder(tokenizer, lengths[len(lengths) * 3 // 4], 2.0)  # some variations are longer
     pairs = [*PAIRS, SentencePair("", "leer"), SentencePair("the " * 99, "der " * 99), *PAIRS]
-    plain = encode_corpus(pairs, tokenizer, **limits)  # type: ignore[arg-type]
-    corpora = [encode_corpus(pairs, tokenizer, **limits, augmenter=augmenter, epoch=e) for e in (0, 1, 0)]  # type: ignore[arg-type]
+    plain = encoder.corpus(pairs)
+    corpora = [encoder.corpus(pairs, Variation(encoder, epoch, augmenter=augmenter)) for epoch in (0, 1, 0)]
     first, second, again = map(rows_of, corpora)
     assert first == again != second
     for corpus, rows in zip(corpora, (first, second, again), strict=True):
         assert corpus.numbers.tolist() == plain.numbers.tolist() and corpus.dropped == plain.dropped
-        assert (
-            max(max(map(len, row)) for row in rows) <= limits["max_length"]
-        )  # a pair whose variation is too long stays
+        assert max(max(map(len, row)) for row in rows) <= encoder.max_length  # a pair whose variation is too long stays
         n_changed = sum(row != other for row, other in zip(rows, rows_of(plain), strict=True))
         assert 0.1 * len(plain) < n_changed < 0.9 * len(plain)
 
@@ -320,15 +319,8 @@ def test_variations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) -> 
 def test_variations_go_with_sampled_tokens_and_annotated_terms(tokenizer: Tokenizer) -> None:
     terms = TermSampler(Glossary([("dog", "Hund")]), tokenizer, src_lang="en", tgt_lang="de", share=1, seed=1)
     begin, _, end = tokenizer.markers or ()
-    corpus = encode_corpus(
-        PAIRS,
-        tokenizer,
-        max_length=256,
-        max_ratio=6,
-        sampling=Sampling(0.2, 1),
-        terms=terms,
-        augmenter=only(unpunctuated=0.5),
-    )
+    encoder = Encoder(tokenizer, 256, 6)
+    corpus = encoder.corpus(PAIRS, Variation(encoder, 0, Sampling(0.2, 1), only(unpunctuated=0.5), terms))
     annotated = [i for i in range(len(corpus)) if begin in corpus.src[i]]
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in annotated]
     shares = [sum(text.endswith(".") for text in texts) / len(texts), len(annotated) / len(PAIRS)]

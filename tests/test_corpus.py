@@ -3,8 +3,9 @@ import pytest
 from conftest import EOS_ID, sentence_pairs
 
 from mtformer.config import TokenizerConfig
+from mtformer.data.augment import EncodedPair
 from mtformer.data.corpus import Corpus, Ragged
-from mtformer.data.tokens import encode_corpus, reason_to_drop
+from mtformer.data.tokens import Encoder
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
@@ -68,9 +69,12 @@ def lists(ragged: Ragged) -> list[list[int]]:
         (4, 11, TOO_UNLIKE),
     ],
 )
-def test_a_pair_is_dropped_just_beyond_the_limits(src_length: int, tgt_length: int, reason: str | None) -> None:
-    assert reason_to_drop(src_length, tgt_length, max_length=20, max_ratio=2.5) == reason
-    assert reason_to_drop(tgt_length, src_length, max_length=20, max_ratio=2.5) == reason
+def test_a_pair_is_dropped_just_beyond_the_limits(
+    tokenizer: Tokenizer, src_length: int, tgt_length: int, reason: str | None
+) -> None:
+    encoder = Encoder(tokenizer, max_length=20, max_ratio=2.5)
+    src, tgt = [1] * src_length, [1] * tgt_length
+    assert encoder.reason_to_drop(EncodedPair(src, tgt)) == encoder.reason_to_drop(EncodedPair(tgt, src)) == reason
 
 
 def test_pairs_are_kept_in_order_or_counted_by_the_reason_for_leaving_them_out(tokenizer: Tokenizer) -> None:
@@ -86,7 +90,7 @@ def test_pairs_are_kept_in_order_or_counted_by_the_reason_for_leaving_them_out(t
         SentencePair("", ""),
         good[0],
     ]
-    corpus = encode_corpus(iter(pairs), tokenizer, max_length=20, max_ratio=2.5)
+    corpus = Encoder(tokenizer, max_length=20, max_ratio=2.5).corpus(iter(pairs))
     assert corpus.dropped == {EMPTY: 3, TOO_LONG: 1, TOO_UNLIKE: 1}
 
     kept = [good[0], good[1], good[0]]
@@ -98,15 +102,15 @@ def test_pairs_are_kept_in_order_or_counted_by_the_reason_for_leaving_them_out(t
     (bytes_of_cat,) = tokenizer.encode_tgt([dog_and_cat.tgt])
     assert len(bytes_of_cat) >= 4
     limit = max(len(bytes_of_cat), len(tokenizer.encode_src([dog_and_cat.src])[0]))
-    assert len(encode_corpus([dog_and_cat], tokenizer, max_length=limit, max_ratio=10)) == 1
-    assert len(encode_corpus([dog_and_cat], tokenizer, max_length=limit - 1, max_ratio=10)) == 0
+    assert len(Encoder(tokenizer, max_length=limit, max_ratio=10).corpus([dog_and_cat])) == 1
+    assert len(Encoder(tokenizer, max_length=limit - 1, max_ratio=10).corpus([dog_and_cat])) == 0
 
 
 @pytest.mark.parametrize("n", [0, 9_999, 10_000, 10_001, 25_000])
 def test_a_text_of_any_size_is_encoded_whole(tokenizer: Tokenizer, n: int) -> None:
     # Encoding goes chunk by chunk: nothing may be lost or swapped where one ends.
     numbers = [SentencePair(f"{i}", f"Nr. {i}") for i in range(n)]
-    corpus = encode_corpus(iter(numbers), tokenizer, max_length=100, max_ratio=100)
+    corpus = Encoder(tokenizer, max_length=100, max_ratio=100).corpus(iter(numbers))
     assert len(corpus) == len(corpus.src) == len(corpus.tgt) == n
     assert not corpus.dropped
     texts = [tokenizer.decode(corpus.tgt[i].tolist()) for i in range(n)]

@@ -14,7 +14,7 @@ from engines import score
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, LanguagePair, TokenizerConfig, dump_config
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair
@@ -178,7 +178,7 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
             *((model.folder / f"valid.{side}").read_text().splitlines() for side in ("en", "nl")), strict=True
         )
     ]
-    corpus = encode_corpus(pairs, bundle.tokenizer, max_length=255, max_ratio=100)
+    corpus = Encoder(bundle.tokenizer, max_length=255, max_ratio=100).corpus(pairs)
     [tag] = bundle.tokenizer.prefixes_of(["<2nl>"]).src
     engine = Translator.load(bundle.toward(tgt_lang="nl")).engine
     found = score(engine, [[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from conftest import EOS_ID, GERMAN, GERMAN_VERBS, Project, make_project, senten
 from mtformer.bundle.format import load_bundle
 from mtformer.config import TokenizerConfig
 from mtformer.data.augment import EncodedPair, TermSampler
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder, Variation
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.search.engine import Request, SearchRequest
 from mtformer.support.errors import UserError
@@ -189,9 +189,9 @@ def test_annotations_leave_the_choice_of_pairs_as_it_is(tokenizer: Tokenizer) ->
     longest = max(map(len, tokenizer.encode_src([pair.src for pair in PAIRS])))
     long = [("dog", "Hund"), ("car", "Auto" + " und Auto" * 50)]
     pairs = [*PAIRS, SentencePair("a car", "ein " + long[1][1])]
-    limits = {"max_length": longest + 2, "max_ratio": 6.0}
-    plain = encode_corpus(pairs, tokenizer, **limits)  # type: ignore[arg-type]
-    corpus = encode_corpus(pairs, tokenizer, **limits, terms=sampler(tokenizer, terms=long))  # type: ignore[arg-type]
+    encoder = Encoder(tokenizer, longest + 2, 6.0)
+    plain = encoder.corpus(pairs)
+    corpus = encoder.corpus(pairs, Variation(encoder, 0, terms=sampler(tokenizer, terms=long)))
     assert corpus.numbers.tolist() == plain.numbers.tolist() and corpus.dropped == plain.dropped
     assert sum(corpus.src.lengths) > sum(plain.src.lengths)
     assert max(corpus.src.lengths) <= longest + 2

@@ -25,7 +25,7 @@ from mtformer.data.clean.filters import Filters
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import Contents, StoredText, pack, stored_text, unpack
-from mtformer.data.tokens import Encoder, TokenStore, Variation, encode_corpus
+from mtformer.data.tokens import Encoder, TokenStore, Variation
 from mtformer.support.cache import from_cache, make_room
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import write_folder_atomically
@@ -268,7 +268,7 @@ def test_stored_tokens_are_those_of_the_text_in_memory(tmp_path: Path, tokenizer
     pairs = [*PAIRS[:30], SentencePair("", "leer"), *PAIRS[30:], SentencePair("dog " * 50, "Hund " * 50), *PAIRS[:7]]
     text = stored_text(text_of(tsv(tmp_path / "a.tsv", pairs)))
     corpus = corpus_of(text, tokenizer)
-    expected = encode_corpus(pairs, tokenizer, max_length=40, max_ratio=6.0)
+    expected = Encoder(tokenizer, max_length=40, max_ratio=6.0).corpus(pairs)
     assert rows_of(corpus) == rows_of(expected)
     assert corpus.src.lengths.tolist() == expected.src.lengths.tolist()
     assert corpus.dropped == expected.dropped == {"a side is empty": 1, "longer than 40 tokens (data.max_length)": 1}
@@ -318,9 +318,7 @@ def test_an_epoch_varies_pairs_and_never_which_are_used(
     for epoch in range(2):
         variation = Variation(encoder, epoch, sampling, Shouter())
         corpus = kept.varied(variation, ["shouted", epoch])
-        in_memory = encode_corpus(
-            pairs, tokenizer, max_length=limit, max_ratio=6.0, sampling=sampling, augmenter=Shouter(), epoch=epoch
-        )
+        in_memory = encoder.corpus(pairs, variation)
         assert rows_of(corpus) == rows_of(in_memory)
         assert corpus.numbers.tolist() == kept.corpus.numbers.tolist() == in_memory.numbers.tolist()
         assert max(corpus.src.lengths.max(), corpus.tgt.lengths.max()) <= limit

@@ -18,7 +18,7 @@ from mtformer.bundle.header import PrefixTokens
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import SearchOptions
 from mtformer.data.batches import make_batch
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.record import Explainer
@@ -167,7 +167,7 @@ def test_batches_and_losses_are_the_same_whatever_the_ids(ours: Bundle, theirs: 
     pairs = list(map(SentencePair, TEXTS[:4], TARGETS[:4]))
     losses = []
     for bundle in (theirs, ours):
-        corpus = encode_corpus(pairs, bundle.tokenizer, max_length=64, max_ratio=100)
+        corpus = Encoder(bundle.tokenizer, max_length=64, max_ratio=100).corpus(pairs)
         batch = make_batch(corpus, [0, 1, 2, 3], 40, 40)
         assert batch.n_tokens == sum(len(corpus.tgt[i]) for i in range(4))
         assert (batch.tgt_in[:, 0] == bundle.header.architecture.special_ids.start).all()

@@ -20,7 +20,7 @@ from mtformer.data.augment import TermSampler
 from mtformer.data.clean.filters import Filters
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
-from mtformer.data.tokens import Encoder, TokenStore, Variation, encode_corpus
+from mtformer.data.tokens import Encoder, TokenStore, Variation
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes import workers
 from mtformer.support.processes.workers import in_order
@@ -201,5 +201,5 @@ def test_the_store_is_the_same_whoever_does_the_work(tmp_path: Path, monkeypatch
         found.append((text.drops, *rows))
     assert found[0] == found[1]
     assert 0 < len(text) < 150
-    plain = encode_corpus(text, tokenizer, max_length=40, max_ratio=6.0)
+    plain = Encoder(tokenizer, max_length=40, max_ratio=6.0).corpus(text)
     assert found[0][1] == [(plain.src[i].tolist(), plain.tgt[i].tolist()) for i in range(len(plain))]

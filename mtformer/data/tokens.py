@@ -49,18 +49,6 @@ class Rows(NamedTuple):
     tgt: Ragged
 
 
-class EncodedChunk(NamedTuple):
-    """A chunk that has been encoded.
-
-    Attributes:
-        rows: the pairs that can be learned from.
-        dropped: why others cannot, by their indices in the chunk.
-    """
-
-    rows: Rows
-    dropped: dict[int, str]
-
-
 @dataclass(frozen=True)
 class Encoder:
     """Encodes chunks of packed pairs with the likeliest tokens.
@@ -75,12 +63,33 @@ class Encoder:
     max_length: int
     max_ratio: float
 
-    def __call__(self, chunk: Chunk) -> EncodedChunk:
-        """Encode the pairs of a chunk, and drop those that cannot be learned from."""
+    def __call__(self, chunk: Chunk) -> tuple[Rows, dict[int, str]]:
+        """Encode the pairs of a chunk that can be learned from.
+
+        Returns:
+            these pairs, and why others cannot, by their indices in the chunk.
+        """
         encoded = self.encode(unpack(chunk.packed))
         reasons = [self.reason_to_drop(row) for row in encoded]
         kept = {index: row for index, (row, reason) in enumerate(zip(encoded, reasons, strict=True)) if not reason}
-        return EncodedChunk(self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason})
+        return self.rows(kept), {index: reason for index, reason in enumerate(reasons) if reason}
+
+    def corpus(self, pairs: Iterable[SentencePair], variation: "Variation | None" = None) -> Corpus:
+        """Encode pairs in memory, as ``variation`` changes them, without those that cannot be learned from."""
+        stream, first = iter(pairs), 0
+        parts, drops = [self.rows({})], Drops()
+        while portion := list(islice(stream, CHUNK)):
+            chunk = Chunk(first, len(portion), pack(portion))
+            rows, dropped = self(chunk)
+            for index, reason in dropped.items():
+                drops.add(reason, first + index + 1)
+            rows = replaced(rows, variation(chunk)) if variation else rows
+            parts.append(rows._replace(indices=first + rows.indices))
+            first += len(portion)
+        indices, *sides = zip(*parts, strict=True)
+        ids = map(Ragged.concatenated, sides)
+        numbers, special_ids = np.concatenate(indices), self.tokenizer.special_ids
+        return Corpus(*ids, numbers=numbers, drops=[drops], special_ids=special_ids)
 
     def encode(self, pairs: Sequence[SentencePair], sampling: Sampling | None = None) -> list[EncodedPair]:
         """Return both sides of each pair as ids."""
@@ -90,7 +99,14 @@ class Encoder:
 
     def reason_to_drop(self, row: EncodedPair) -> str | None:
         """Return why a pair cannot be learned from; None if it can."""
-        return reason_to_drop(len(row[0]), len(row[1]), max_length=self.max_length, max_ratio=self.max_ratio)
+        shorter, longer = sorted(map(len, row))
+        if shorter <= 1:
+            return "a side is empty"
+        if longer > self.max_length:
+            return f"longer than {self.max_length} tokens (data.max_length)"
+        if longer > self.max_ratio * shorter:
+            return f"one side more than {self.max_ratio:g} times as long as the other (data.max_ratio)"
+        return None
 
     def rows(self, rows: Mapping[int, EncodedPair]) -> Rows:
         """Collect pairs by their indices in the chunk."""
@@ -153,65 +169,6 @@ class Variation:
         """Encode pairs, by their indices in the chunk, except those that cannot be learned from."""
         rows = dict(zip(pairs, self.encoder.encode(list(pairs.values()), sampling), strict=True))
         return {index: row for index, row in rows.items() if not self.encoder.reason_to_drop(row)}
-
-
-def reason_to_drop(src_length: int, tgt_length: int, *, max_length: int, max_ratio: float) -> str | None:
-    """Return why a pair of these lengths in tokens, EOS included, cannot be used for training; None if it can."""
-    shorter, longer = sorted((src_length, tgt_length))
-    if shorter <= 1:
-        return "a side is empty"
-    if longer > max_length:
-        return f"longer than {max_length} tokens (data.max_length)"
-    if longer > max_ratio * shorter:
-        return f"one side more than {max_ratio:g} times as long as the other (data.max_ratio)"
-    return None
-
-
-def encode_corpus(
-    pairs: Iterable[SentencePair],
-    tokenizer: Tokenizer,
-    *,
-    max_length: int,
-    max_ratio: float,
-    sampling: Sampling | None = None,
-    terms: TermSampler | None = None,
-    augmenter: Augmenter | None = None,
-    epoch: int = 0,
-) -> Corpus:
-    """Encode ``pairs`` in memory; drop those that cannot be learned from.
-
-    Args:
-        pairs: the text.
-        tokenizer: turns it into ids.
-        max_length: the most tokens of a side, EOS included.
-        max_ratio: the most that one side may be longer than the other.
-        sampling: how to sample tokens; None takes the likeliest ones.
-        terms: annotates terms where the source stays short enough; None does not.
-        augmenter: varies pairs where they stay within the limits; None does not.
-        epoch: which terms to annotate and which pairs to vary.
-    """
-    encoder = Encoder(tokenizer, max_length, max_ratio)
-    variation = Variation(encoder, epoch, sampling, augmenter, terms)
-    stream = iter(pairs)
-    parts = [encoder.rows({})]
-    drops = Drops()
-    first = 0
-    while portion := list(islice(stream, CHUNK)):
-        chunk = Chunk(first, len(portion), pack(portion))
-        rows, dropped = encoder(chunk)
-        for index, reason in dropped.items():
-            drops.add(reason, first + index + 1)
-        if variation:
-            rows = replaced(rows, variation(chunk))
-        parts.append(Rows(first + rows.indices, rows.src, rows.tgt))
-        first += len(portion)
-    return Corpus(
-        Ragged.concatenated([part.src for part in parts]),
-        Ragged.concatenated([part.tgt for part in parts]),
-        numbers=np.concatenate([part.indices for part in parts]),
-        drops=[drops],
-        special_ids=tokenizer.special_ids,
-    )
 
 
 def replaced(rows: Rows, changed: Rows) -> Rows:

@@ -64,34 +64,6 @@ _NEIGHBOURS = {
 }
 
 
-def _random_number(rng: Random) -> str:
-    """Return a number, a time or the like."""
-    return _filled(rng.choice(_NUMBERS), rng)
-
-
-def _with_other_digits(text: str, rng: Random) -> str:
-    """Return a number of the same form."""
-    return _filled(re.sub(r"\d", "0", text), rng)
-
-
-def _random_placeholder(rng: Random) -> str:
-    """Return a placeholder of one of the kinds that programs use."""
-    return _filled(rng.choice(_PLACEHOLDERS), rng)
-
-
-def _random_tags(rng: Random) -> tuple[str, str]:
-    """Return an opening and a closing tag."""
-    name = _filled(rng.choice(_TAGS), rng)
-    return f"<{name}>", f"</{name}>"
-
-
-def _random_url(rng: Random) -> str:
-    """Return a URL or an e-mail address."""
-    if rng.random() < _E_MAIL_SHARE:
-        return "@".join(_filled(part, rng) for part in _E_MAIL)
-    return _filled(rng.choice(_URLS), rng)
-
-
 def _random_emoji(rng: Random) -> str:
     """Return an emoji; some consist of two characters."""
     if rng.random() < 0.1:
@@ -136,7 +108,7 @@ def kinds_for(dotted: Sequence[bool | None]) -> dict[str, Kind]:
         "upper": partial(_in_capitals, uppers=uppers),
         "unpunctuated": _unpunctuated,
         "numbers": _with_other_numbers,
-        "placeholders": _with_placeholder,
+        "placeholders": partial(_with_one_of, patterns=_PLACEHOLDERS),
         "tags": _with_tags,
         "urls": _with_url,
         "emoji": _with_emoji,
@@ -247,8 +219,8 @@ def _with_other_numbers(pair: SentencePair, rng: Random) -> SentencePair | None:
     }
     free = sorted(number for number in shared if len(number) >= _SHORTEST_NUMBER)
     if not free:
-        return _inserted(pair, _random_number(rng), rng)
-    replacements = {number: _with_other_digits(number, rng) for number in free}
+        return _with_one_of(pair, rng, _NUMBERS)
+    replacements = {number: _filled(re.sub(r"\d", "0", number), rng) for number in free}
     return SentencePair(*(_with_numbers(*side, replacements) for side in zip(pair, numbers, strict=True)))
 
 
@@ -259,13 +231,14 @@ def _with_numbers(text: str, numbers: Sequence[Number], replacements: Mapping[st
     return text
 
 
-def _with_placeholder(pair: SentencePair, rng: Random) -> SentencePair | None:
-    return _inserted(pair, _random_placeholder(rng), rng)
+def _with_one_of(pair: SentencePair, rng: Random, patterns: Sequence[str]) -> SentencePair | None:
+    return _inserted(pair, _filled(rng.choice(patterns), rng), rng)
 
 
 def _with_tags(pair: SentencePair, rng: Random) -> SentencePair | None:
     """Put tags around a word that both sides share, or around both sides."""
-    opening, closing = _random_tags(rng)
+    name = _filled(rng.choice(_TAGS), rng)
+    opening, closing = f"<{name}>", f"</{name}>"
     counts = [Counter(_WHOLE_WORD.findall(text)) for text in pair]
     shared = [word for word in _WORD.findall(pair.src) if all(count[word] == 1 for count in counts)]
     if not shared:
@@ -275,7 +248,10 @@ def _with_tags(pair: SentencePair, rng: Random) -> SentencePair | None:
 
 
 def _with_url(pair: SentencePair, rng: Random) -> SentencePair | None:
-    return _inserted(pair, _random_url(rng), rng)
+    """Insert a URL or an e-mail address."""
+    if rng.random() < _E_MAIL_SHARE:
+        return _inserted(pair, "@".join(_filled(part, rng) for part in _E_MAIL), rng)
+    return _with_one_of(pair, rng, _URLS)
 
 
 def _with_emoji(pair: SentencePair, rng: Random) -> SentencePair | None:

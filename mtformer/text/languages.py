@@ -88,13 +88,13 @@ def suit_joint_vocabulary(src_langs: Sequence[str], tgt_langs: Sequence[str]) ->
     )
 
 
-def max_token_length(code: str) -> int | None:
-    """Return how many characters a token may have, or None for no particular limit.
+def max_token_length(code: str) -> int:
+    """Return how many characters a token may have: 16, which is the default of SentencePiece, if nothing speaks for fewer.
 
     Chinese has no spaces to stop a token from growing over a whole clause; few of its words exceed three characters.
     Japanese and Thai have no spaces either, but spell long words in kana and letters.
     """
-    return 3 if base_language(code) in _CHINESE else None
+    return 3 if base_language(code) in _CHINESE else 16
 
 
 def function_words(code: str) -> tuple[str, ...]:

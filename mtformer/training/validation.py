@@ -15,7 +15,7 @@ from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.corpus import Corpus
-from mtformer.data.tokens import encode_corpus
+from mtformer.data.tokens import Encoder
 from mtformer.data.training import Prefixed
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
@@ -133,7 +133,7 @@ class Validator:
             raise UserError(f"there are no validation pairs from {languages.src_lang} to {languages.tgt_lang}")
         view = tokenizer.with_prefixes(tokenizer.prefixes_of(tags_toward(data.language_pairs, languages.tgt_lang)))
         n_tags = len(view.prefixes.src)
-        corpus = encode_corpus(pairs, tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf)
+        corpus = Encoder(tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf).corpus(pairs)
         for reason, count in corpus.dropped.items():
             log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
         if not len(corpus):

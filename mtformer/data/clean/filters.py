@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mtformer.config import DataConfig, FilterName, LanguagePair, Source
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
-from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets
+from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets, exact_key, near_key
 from mtformer.data.sources.parallel import ParallelText, Reservoir
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
@@ -83,8 +83,8 @@ class Filters:
         self._all_pair_rules = pair_rules(*languages)
         corpus_rules: dict[str, PairRule] = {
             "held_out": partial(self.held_out.contains, languages=languages, near=True),
-            "duplicates": Duplicates(near=False).add,
-            "near_duplicates": Duplicates(near=True).add,
+            "duplicates": Duplicates(exact_key).add,
+            "near_duplicates": Duplicates(near_key).add,
             "many_targets": ManyTargets(languages.src_lang).add,
         }
         self._corpus_rules = {name: rule for name, rule in corpus_rules.items() if name in self.names}

@@ -1,7 +1,7 @@
 """Sets of texts as 64-bit hashes: eight bytes for each, and the same in every process."""
 
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -66,14 +66,8 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", text.casefold())
 
 
-def exact_pair_key(pair: SentencePair) -> str:
-    """Return the key of pairs whose sides are exact duplicates."""
-    return f"{exact_key(pair.src)}\n{exact_key(pair.tgt)}"
-
-
-def near_pair_key(pair: SentencePair) -> str:
-    """Return the key of pairs whose sides are near duplicates."""
-    return f"{near_key(pair.src)}\n{near_key(pair.tgt)}"
+def _pair_hashes(pairs: Sequence[SentencePair], key: Callable[[str], str]) -> Hashes:
+    return hashes(f"{key(src)}\n{key(tgt)}" for src, tgt in pairs)
 
 
 class HashSet:
@@ -82,8 +76,8 @@ class HashSet:
     Two texts of a million have the same hash with a probability of 3e-8.
     """
 
-    def __init__(self, first: Hashes | None = None) -> None:
-        self._runs: list[Hashes] = [] if first is None or not len(first) else [np.unique(first)]
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
@@ -112,14 +106,13 @@ class HashSet:
 class Duplicates:
     """Finds the pairs of a text that occurred before."""
 
-    def __init__(self, *, near: bool) -> None:
-        """Compare letters and digits alone if ``near``, else whole texts."""
-        self._key = near_pair_key if near else exact_pair_key
-        self._seen = HashSet()
+    def __init__(self, key: Callable[[str], str]) -> None:
+        """Compare what ``key`` returns of each side."""
+        self._key, self._seen = key, HashSet()
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
         """Return for each pair whether it occurred before."""
-        return self._seen.add(hashes(map(self._key, pairs))).tolist()
+        return self._seen.add(_pair_hashes(pairs, self._key)).tolist()
 
 
 class ManyTargets:
@@ -133,7 +126,7 @@ class ManyTargets:
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:
         """Return for each pair whether its source had 20 other targets before."""
-        is_repeated = self._pairs.add(hashes(map(exact_pair_key, pairs))).tolist()
+        is_repeated = self._pairs.add(_pair_hashes(pairs, exact_key)).tolist()
         keys = hashes(exact_key(pair.src) for pair in pairs)
         is_known = self._sources.add(keys).tolist()
         many = []
@@ -149,8 +142,7 @@ class HeldOut:
 
     def __init__(self, pairs: Iterable[SentencePair] = (), languages: LanguagePair | None = None) -> None:
         """Take the pairs that are held out, if any, and their languages."""
-        self._exact: dict[str, HashSet] = {}
-        self._near: dict[str, HashSet] = {}
+        self._sets: defaultdict[tuple[str, bool], HashSet] = defaultdict(HashSet)  # by language, exact and near
         self.digest = 0  # of all sentences
         if languages:
             self.add(pairs, languages)
@@ -158,10 +150,10 @@ class HeldOut:
     def add(self, pairs: Iterable[SentencePair], languages: LanguagePair) -> None:
         """Hold out more pairs."""
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):  # no texts without pairs
-            for sets, key in ((self._exact, exact_key), (self._near, letters_key)):
+            for near, key in ((False, exact_key), (True, letters_key)):
                 values = hashes(map(key, texts))
                 self.digest = (self.digest * 31 + int(values.sum(dtype=np.uint64))) % 2**64
-                sets.setdefault(language, HashSet()).add(values)
+                self._sets[language, near].add(values)
 
     def contains(self, pairs: Sequence[SentencePair], *, languages: LanguagePair, near: bool) -> list[bool]:
         """Return for each pair whether one of its sides is a held-out sentence, short phrases excepted.
@@ -173,11 +165,11 @@ class HeldOut:
         """
         is_held_out = np.zeros(len(pairs), dtype=np.bool_)
         for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
-            held_out = (self._near if near else self._exact).get(language)
-            if held_out is not None:
+            if (language, near) in self._sets:
                 keys = [letters_key(text) for text in texts]
                 is_long = np.array([len(key) >= _least_letters(language) for key in keys])
-                is_held_out |= is_long & held_out.contains(hashes(keys if near else map(exact_key, texts)))
+                values = hashes(keys if near else map(exact_key, texts))
+                is_held_out |= is_long & self._sets[language, near].contains(values)
         return is_held_out.tolist()
 
 

@@ -102,24 +102,13 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
 def source_name(source: Source) -> str:
     """Return the name of a source in messages: its file, or the name and split of a data set."""
     match source:
-        case TextFiles():
-            return input_name(source.src)
-        case MosesFiles():
-            return str(source.moses)
-        case TsvFile():
-            return input_name(source.tsv)
-        case CsvFile():
-            return input_name(source.csv)
-        case JsonlFile():
-            return input_name(source.jsonl)
-        case TmxFile():
-            return input_name(source.tmx)
         case HubDataset():
             return f"{source.hf}/{source.split}"
         case SacrebleuSet():
             return f"sacrebleu/{source.sacrebleu}"
         case BuiltinText():
             return f"{source.builtin}/{source.split}"
+    return input_name(next(value for _, value in source if isinstance(value, Path)))
 
 
 def source_files(source: Source, src_lang: str, tgt_lang: str) -> list[Path]:

@@ -190,12 +190,8 @@ def _sample(pairs: Iterable[SentencePair], size: int, seed: int) -> Iterator[Sen
     elif isinstance(pairs, Sequence):
         yield from (pairs[number] for number in _draw(n, size / n, seed))
     else:
-        numbers = _draw(n, size / n, seed)
-        drawn = next(numbers, None)
-        for number, pair in enumerate(pairs):
-            if number == drawn:
-                yield pair
-                drawn = next(numbers, None)
+        drawn = set(_draw(n, size / n, seed))
+        yield from (pair for number, pair in enumerate(pairs) if number in drawn)
 
 
 def _draw(n: int, share: float, seed: int) -> Iterator[int]:
@@ -209,19 +205,16 @@ def _draw(n: int, share: float, seed: int) -> Iterator[int]:
 
 
 class _SizeError(Exception):
-    """A text does not support a vocabulary of the given size; ``limit`` is the nearest that it does."""
+    """A text does not support a vocabulary of the given size.
 
-    def __init__(self, limit: int) -> None:
+    Attributes:
+        limit: the nearest size that it does support.
+        is_least: whether this is the least that its characters need, or else the most that it has candidates for.
+    """
+
+    def __init__(self, limit: int, *, is_least: bool) -> None:
         super().__init__(limit)
-        self.limit = limit
-
-
-class _TooLargeError(_SizeError):
-    """The text has too few candidates for so many tokens."""
-
-
-class _TooSmallError(_SizeError):
-    """The characters of the text need more tokens."""
+        self.limit, self.is_least = limit, is_least
 
 
 def _train(
@@ -235,17 +228,17 @@ def _train(
         symbols = control_symbols if side is texts[0] else ()
         try:
             models.append(_train_model(side, config, symbols, config.vocab_size))
-        except _TooLargeError as error:
-            if not adjust and len(texts) == 1:
-                raise UserError(
-                    f"{given} is more than the training text supports; it supports up to {error.limit}"
-                ) from None
-            models.append(_train_model(side, config, symbols, error.limit))
-        except _TooSmallError as error:
-            if adjust:  # all sides again, so that this size, given, would train the same
+        except _SizeError as error:
+            if error.is_least and adjust:  # all sides again, so that this size, given, would train the same
                 larger = config.model_copy(update={"vocab_size": error.limit})
                 return _train(texts, larger, control_symbols, adjust=True)
-            needed.append(error.limit)
+            if error.is_least:
+                needed.append(error.limit)
+            elif adjust or len(texts) > 1:
+                models.append(_train_model(side, config, symbols, error.limit))
+            else:
+                most = f"it supports up to {error.limit}"
+                raise UserError(f"{given} is more than the training text supports; {most}") from None
     if needed:
         raise UserError(
             f"{given} is less than the characters of the training text need; "
@@ -265,36 +258,32 @@ def _train_model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str],
         if "sentences_.empty()" in message:
             raise UserError("SentencePiece found no text to train on: are the training sources empty?") from error
         if match := re.search(r"value <= (\d+)", message):
-            raise _TooLargeError(int(match[1])) from error
+            raise _SizeError(int(match[1]), is_least=False) from error
         if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-            raise _TooSmallError(int(match[1])) from error
+            raise _SizeError(int(match[1]), is_least=True) from error
         raise
 
 
 def _model(texts: _Texts, config: TokenizerConfig, symbols: Sequence[str], vocab_size: int | None) -> bytes:
-    if config.type == "byte":
-        return _byte_model(config, symbols)
+    if config.type == "byte":  # a model that knows no character but the space, and spells the others in bytes
+        return _sentencepiece(iter([" "]), config, symbols, model_type="char", remove_extra_whitespaces=False)
     n_fixed = len(SPECIAL_TOKENS) + _N_BYTES + len(symbols) + len(config.user_symbols)
     if config.type == "char" and (vocab_size or 0) <= n_fixed:
         raise UserError(
             f"tokenizer.vocab_size = {vocab_size} leaves no tokens for characters beside {n_fixed} bytes and symbols; "
             "give more"
         )
+    coverage = 0.9995 if any(map(has_many_characters, texts.languages)) else 1.0
     settings: dict[str, Any] = {
         "model_type": config.type,
         "vocab_size": vocab_size,
-        "character_coverage": config.character_coverage or _character_coverage(texts.languages),
+        "character_coverage": config.character_coverage or coverage,
         "max_sentence_length": _MAX_BYTES,
     }
     if config.type == "char":
         return _sentencepiece((text.replace(_BOUNDARY, "") for text in texts), config, symbols, **settings)
-    settings["max_sentencepiece_length"] = _max_token_length(texts.languages)
+    settings["max_sentencepiece_length"] = max(map(max_token_length, texts.languages))
     return _sentencepiece(iter(texts), config, symbols, pretokenization_delimiter=_BOUNDARY, **settings)
-
-
-def _byte_model(config: TokenizerConfig, symbols: Sequence[str]) -> bytes:
-    """Return a model that knows no character but the space, and spells the others in bytes."""
-    return _sentencepiece(iter([" "]), config, symbols, model_type="char", remove_extra_whitespaces=False)
 
 
 def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Sequence[str], **settings: Any) -> bytes:
@@ -318,12 +307,3 @@ def _sentencepiece(texts: Iterator[str], config: TokenizerConfig, symbols: Seque
     )
     is_default = config.normalization == "nfc"
     return model.getvalue() if is_default else with_rule(model.getvalue(), RULES[config.normalization])
-
-
-def _character_coverage(languages: tuple[str, ...]) -> float:
-    return 0.9995 if any(has_many_characters(language) for language in languages) else 1.0
-
-
-def _max_token_length(languages: tuple[str, ...]) -> int:
-    """Return the longest limit of any of the languages; 16 is SentencePiece's own."""
-    return max(max_token_length(language) or 16 for language in languages)
