@@ -78,7 +78,7 @@ class Measured:
         sources, targets = _encoded(bundle, self.texts)
         self.weights = dict(cross_attention(bundle.model, sources, targets))
         self.spans = [
-            (tokenizer.src_spans(src, src_ids[:-1]), tokenizer.tgt_spans(tgt, tgt_ids))
+            (tokenizer.src.spans(src, src_ids[:-1]), tokenizer.tgt.spans(tgt, tgt_ids))
             for (src, tgt), src_ids, tgt_ids in zip(self.texts, sources, targets, strict=True)
         ]
 

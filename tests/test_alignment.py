@@ -46,7 +46,7 @@ def translator(trained: Project) -> Translator:
 def tokens_in(tokenizer: Tokenizer, text: str) -> list[tuple[str, str]]:
     """Return the tokens of ``text``, each with the part of it that its span covers."""
     ids = tokenizer.encode_src([text])[0][:-1]
-    spans = tokenizer.src_spans(text, ids)
+    spans = tokenizer.src.spans(text, ids)
     return [(token, text[start:end]) for token, (start, end) in zip(tokenizer.src_tokens(ids), spans, strict=True)]
 
 
@@ -65,7 +65,7 @@ def test_tokens_cover_a_text_in_order_and_leave_out_only_spaces(tokenizer: Token
         if not token.startswith("<0x"):
             assert part == token.replace("▁", "")
     ids = tokenizer.encode_src([text])[0][:-1]
-    spans = tokenizer.src_spans(text, ids)
+    spans = tokenizer.src.spans(text, ids)
     assert spans == sorted(spans)
     covered = {place for start, end in spans for place in range(start, end)}
     assert covered == {place for place, character in enumerate(text) if not character.isspace() and character != "▁"}

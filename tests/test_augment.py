@@ -268,7 +268,7 @@ def test_the_tokenizer_has_tokens_for_capitals_and_not_for_typos_and_emoji(token
     plain = train_tokenizer(PAIRS, TokenizerConfig(vocab_size=300, joint=True), "en", "de")
     capitals = [pair.src.upper() for pair in PAIRS]
     assert 2 * sum(map(tokenizer.n_src_tokens, capitals)) < sum(map(plain.n_src_tokens, capitals))
-    characters = tokenizer.src_characters() or frozenset()
+    characters = tokenizer.src.characters or frozenset()
     assert not any(unicodedata.category(character) == "So" for character in characters)
     assert {*"".join(capitals), *"<{/9"} <= characters
     text = list(TokenizerText(PAIRS, AugmentConfig.model_validate(NONE | {"typos": 1, "emoji": 1}), seed=1))

@@ -95,8 +95,8 @@ def test_a_view_puts_control_tokens_in_front_of_sources_alone(tokenizer: Tokeniz
     assert tagged == [*tokenizer.prefixes_of(["<2de>", "<bt>"]).src, *plain]
     assert view.encode_tgt(["the dog"]) == [plain]
     assert view.decode_src(tagged) == "the dog"
-    assert view.src_spans("the dog", tagged[:-1])[:2] == [(0, 0), (0, 0)]
-    assert view.src_spans("the dog", tagged[:-1])[2:] == tokenizer.src_spans("the dog", plain[:-1])
+    assert view.src.spans("the dog", tagged[:-1])[:2] == [(0, 0), (0, 0)]
+    assert view.src.spans("the dog", tagged[:-1])[2:] == tokenizer.src.spans("the dog", plain[:-1])
     assert view.with_prefixes(Prefixes()).encode_src(["the dog"]) == [plain]
     assert tokenizer.control_symbols == ["<2de>", "<2en>", "<bt>"]
 

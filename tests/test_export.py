@@ -213,7 +213,7 @@ def given_tokenizer() -> Tokenizer:
         tokenizer_with(normalization="identity"),
         given_tokenizer(),
     ],
-    ids=lambda ours: f"{ours.type}-{ours.normalization}",
+    ids=lambda ours: f"{ours.src.type}-{ours.src.form}",
 )
 def test_the_fast_tokenizer_splits_and_joins_text_as_ours_does(ours: Tokenizer) -> None:
     pairs = [SentencePair(*pair) for pair in sentence_pairs(200)]

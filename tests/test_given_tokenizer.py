@@ -49,7 +49,7 @@ def test_an_adopted_model_splits_texts_as_before(settings: dict[str, Any]) -> No
         if theirs.unk_id() not in theirs.encode(text):
             assert ours.src_tokens(ids) == tokens
         assert UNK_ID not in ids
-        assert ours.decode(ids) == ours.normalize_tgt(text)
+        assert ours.decode(ids) == ours.tgt.normalize(text)
     assert ours.src_tokens(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
     special = {token.text for token in read_tokens(given) if token.kind in (Kind.UNKNOWN, Kind.CONTROL, Kind.BYTE)}
     assert {t.text for t in read_tokens(given)} - special <= {t.text for t in read_tokens(ours.src_model)}
@@ -68,7 +68,7 @@ def test_an_adopted_model_gets_symbols(settings: dict[str, Any]) -> None:
     inner = hiding[2:4]
     tokenizer = Tokenizer(adopt(given, control_symbols=MARKERS, user_symbols=["{x}", inner]))
     assert tokenizer.markers is not None
-    assert set(tokenizer.user_symbols) == {"{x}", inner}
+    assert set(tokenizer.src.user_symbols) == {"{x}", inner}
     text = f"see {{x}}<term> {hiding.removeprefix('▁')}"
     for sampling in (None, Sampling(0.2, 1)):
         [ids] = tokenizer.encode_src([text], sampling)
@@ -83,7 +83,7 @@ def test_an_adopted_model_gets_symbols(settings: dict[str, Any]) -> None:
 def test_texts_are_normalized_before_the_model_does_it(form: Any) -> None:
     plain = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
     tokenizer = Tokenizer(adopt(trained(**plain), form))
-    assert tokenizer.normalization == form
+    assert tokenizer.src.form == form
     expected = {"nfc": "ﬁ é", "nfkc": "fi é", "identity": "ﬁ  e\u0301"}[form]
     assert tokenizer.decode(tokenizer.encode_src(["ﬁ  e\u0301"])[0]) == expected
 
@@ -173,7 +173,7 @@ def test_a_run_uses_a_model_for_each_language(config_of_given: Project) -> None:
     assert result.status == 0, result.stderr
     tokenizer = load_bundle(project.folder / "runs/config/model.safetensors").tokenizer
     assert not tokenizer.joint
-    assert (tokenizer.type, tokenizer.tgt_model) == ("bpe", adopt((project.folder / "de.model").read_bytes()))
+    assert (tokenizer.src.type, tokenizer.tgt_model) == ("bpe", adopt((project.folder / "de.model").read_bytes()))
 
 
 def test_a_model_that_cannot_be_used_is_reported_before_the_text_is_stored(config_of_given: Project) -> None:

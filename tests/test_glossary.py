@@ -333,15 +333,15 @@ class WordForWord:
         src, tgt = list(request.src[:-1]), list(request.tgt)
         src_words, tgt_text = self.tokenizer.decode_src(src).split(), self.tokenizer.decode(tgt)
         lacks = [word not in src_words for word in SOURCE.split()]
-        words = words_of(self.tokenizer.tgt_spans(tgt_text, tgt), tgt_text)
+        words = words_of(self.tokenizer.tgt.spans(tgt_text, tgt), tgt_text)
         return [*(-6.0 if lacks[word] else -0.1 for word in words), -0.1]
 
     def align(self, request: AlignRequest) -> NDArray[np.float32]:
         """Attend to the tokens of the word in the same place."""
         src, tgt = list(request.src[:-1]), list(request.tgt)
         src_text, tgt_text = self.tokenizer.decode_src(src), self.tokenizer.decode(tgt)
-        columns = words_of(self.tokenizer.src_spans(src_text, src), src_text)
-        rows = words_of(self.tokenizer.tgt_spans(tgt_text, tgt), tgt_text)
+        columns = words_of(self.tokenizer.src.spans(src_text, src), src_text)
+        rows = words_of(self.tokenizer.tgt.spans(tgt_text, tgt), tgt_text)
         weights = [[float(column == row) for column in [*columns, -1]] for row in rows]
         return np.array(weights, dtype=np.float32)
 
@@ -430,7 +430,7 @@ def test_a_term_replaces_the_word_that_needs_it_and_not_one_that_attends_to_it_t
         def align(self, request: AlignRequest) -> NDArray[np.float32]:
             weights = super().align(request)
             src_text = self.tokenizer.decode_src(list(request.src[:-1]))
-            words = [*words_of(self.tokenizer.src_spans(src_text, request.src[:-1]), src_text), -1]
+            words = [*words_of(self.tokenizer.src.spans(src_text, request.src[:-1]), src_text), -1]
             is_last = [word == len(SOURCE.split()) - 1 for word in words]
             weights[:, is_last] += np.linspace(3, 1, len(weights))[:, None]
             return weights

@@ -25,7 +25,7 @@ def tokenizer_with(texts: list[str], **settings: object) -> Tokenizer:
 
 
 def samplings(tokenizer: Tokenizer) -> list[Sampling | None]:
-    return [None, Sampling(0.3, 1)] if tokenizer.type in ("unigram", "bpe") else [None]
+    return [None, Sampling(0.3, 1)] if tokenizer.src.type in ("unigram", "bpe") else [None]
 
 
 @pytest.fixture(scope="module", params=itertools.product(("unigram", "bpe", "char", "byte"), FORMS), ids="-".join)
@@ -42,20 +42,20 @@ def test_the_texts_are_in_twenty_scripts() -> None:
 
 def test_texts_come_back_as_they_were_normalized(tokenizer: Tokenizer) -> None:
     for script, text in TEXTS.items():
-        expected = text if tokenizer.normalization == "identity" else normalize(text, tokenizer.normalization)
+        expected = text if tokenizer.src.form == "identity" else normalize(text, tokenizer.src.form)
         for sampling in samplings(tokenizer):
             [src] = tokenizer.encode_src([text], sampling)
             [tgt] = tokenizer.encode_tgt([text], sampling)
             assert (tokenizer.decode_src(src), tokenizer.decode(tgt)) == (expected, expected), script
             assert min(src[:-1]) > EOS_ID, script
-        assert tokenizer.normalize_src(text) == expected, script
+        assert tokenizer.src.normalize(text) == expected, script
 
 
 def test_tokens_span_the_whole_text(tokenizer: Tokenizer) -> None:
     for script, text in TEXTS.items():
         ids = tokenizer.encode_src([text])[0][:-1]
-        covered = {place for start, end in tokenizer.src_spans(text, ids) for place in range(start, end)}
-        spaces = " " if tokenizer.normalization == "identity" else " \u00a0\u3000"
+        covered = {place for start, end in tokenizer.src.spans(text, ids) for place in range(start, end)}
+        spaces = " " if tokenizer.src.form == "identity" else " \u00a0\u3000"
         assert {place for place, character in enumerate(text) if character not in spaces} == covered, script
 
 
@@ -64,7 +64,7 @@ def test_each_token_spans_the_characters_that_it_spells() -> None:
     tokenizer = tokenizer_with(["ab fi 12 full "] * 9, type="char", normalization="nfkc")
     text = "a ﬁ\u3000½ ｆ u\u0308"
     ids = tokenizer.encode_src([text])[0][:-1]
-    spelled = [text[start:end] for start, end in tokenizer.src_spans(text, ids)]
+    spelled = [text[start:end] for start, end in tokenizer.src.spans(text, ids)]
     tokens = tokenizer.src_tokens(ids)
     assert list(zip(tokens, spelled, strict=True))[:7] == [
         *(("▁", ""), ("a", "a"), ("▁", ""), ("f", "ﬁ"), ("i", "ﬁ"), ("▁", ""), ("1", "½")),
@@ -88,17 +88,17 @@ def test_types_have_the_tokens_that_their_names_say(form: str) -> None:
     # SentencePiece learns nothing from the names of its bytes, such as <0x41>.
     texts = [text for text in TEXTS.values() if "<0x" not in text]
     of_bytes = tokenizer_with(texts, type="byte", normalization=form)
-    assert (of_bytes.type, of_bytes.src_vocab_size) == ("byte", 4 + 256 + 1)
-    assert of_bytes.src_characters() is None
+    assert (of_bytes.src.type, of_bytes.src_vocab_size) == ("byte", 4 + 256 + 1)
+    assert of_bytes.src.characters is None
     of_characters = tokenizer_with(texts, type="char", normalization=form, vocab_size=2_000)
-    characters = {c for text in texts for c in of_characters.normalize_src(text)}
-    assert of_characters.type == "char"
-    assert (of_characters.src_characters() or set()) == characters
+    characters = {c for text in texts for c in of_characters.src.normalize(text)}
+    assert of_characters.src.type == "char"
+    assert (of_characters.src.characters or set()) == characters
     [ids] = of_characters.encode_src(["我每天"])
     assert of_characters.src_tokens(ids) == ["▁", "我", "每", "天", "</s>"]
     fewest = tokenizer_with(texts, type="char", normalization=form, vocab_size=280)
     assert fewest.src_vocab_size == 280
-    assert (fewest.src_characters() or set()) < characters
+    assert (fewest.src.characters or set()) < characters
 
 
 @pytest.mark.parametrize("type", ["unigram", "bpe", "char", "byte"])
@@ -106,7 +106,7 @@ def test_symbols_of_users_are_never_split(type: str) -> None:
     symbols = ["{name}", "⟨br⟩", "😀,"]
     texts = ["hello {name}, good day", "one⟨br⟩two", "day day 😀 good"] * 9
     tokenizer = tokenizer_with(texts, type=type, user_symbols=symbols, vocab_size=300)
-    assert tokenizer.user_symbols == symbols
+    assert tokenizer.src.user_symbols == symbols
     text = "x{name}{name}y ⟨br⟩ 😀, 😀 {nam"
     for sampling in samplings(tokenizer):
         [ids] = tokenizer.encode_tgt([text], sampling)
@@ -114,5 +114,5 @@ def test_symbols_of_users_are_never_split(type: str) -> None:
         assert [token for token in tokens if token in symbols] == ["{name}", "{name}", "⟨br⟩", "😀,"]
         assert tokenizer.decode(ids) == text
     ids = tokenizer.encode_src([text])[0][:-1]
-    spans = dict(zip(tokenizer.src_tokens(ids), tokenizer.src_spans(text, ids), strict=True))
+    spans = dict(zip(tokenizer.src_tokens(ids), tokenizer.src.spans(text, ids), strict=True))
     assert text[slice(*spans["⟨br⟩"])] == "⟨br⟩"

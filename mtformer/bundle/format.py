@@ -177,8 +177,8 @@ def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
             f"its tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} tokens, "
             f"its embeddings have {sizes[0]} and {sizes[1]}"
         )
-    if tokenizer.normalization != header.normalization:
-        raise ValueError(f"its tokenizer has normalization {tokenizer.normalization}, not {header.normalization}")
+    if tokenizer.src.form != header.normalization:
+        raise ValueError(f"its tokenizer has normalization {tokenizer.src.form}, not {header.normalization}")
     try:
         tokenizer.src_tokens(range(sizes[0]))
         tokenizer.tgt_tokens(range(sizes[1]))

@@ -224,4 +224,5 @@ def _vocabulary(model: Path | None, side: Side, input: Path, output: Path) -> "V
 
     path = find_model(model)
     require_distinct(output, [input, path])
-    return load_tokenizer(path).vocabulary_of(side)
+    tokenizer = load_tokenizer(path)
+    return tokenizer.src if side == "src" else tokenizer.tgt

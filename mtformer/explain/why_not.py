@@ -51,7 +51,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     forms = [explainer.encode_word(word, first=first) for first in (True, False)]  # at the beginning, and later
     for form in forms:
         explainer.require_room(form, "word", len(trace.source.tokens))
-    pattern = _pattern(explainer.tokenizer.normalize_tgt(word), explainer.tgt_lang)
+    pattern = _pattern(explainer.tokenizer.tgt.normalize(word), explainer.tgt_lang)
     answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), found=False, message="", steps=())
     if found := pattern.search(trace.target.text):
         step = _step_at(explainer, trace, found.start())

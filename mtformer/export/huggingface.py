@@ -149,7 +149,7 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         length_penalty=search.length_penalty,
         max_new_tokens=max_new_tokens,
         suppress_tokens=architecture.special_ids.never,
-        forced_bos_token_id=next(iter(bundle.tokenizer.tgt_ids(forced)), None),
+        forced_bos_token_id=next(iter(bundle.tokenizer.tgt.ids(forced)), None),
         **special_ids,
     )
     return model.eval()

@@ -42,14 +42,14 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         type=bundle.header.tokenizer_type,
         joint=architecture.joint_vocab,
         vocab_size=vocab_size,
-        normalization=bundle.tokenizer.normalization,
+        normalization=bundle.tokenizer.src.form,
     )
     if config.tokenizer.sampling and base.type in ("char", "byte"):
         raise UserError(
             f"tokenizer.sampling with {config.training.init_from}, which has tokenizer.type = {base.type}: a text "
             "has a single segmentation; remove sampling"
         )
-    if missing := set(config.tokenizer.user_symbols) - set(bundle.tokenizer.user_symbols):
+    if missing := set(config.tokenizer.user_symbols) - set(bundle.tokenizer.src.user_symbols):
         problems.append(f"tokenizer.user_symbols: the bundle has no {', '.join(sorted(missing))}")
     model = _inherit(config.model, ModelConfig.of(architecture), _MAY_DIFFER, "model", problems)
     tokenizer = _inherit(config.tokenizer, base, _MAY_DIFFER_IN_TOKENIZER, "tokenizer", problems)

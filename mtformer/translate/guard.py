@@ -44,7 +44,7 @@ class Guard:
 
     def __init__(self, tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> None:
         """Take the tokenizer, whose target characters are the expected ones, and the languages."""
-        self._expected = tokenizer.tgt_characters()
+        self._expected = tokenizer.tgt.characters
         self._same_language = base_language(src_lang) == base_language(tgt_lang)
         self._src_is_spaced, self._tgt_is_spaced = map(is_written_with_spaces, (src_lang, tgt_lang))
         density = {True: 1, False: _DENSITY}

@@ -128,8 +128,8 @@ class Pairing:
             tgt,
             [[*part, tokenizer.special_ids.eos] for part in sources],
             _parts(tgt_ids, tgt_sizes),
-            tokenizer.src_spans(src, [i for part in sources for i in part]),
-            tokenizer.tgt_spans(tgt, tgt_ids),
+            tokenizer.src.spans(src, [i for part in sources for i in part]),
+            tokenizer.tgt.spans(tgt, tgt_ids),
             is_cut=len(src_sizes) > 1,
         )
 

@@ -144,8 +144,8 @@ class Placement:
         missing = self._terms.missing(sentence.terms, draft.text)
         numbers = [i for i, term in enumerate(sentence.terms) if i not in draft.placed and term in missing]
         src, tgt = sentence.request.src, draft.hypothesis.ids
-        src_spans = self._tokenizer.src_spans(sentence.text, src[:-1])
-        tgt_spans = self._tokenizer.tgt_spans(draft.text, tgt)
+        src_spans = self._tokenizer.src.spans(sentence.text, src[:-1])
+        tgt_spans = self._tokenizer.tgt.spans(draft.text, tgt)
         words = [
             word for word in word_spans(draft.text) if word[0] >= len(draft.prefix) and _within(tgt_spans, word)
         ]  # bytes that spell no character have no place

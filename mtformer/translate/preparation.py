@@ -318,7 +318,7 @@ class Casing:
     @cached_property
     def _starts_with_capital(self) -> bool:
         """Whether sentences start with a capital, so that the vocabulary has words in both forms."""
-        vocabulary = set(self._tokenizer.src_vocabulary())
+        vocabulary = set(self._tokenizer.src_tokens(range(self._tokenizer.src_vocab_size)))
         words = [token[1:] for token in vocabulary if token[:1] == "▁" and token[1:].isalpha()]
         n_twins = sum(word[0].isupper() and f"▁{word.lower()}" in vocabulary for word in words)
         return n_twins > _TWINS * len(words)
@@ -351,7 +351,7 @@ def _title_cased(text: str) -> str:
 
 def known_characters(tokenizer: Tokenizer) -> KnownCharacters:
     """Return which characters of a source a model knows."""
-    return KnownCharacters(tokenizer.src_characters(), composes=tokenizer.normalization != "identity")
+    return KnownCharacters(tokenizer.src.characters, composes=tokenizer.src.form != "identity")
 
 
 def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Preparation, ...]:

@@ -163,7 +163,7 @@ def tgt_vocabulary(tokenizer: Tokenizer, tgt_lang: str) -> Vocabulary:
 
 def _normalized(glossary: Glossary, tokenizer: Tokenizer) -> Glossary:
     """Return a glossary with translations as the model writes them."""
-    return Glossary((term.src, tokenizer.normalize_tgt(term.tgt)) for term in glossary.terms)
+    return Glossary((term.src, tokenizer.tgt.normalize(term.tgt)) for term in glossary.terms)
 
 
 def _spell(text: str, tokenizer: Tokenizer) -> Spellings | None:

@@ -350,7 +350,7 @@ class CTranslate2Engine(BatchedEngine):
             best.sort(key=lambda candidate: -candidate.score / length_penalty(len(candidate.tokens) + 1, alpha))
             best = best[: request.options.n_candidates]
         return [
-            Hypothesis(self._tokenizer.tgt_ids(candidate.tokens), (is_complete and candidate.log_probs) or [])
+            Hypothesis(self._tokenizer.tgt.ids(candidate.tokens), (is_complete and candidate.log_probs) or [])
             for candidate in best
         ]
 

@@ -54,9 +54,9 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
         symbols = ()  # the target has none
     tokenizer = Tokenizer(*models)
     decided = {
-        "type": tokenizer.type,
+        "type": tokenizer.src.type,
         "vocab_size": tokenizer.vocab_size,
-        "normalization": tokenizer.normalization,
+        "normalization": tokenizer.src.form,
     }
     for key, value in decided.items():
         given = getattr(config, key)
@@ -64,7 +64,7 @@ def read_tokenizer(config: TokenizerConfig, control_symbols: Sequence[str] = ())
             raise UserError(
                 f"tokenizer.{key} = {given} contradicts {config.paths[0]}, with which it is {value}: remove {key}"
             )
-    if config.sampling and tokenizer.type in ("char", "byte"):
+    if config.sampling and tokenizer.src.type in ("char", "byte"):
         raise UserError(
             f"tokenizer.sampling with {config.paths[0]}: with tokens for characters, a text has a single segmentation; "
             "remove sampling"

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from mtformer.config import Normalization, TokenizerType
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Match, Term
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.vocabulary import Vocabulary
-from mtformer.text.words import Span
 
 MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its translation, and after that
 
@@ -36,6 +34,8 @@ class Tokenizer:
     Attributes:
         src_model: the serialized SentencePiece model of the source, or of both languages.
         tgt_model: that of the target; None if it is the same.
+        src: the vocabulary of the source.
+        tgt: that of the target.
         special_ids: the ids that stand for no text, the same in both languages.
         prefixes: what stands before the texts.
     """
@@ -48,16 +48,12 @@ class Tokenizer:
         """
         self.src_model = src_model
         self.tgt_model = tgt_model
-        self._src = Vocabulary(src_model)
-        self._tgt = self._src if tgt_model is None else Vocabulary(tgt_model)
-        if self._src.special_ids != self._tgt.special_ids:
+        self.src = Vocabulary(src_model)
+        self.tgt = self.src if tgt_model is None else Vocabulary(tgt_model)
+        if self.src.special_ids != self.tgt.special_ids:
             raise UserError("the SentencePiece models of the two languages have different special ids")
-        self.special_ids = self._src.special_ids
+        self.special_ids = self.src.special_ids
         self.prefixes = Prefixes()
-
-    def vocabulary_of(self, side: Literal["src", "tgt"]) -> Vocabulary:
-        """Return the vocabulary of the source or the target."""
-        return self._src if side == "src" else self._tgt
 
     def with_start(self, start: int) -> "Tokenizer":
         """Return a view of this tokenizer for a model whose decoding starts with another id than BOS."""
@@ -77,42 +73,27 @@ class Tokenizer:
         Raises:
             UserError: a vocabulary has no such control token.
         """
-        return Prefixes(self._src.control_ids(src_tags), self._tgt.control_ids(tgt_tags))
+        return Prefixes(self.src.control_ids(src_tags), self.tgt.control_ids(tgt_tags))
 
     @property
     def control_symbols(self) -> list[str]:
         """The control tokens of the source vocabulary, special tokens and :data:`MARKERS` excluded."""
-        return [token for token in self._src.control_symbols if token not in MARKERS]
+        return [token for token in self.src.control_symbols if token not in MARKERS]
 
     @property
     def joint(self) -> bool:
         """Whether both languages share one vocabulary."""
-        return self._tgt is self._src
-
-    @property
-    def type(self) -> TokenizerType:
-        """The algorithm; if the source and the target have different ones, that of the source."""
-        return self._src.type
-
-    @property
-    def normalization(self) -> Normalization:
-        """The form that :func:`.normalize` gives to texts before SentencePiece sees them."""
-        return self._src.form
-
-    @property
-    def user_symbols(self) -> list[str]:
-        """The tokens that a user has defined, which are never split."""
-        return self._src.user_symbols
+        return self.tgt is self.src
 
     @property
     def src_vocab_size(self) -> int:
         """The number of source tokens."""
-        return self._src.vocab_size
+        return self.src.vocab_size
 
     @property
     def tgt_vocab_size(self) -> int:
         """The number of target tokens."""
-        return self._tgt.vocab_size
+        return self.tgt.vocab_size
 
     @property
     def vocab_size(self) -> int:
@@ -121,77 +102,42 @@ class Tokenizer:
 
     def encode_src(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn source texts into ids, each beginning with the source prefix and ending in EOS."""
-        rows = self._src.encode(texts, sampling)
+        rows = self.src.encode(texts, sampling)
         return [[*self.prefixes.src, *row] for row in rows] if self.prefixes.src else rows
 
     def encode_tgt(self, texts: Sequence[str], sampling: Sampling | None = None) -> list[list[int]]:
         """Turn target texts into ids, each ending in EOS; batching prepends the start."""
-        return self._tgt.encode(texts, sampling)
+        return self.tgt.encode(texts, sampling)
 
     def encode_tgt_inside(self, text: str, sampling: Sampling | None = None) -> list[int]:
         """Turn target text that follows other text without a space into ids, without EOS."""
-        return self._tgt.encode([text], sampling, inside=True)[0][:-1]
+        return self.tgt.encode([text], sampling, inside=True)[0][:-1]
 
     @cached_property
     def markers(self) -> tuple[int, ...] | None:
         """The ids of :data:`MARKERS` in a joint vocabulary; None if it has none."""
-        ids = tuple(self._src.ids(MARKERS))
-        return ids if self.joint and all(map(self._src.is_control, ids)) else None
-
-    def src_characters(self) -> frozenset[str] | None:
-        """Return the characters that the source vocabulary has tokens for; others are spelled as bytes.
-
-        None if all are.
-        """
-        return self._src.characters
-
-    def tgt_characters(self) -> frozenset[str] | None:
-        """Return the characters that the target vocabulary has tokens for, likewise."""
-        return self._tgt.characters
+        ids = tuple(self.src.ids(MARKERS))
+        return ids if self.joint and all(map(self.src.is_control, ids)) else None
 
     def n_src_tokens(self, text: str) -> int:
         """Return how many tokens a source text has, without prefix and EOS."""
-        return len(self._src.encode([text])[0]) - 1
-
-    def normalize_src(self, text: str) -> str:
-        """Return a source text as encoding and decoding it would."""
-        return self._src.normalize(text)
-
-    def normalize_tgt(self, text: str) -> str:
-        """Return a target text as encoding and decoding it would."""
-        return self._tgt.normalize(text)
-
-    def src_vocabulary(self) -> list[str]:
-        """Return all source tokens, in order of their ids."""
-        return self.src_tokens(range(self.src_vocab_size))
+        return len(self.src.encode([text])[0]) - 1
 
     def src_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that source ids stand for."""
-        return self._src.tokens(ids)
+        return self.src.tokens(ids)
 
     def tgt_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return the tokens that target ids stand for."""
-        return self._tgt.tokens(ids)
-
-    def src_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Return where the tokens ``ids`` of the source text ``text``, without EOS, stand in it."""
-        return self._src.spans(text, ids)
-
-    def tgt_spans(self, text: str, ids: Sequence[int]) -> list[Span]:
-        """Return where the tokens ``ids`` of the target text ``text``, without EOS, stand in it."""
-        return self._tgt.spans(text, ids)
-
-    def tgt_ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of target tokens; the inverse of :meth:`tgt_tokens`."""
-        return self._tgt.ids(tokens)
+        return self.tgt.tokens(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn target ids into text on a single line; special ids are skipped."""
-        return self._tgt.decode(ids)
+        return self.tgt.decode(ids)
 
     def decode_src(self, ids: Sequence[int]) -> str:
         """Turn source ids into text on a single line; special ids and those of the prefix are skipped."""
-        return self._src.decode([i for i in ids if i not in self.prefixes.src])
+        return self.src.decode([i for i in ids if i not in self.prefixes.src])
 
 
 class Annotator:

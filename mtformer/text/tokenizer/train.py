@@ -46,7 +46,7 @@ def extend_tokenizer(
     Raises:
         UserError: the text does not support as many tokens.
     """
-    forms = (old.normalize_src, old.normalize_tgt)
+    forms = (old.src.normalize, old.tgt.normalize)
     texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
     trained = _train(texts, config, adjust=True)
     known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
