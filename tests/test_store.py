@@ -24,7 +24,7 @@ from mtformer.data.augment import Augmenter
 from mtformer.data.clean.filters import Filters
 from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import Contents, StoredText, pack, stored_text, unpack
+from mtformer.data.store import StoredText, identity_of, pack, stored_text, unpack
 from mtformer.data.tokens import Encoder, TokenStore, Variation
 from mtformer.support.cache import from_cache, make_room
 from mtformer.support.errors import MtformerError, UserError
@@ -182,7 +182,7 @@ def test_compressed_and_plain_files_are_texts_of_their_own_with_equal_fingerprin
 
 def test_built_in_text_is_identified_by_its_settings() -> None:
     def identity(size: int, seed: int) -> JsonValue:
-        return Contents().identity(text_of(parse_source(f"builtin:phrasebook,size:{size},seed:{seed}", "en", "de")))
+        return identity_of(text_of(parse_source(f"builtin:phrasebook,size:{size},seed:{seed}", "en", "de")))[0]
 
     assert identity(50, 1) == identity(50, 1)
     assert identity(50, 1) != identity(51, 1) != identity(51, 2)

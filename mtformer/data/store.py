@@ -7,7 +7,7 @@ contain, so a text that has changed is read anew.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice, pairwise, starmap
 from pathlib import Path
 from secrets import token_hex
@@ -22,10 +22,9 @@ from mtformer.data.clean.filters import Filters
 from mtformer.data.sources.hub import commit_of
 from mtformer.data.sources.parallel import (
     ParallelText,
-    can_be_read_again,
+    Versions,
     file_version,
     require_same,
-    source_files,
     source_name,
 )
 from mtformer.support import __version__
@@ -45,64 +44,37 @@ _LINE_FEED = 10
 HeldOutPairs = Mapping[str, Mapping[LanguagePair, Sequence[SentencePair]]]  # of ``valid`` and ``test``
 
 
-class Contents:
-    """Identifies what the files of sources contain, and notices if they change before they have been read."""
+def identity_of(text: ParallelText) -> tuple[JsonValue, Versions]:
+    """Return all that the pairs of ``text`` depend on: contents of files, settings of sources, our version.
 
-    def __init__(self) -> None:
-        self._digests: dict[Path, str] = {}
-        self._versions: dict[Path, tuple[int, ...] | None] = {}
+    Returns:
+        that, or None if a source is a pipe, which cannot be read for its identity alone; and the versions of the files,
+        which :func:`require_same` takes.
 
-    def identity(self, text: ParallelText) -> JsonValue:
-        """Return all that the pairs of ``text`` depend on: contents of files, settings of sources, our version.
+    Raises:
+        UserError: a file cannot be read, or a data set does not exist.
+        MtformerError: the hub cannot be reached.
+    """
+    versions: dict[Path, tuple[int, ...] | None] = {}
 
-        Returns:
-            None if a source is a pipe, which cannot be read for its identity alone.
-
-        Raises:
-            UserError: a file cannot be read, or a data set does not exist.
-            MtformerError: the hub cannot be reached.
-        """
-        if has_pipe(text):
-            return None
-        parts: list[JsonValue] = [__version__]
-        for part in text.parts():
-            [source] = part.sources
-            commit = commit_of(source) if isinstance(source, HubDataset) else None
-            digests: list[JsonValue] = [self._digest(path) for path in _files(part)]
-            parts.append([part.src_lang, part.tgt_lang, _settings(source), commit, digests])
-        return parts
-
-    def require_unchanged(self) -> None:
-        """Refuse what was read if a file has changed since its identity was taken.
-
-        Raises:
-            UserError: naming the file.
-        """
-        require_same(self._versions)
-
-    def _digest(self, path: Path) -> str:
-        if path in self._digests:  # a file may be read for several directions
-            return self._digests[path]
-        self._versions[path] = file_version(path)
+    @cache  # a file may be read for several directions
+    def digest(path: Path) -> str:
+        versions[path] = file_version(path)
         try:
-            return self._digests.setdefault(path, file_digest(path))
+            return file_digest(path)
         except IsADirectoryError:
             raise UserError(f"{path} is a folder, not a file") from None
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from error
 
-
-def has_pipe(text: ParallelText) -> bool:
-    """Tell whether a source of ``text`` is a pipe or standard input.
-
-    Raises:
-        UserError: a file is missing.
-    """
-    return not all(can_be_read_again(path) for part in text.parts() for path in _files(part))
-
-
-def _files(part: ParallelText) -> list[Path]:
-    return source_files(part.sources[0], part.src_lang, part.tgt_lang)
+    if text.has_pipe:
+        return None, versions
+    parts: list[JsonValue] = [__version__]
+    for part in text.parts():
+        [source] = part.sources
+        commit = commit_of(source) if isinstance(source, HubDataset) else None
+        parts.append([*part.languages, _settings(source), commit, list(map(digest, part.files))])
+    return parts, versions
 
 
 def _settings(source: Source) -> dict[str, JsonValue]:
@@ -232,14 +204,13 @@ def stored_text(text: ParallelText, filters: Mapping[LanguagePair, Filters] | No
         UserError: a source cannot be read, or changes while being read.
         MtformerError: the cache cannot be written.
     """
-    contents = Contents()
-    identity = contents.identity(text)
+    identity, versions = identity_of(text)
     filters = filters or {}
     rules: JsonValue = [[str(languages), of_direction.key] for languages, of_direction in filters.items()]
 
     def write(folder: Path) -> None:
         _write(folder, text, filters)
-        contents.require_unchanged()
+        require_same(versions)
 
     folder = cache_folder("text") / (digest_of([_FORMAT, identity, rules]) if identity else f"pipe-{token_hex(8)}")
     stored = from_cache(folder, read_arrays, write, max_bytes=MAX_BYTES)
@@ -312,13 +283,12 @@ def text_portions(parts: Sequence[ParallelText], drops: Sequence[Drops]) -> Iter
     """
     problems = Problems()
     for number, part in enumerate(parts):
-        languages = LanguagePair(part.src_lang, part.tgt_lang)
         with problems.collected():
             examples = part.examples(drops[number])
             while chunk := list(islice(examples, CHUNK)):
                 if not problems:
                     src, tgt, lines = zip(*chunk, strict=True)
-                    yield Portion(number, languages, list(map(SentencePair, src, tgt)), list(lines))
+                    yield Portion(number, part.languages, list(map(SentencePair, src, tgt)), list(lines))
     problems.raise_all()
 
 

@@ -10,7 +10,7 @@ from mtformer.config import Config, LanguagePair
 from mtformer.data.held_out import describe_held_out, training_text
 from mtformer.data.sources.hub import pinned
 from mtformer.data.sources.parallel import ParallelText, require_readable, source_name
-from mtformer.data.store import StoredText, has_pipe
+from mtformer.data.store import StoredText
 from mtformer.support.errors import Problems, UserError
 from mtformer.support.processes.ranks import Ranks
 from mtformer.text.glossary import Glossary
@@ -50,7 +50,7 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     train, valid, test = (
         ParallelText(sources, data.src_lang, data.tgt_lang) for sources in (data.train, data.valid, data.test)
     )
-    if ranks.size > 1 and (has_pipe(train) or has_pipe(valid)):
+    if ranks.size > 1 and (train.has_pipe or valid.has_pipe):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
     ranks.by_first(lambda: require_readable((train, valid, test)))
     tokenizer = ranks.by_first(lambda: _given_tokenizer(config))
@@ -96,7 +96,7 @@ def _by_direction(text: ParallelText) -> dict[LanguagePair, list[SentencePair]]:
     problems = Problems()
     for part in text.parts():
         with problems.collected():
-            pairs.setdefault(LanguagePair(part.src_lang, part.tgt_lang), []).extend(part)
+            pairs.setdefault(part.languages, []).extend(part)
     problems.raise_all()
     return pairs
 

@@ -217,7 +217,7 @@ class SourceCheck:
     @property
     def languages(self) -> LanguagePair:
         """The languages of its pairs."""
-        return LanguagePair(self.part.src_lang, self.part.tgt_lang)
+        return self.part.languages
 
     @property
     def problems(self) -> Counter[str]:
@@ -315,8 +315,7 @@ def _checks(data: DataConfig) -> Iterator[SourceCheck]:
     of_evaluation: list[FilterName] = [n for n in get_args(FilterName) if n not in ("all", *_NOT_IN_EVALUATION)]
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
         for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
-            languages = LanguagePair(part.src_lang, part.tgt_lang)
-            filters = by_direction[languages] if use == "train" else Filters(of_evaluation, languages)
+            filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)
             yield SourceCheck(part, use, filters)
 
 

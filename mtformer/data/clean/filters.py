@@ -151,7 +151,7 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
         sources = [*data.valid, *data.test]
         _require_files(sources, "the rule held_out of data.filters reads it before the training text")
         for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
-            held_out.add(part, LanguagePair(part.src_lang, part.tgt_lang))
+            held_out.add(part, part.languages)
     is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
     train = ParallelText(data.train, data.src_lang, data.tgt_lang)
     if is_learning:
@@ -166,7 +166,7 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
 
 def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[SentencePair]:
     for part in text.parts():
-        if (part.src_lang, part.tgt_lang) == languages:
+        if part.languages == languages:
             yield from part
 
 

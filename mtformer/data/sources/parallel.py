@@ -33,6 +33,8 @@ from mtformer.text.pairs import Drops, Example, SentencePair
 Item = TypeVar("Item")
 log = logging.getLogger(__name__)
 
+Versions = Mapping[Path, tuple[int, ...] | None]  # of files, as :func:`file_version` describes them
+
 
 @dataclass(frozen=True)
 class ParallelText:
@@ -75,8 +77,27 @@ class ParallelText:
         """Return the text of each source by itself, with its languages."""
         return [ParallelText([source], *self._languages(source), self._read_once) for source in self.sources]
 
+    @property
+    def languages(self) -> LanguagePair:
+        """The languages of all sources that do not name their own."""
+        return LanguagePair(self.src_lang, self.tgt_lang)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that all sources are read from.
+
+        Raises:
+            UserError: a file of a Moses-style source is missing.
+        """
+        return [path for source in self.sources for path in source_files(source, *self._languages(source))]
+
+    @property
+    def has_pipe(self) -> bool:
+        """Whether a source is a pipe or standard input; raises what :attr:`files` does."""
+        return not all(map(can_be_read_again, self.files))
+
     def _languages(self, source: Source) -> LanguagePair:
-        return source.languages or LanguagePair(self.src_lang, self.tgt_lang)
+        return source.languages or self.languages
 
 
 def require_readable(texts: Iterable[ParallelText]) -> None:
@@ -91,11 +112,10 @@ def require_readable(texts: Iterable[ParallelText]) -> None:
     read_once: set[Path] = set()
     for part in (part for text in texts for part in text.parts()):
         with problems.collected():
-            where = part.sources[0], part.src_lang, part.tgt_lang
-            files = source_files(*where)
+            files = part.files
             _require_unread(files, read_once)
-            if files and all(map(can_be_read_again, files)):
-                next(_read(*where, Drops()), None)
+            if files and not part.has_pipe:
+                next(_read(part.sources[0], *part.languages, Drops()), None)
     problems.raise_all()
 
 
@@ -190,7 +210,7 @@ def _unchanged(files: Sequence[Path]) -> Iterator[None]:
     require_same(before)
 
 
-def require_same(versions: Mapping[Path, tuple[int, ...] | None]) -> None:
+def require_same(versions: Versions) -> None:
     """Refuse files that are no longer as they were when :func:`file_version` described them.
 
     Raises:

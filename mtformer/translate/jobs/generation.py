@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.sources.parallel import ParallelText, source_files
+from mtformer.data.sources.parallel import ParallelText
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import is_regular_output
@@ -91,7 +91,7 @@ class GenerationJob(_PairsJob[Paragraph]):
 
     def inputs(self) -> list[Path]:
         """Return the files of the text."""
-        return self.text.files if isinstance(self.text, Source) else source_files_of(self.text)
+        return self.text.files
 
     def check(self) -> None:
         """Refuse a share of a text that cannot be read twice; see :meth:`Job.check`."""
@@ -166,7 +166,7 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
 
     def inputs(self) -> list[Path]:
         """Return the files of the text."""
-        return source_files_of(self.text)
+        return self.text.files
 
     def units(self) -> Iterator[NumberedPair]:
         """Yield the pairs."""
@@ -222,11 +222,6 @@ def dual_score(forward: float, backward: float | None) -> float:
 def _cross_entropy(translation: Translation) -> float:
     """Return the nats per token, EOS included."""
     return -sum(translation.token_log_probs) / len(translation.token_log_probs)
-
-
-def source_files_of(text: ParallelText) -> list[Path]:
-    """Return the files that parallel text is read from."""
-    return [path for part in text.parts() for path in source_files(part.sources[0], part.src_lang, part.tgt_lang)]
 
 
 class _LanguageWarning:
