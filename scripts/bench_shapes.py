@@ -18,9 +18,8 @@ import torch
 
 from mtformer.config import ModelConfig, ResolvedTraining, TextFiles, TokenizerConfig
 from mtformer.data.batches import PlannedBatch, epoch_batches, make_batch
-from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.tokens import Encoder
+from mtformer.data.tokens import Corpus, Encoder
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches
 from mtformer.support.memory import keep_freed_memory

@@ -18,10 +18,9 @@ from mtformer.bundle.format import load_bundle
 from mtformer.config import AugmentConfig, LanguagePair, TokenizerConfig
 from mtformer.data.augment import Augmenter, TermSampler, TokenizerText
 from mtformer.data.clean.filters import filters_of
-from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
-from mtformer.data.tokens import Encoder, Variation
+from mtformer.data.tokens import Corpus, Encoder, Variation
 from mtformer.data.training import TrainingData
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.text.glossary import Glossary

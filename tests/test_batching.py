@@ -9,7 +9,7 @@ from conftest import BOS_ID, EOS_ID, PAD_ID
 
 from mtformer.data import batches as batching
 from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
-from mtformer.data.corpus import Corpus, Ragged
+from mtformer.data.tokens import Corpus, Ragged
 from mtformer.search.engine import fill_batches
 
 MAX_TOKENS = 1024

@@ -4,8 +4,7 @@ from conftest import EOS_ID, sentence_pairs
 
 from mtformer.config import TokenizerConfig
 from mtformer.data.augment import EncodedPair
-from mtformer.data.corpus import Corpus, Ragged
-from mtformer.data.tokens import Encoder
+from mtformer.data.tokens import Corpus, Encoder, Ragged
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

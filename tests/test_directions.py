@@ -181,7 +181,8 @@ def test_the_validation_loss_is_that_of_tagged_sources(model: Project) -> None:
     corpus = Encoder(bundle.tokenizer, max_length=255, max_ratio=100).corpus(pairs)
     [tag] = bundle.tokenizer.prefixes_of(["<2nl>"]).src
     engine = Translator.load(bundle.toward(tgt_lang="nl")).engine
-    found = score(engine, [[tag, *row] for row in corpus.src], [row[:-1].tolist() for row in corpus.tgt])  # type: ignore[attr-defined]
+    rows = range(len(corpus))
+    found = score(engine, [[tag, *corpus.src[i]] for i in rows], [corpus.tgt[i][:-1].tolist() for i in rows])
     n_tokens = sum(map(len, found))
     assert -sum(map(sum, found)) / n_tokens == pytest.approx(bundle.header.scores["loss_en-nl"], abs=1e-4)
 

@@ -15,8 +15,8 @@ from faults import PowerCut, power_cut_before
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, load_config
-from mtformer.data.corpus import Ragged
-from mtformer.data.training import Prefixed, epoch_order, mixing_weights
+from mtformer.data.tokens import Prefixed, Ragged
+from mtformer.data.training import epoch_order, mixing_weights
 from mtformer.runs.checkpoints import newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError

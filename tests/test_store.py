@@ -22,10 +22,9 @@ from mtformer.config import LanguagePair, Source, TextFiles, TokenizerConfig, Ts
 from mtformer.data import store, tokens
 from mtformer.data.augment import Augmenter
 from mtformer.data.clean.filters import Filters
-from mtformer.data.corpus import Corpus
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import StoredText, identity_of, pack, stored_text, unpack
-from mtformer.data.tokens import Encoder, TokenStore, Variation
+from mtformer.data.tokens import Corpus, Encoder, TokenStore, Variation
 from mtformer.support.cache import from_cache, make_room
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import write_folder_atomically

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.corpus import Corpus, Ragged
+from mtformer.data.tokens import Corpus, Ragged
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.training.update import Updater

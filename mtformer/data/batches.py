@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mtformer.data.corpus import Corpus
+from mtformer.data.tokens import Corpus
 
 _MOST_BUCKETS = 64  # oneDNN caches 1,024 kernels; more buckets overflow the cache, so that only padding can be saved
 _MOST_GROWTH = 1.25  # leftover pairs move to a bucket at most this much longer; otherwise they form a smaller batch

@@ -1,14 +1,16 @@
-"""The tokenizer of a text and its tokens, kept in the user's cache as the text itself is.
+"""The tokens of a text and its tokenizer, kept in the user's cache as the text itself is.
 
 A text is encoded once for all epochs, and again where an epoch varies its pairs.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,8 +20,8 @@ from pydantic import JsonValue, TypeAdapter
 
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.augment import Augmenter, EncodedPair, TermSampler
-from mtformer.data.corpus import Corpus, Ragged
 from mtformer.data.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
+from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.digests import digest_of
 from mtformer.support.files import remove_folder
@@ -33,6 +35,130 @@ _FORMAT = 1
 _ORIGINS = {"numbers": "<u4", "sources": "<u2", "lines": "<u4"}
 _DROPS = TypeAdapter(list[Drops])
 _MAX_BYTES = 2**30  # of all tokenizers in the cache
+
+
+class Ragged:
+    """Rows of integers of different lengths, one after the other in an array.
+
+    Attributes:
+        values: the integers of all rows.
+        starts: (N + 1,) where each row starts in ``values``, and where the last one ends.
+    """
+
+    def __init__(self, values: np.ndarray, starts: np.ndarray) -> None:
+        self.values, self.starts = values, starts
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int] | np.ndarray], dtype: str = "<i4") -> "Ragged":
+        """Copy lists."""
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        np.cumsum([len(row) for row in rows], out=starts[1:])
+        return cls(np.fromiter(chain.from_iterable(rows), dtype=dtype, count=int(starts[-1])), starts)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Ragged"]) -> "Ragged":
+        """Join the rows of several: one at least."""
+        lengths = np.concatenate([part.lengths for part in parts])
+        values = np.concatenate([part.values[part.starts[0] : part.starts[-1]] for part in parts])
+        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        index = range(len(self))[index]
+        return self.values[self.starts[index] : self.starts[index + 1]]
+
+    def between(self, first: int, last: int) -> "Ragged":
+        """Return the rows from ``first`` to before ``last``, in the same array."""
+        return Ragged(self.values, self.starts[first : last + 1])
+
+    def replaced(self, indices: np.ndarray, rows: Sequence[np.ndarray]) -> "Ragged":
+        """Return a copy with ``rows`` in place of those at ``indices``, which increase."""
+        lengths = self.lengths.copy()
+        lengths[indices] = [len(row) for row in rows]
+        parts = []
+        end = self.starts[0]
+        for index, row in zip(indices.tolist(), rows, strict=True):
+            parts += [self.values[end : self.starts[index]], row]
+            end = self.starts[index + 1]
+        values = np.concatenate([*parts, self.values[end : self.starts[-1]]])
+        return Ragged(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The length of each row: (N,)."""
+        return np.diff(self.starts).astype(np.int32)
+
+
+class Prefixed:
+    """Rows that begin with the ids of their source's tags, which are not among the stored ids."""
+
+    def __init__(self, rows: "Side", prefixes: Sequence[Sequence[int]], source_of_row: np.ndarray) -> None:
+        """Take the rows, the ids in front of the rows of each source, and the source of each row: (N,)."""
+        self._rows = rows
+        self._prefixes = [np.array(prefix, dtype=np.int32) for prefix in prefixes]
+        self._source_of_row = source_of_row
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return np.concatenate([self._prefixes[self._source_of_row[index]], self._rows[index]])
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The length of each row, with its prefix."""
+        n_added = np.array([len(prefix) for prefix in self._prefixes], dtype=np.int32)
+        return self._rows.lengths + n_added[self._source_of_row]
+
+
+Side = Ragged | Prefixed
+
+
+class Corpus:
+    """Encoded pairs: ``src[i]`` and ``tgt[i]`` are the ids of pair i, each ended by EOS.
+
+    Attributes:
+        numbers: (N,) the indices of the pairs in the text.
+        sources: (N,) the index of the source of each pair.
+        lines: (N,) the line of each pair in its source, from 1.
+        drops: what was dropped from each source.
+        special_ids: those of the vocabularies.
+    """
+
+    def __init__(
+        self,
+        src: Side,
+        tgt: Side,
+        *,
+        numbers: np.ndarray | None = None,
+        sources: np.ndarray | None = None,
+        lines: np.ndarray | None = None,
+        drops: Sequence[Drops] = (),
+        special_ids: SpecialIds = SPECIAL_IDS,
+    ) -> None:
+        """Take encoded pairs; those of a single source without dropped pairs are numbered from 0, in lines from 1."""
+        self.src, self.tgt = src, tgt
+        self.numbers = np.arange(len(src)) if numbers is None else numbers
+        self.sources = np.zeros(len(src), dtype=np.uint16) if sources is None else sources
+        self.lines = self.numbers + 1 if lines is None else lines
+        self.drops = list(drops)
+        self.special_ids = special_ids
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def with_sides(self, src: Side, tgt: Side) -> "Corpus":
+        """Return the same pairs with other ids."""
+        corpus = copy(self)
+        corpus.src, corpus.tgt = src, tgt
+        return corpus
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """The number of dropped pairs of all sources by reason."""
+        return sum((drops.counts for drops in self.drops), Counter())
 
 
 class Rows(NamedTuple):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from pydantic import JsonValue
@@ -10,10 +9,9 @@ from pydantic import JsonValue
 from mtformer.config import Config, DataConfig
 from mtformer.data.augment import Augmenter, TermSampler
 from mtformer.data.clean.language import N_TEXTS, language_warning
-from mtformer.data.corpus import Corpus, Side
 from mtformer.data.sources.parallel import source_name
 from mtformer.data.store import StoredText
-from mtformer.data.tokens import Encoder, TokenStore, Variation
+from mtformer.data.tokens import Corpus, Encoder, Prefixed, TokenStore, Variation
 from mtformer.support.errors import UserError
 from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
@@ -130,7 +128,7 @@ class TrainingData:
         """Put the tags of each source in front of the source side."""
         if not any(self._prefixes):
             return corpus
-        return corpus.with_src(Prefixed(corpus.src, self._prefixes, corpus.sources))
+        return corpus.with_sides(Prefixed(corpus.src, self._prefixes, corpus.sources), corpus.tgt)
 
     def _term_sampler(self, glossary: Glossary, tokenizer: Tokenizer) -> TermSampler:
         data, seed = self._config.data, self._config.training.seed
@@ -195,25 +193,3 @@ def _turns(n: int, first: int, last: int, seed: int) -> np.ndarray:
     row = np.concatenate([np.random.default_rng([seed, number]).permutation(n) for number in rounds])
     start = rounds[0] * n
     return row[first - start : last - start]
-
-
-class Prefixed:
-    """Rows that begin with the ids of their source's tags, which are not among the stored ids."""
-
-    def __init__(self, rows: Side, prefixes: Sequence[Sequence[int]], source_of_row: np.ndarray) -> None:
-        """Take the rows, the ids in front of the rows of each source, and the source of each row: (N,)."""
-        self._rows = rows
-        self._prefixes = [np.array(prefix, dtype=np.int32) for prefix in prefixes]
-        self._source_of_row = source_of_row
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: int) -> np.ndarray:
-        return np.concatenate([self._prefixes[self._source_of_row[index]], self._rows[index]])
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """The length of each row, with its prefix."""
-        n_added = np.array([len(prefix) for prefix in self._prefixes], dtype=np.int32)
-        return self._rows.lengths + n_added[self._source_of_row]

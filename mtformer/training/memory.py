@@ -12,7 +12,7 @@ import torch
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.corpus import Corpus
+from mtformer.data.tokens import Corpus
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.ranks import ALONE, Ranks

@@ -11,8 +11,8 @@ import torch
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import Config, Facts, Precision, ResolvedConfig, dump_config, resolve
-from mtformer.data.corpus import Corpus
 from mtformer.data.store import HeldOutPairs
+from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints

@@ -10,7 +10,7 @@ import numpy as np
 
 from mtformer.config import Precision, ResolvedTraining
 from mtformer.data.batches import Batch, Plan, epoch_batches, make_batch
-from mtformer.data.corpus import Corpus
+from mtformer.data.tokens import Corpus
 from mtformer.model.transformer import Transformer
 from mtformer.training.update import Updater
 

@@ -14,9 +14,7 @@ import torch
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import LanguagePair, Precision, ResolvedConfig
 from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
-from mtformer.data.corpus import Corpus
-from mtformer.data.tokens import Encoder
-from mtformer.data.training import Prefixed
+from mtformer.data.tokens import Corpus, Encoder, Prefixed
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
 from mtformer.model.transformer import Transformer
