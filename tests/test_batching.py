@@ -8,8 +8,9 @@ import torch
 from conftest import BOS_ID, EOS_ID, PAD_ID
 
 from mtformer.data import batches as batching
+from mtformer.data.arrays import Ragged
 from mtformer.data.batches import Plan, PlannedBatch, epoch_batches, make_batch, pad
-from mtformer.data.tokens import Corpus, Ragged
+from mtformer.data.tokens import Corpus
 from mtformer.search.engine import fill_batches
 
 MAX_TOKENS = 1024

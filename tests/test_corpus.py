@@ -3,8 +3,9 @@ import pytest
 from conftest import EOS_ID, sentence_pairs
 
 from mtformer.config import TokenizerConfig
+from mtformer.data.arrays import Ragged
 from mtformer.data.augment import EncodedPair
-from mtformer.data.tokens import Corpus, Encoder, Ragged
+from mtformer.data.tokens import Corpus, Encoder
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer

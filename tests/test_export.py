@@ -21,7 +21,8 @@ from transformers import AutoModelForSeq2SeqLM
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.config import SearchOptions, TokenizerConfig
-from mtformer.data.clean.words import EncodedPairs, Sentences, ibm_model_1
+from mtformer.data.arrays import Ragged
+from mtformer.data.clean.words import EncodedPairs, ibm_model_1
 from mtformer.engines.ctranslate2.conversion import to_spec
 from mtformer.engines.ctranslate2.vocabulary_map import make_vocabulary_map
 from mtformer.engines.torch import TorchEngine
@@ -294,7 +295,7 @@ def test_ibm_model_1_finds_the_translations(monkeypatch: pytest.MonkeyPatch) -> 
     sources = [random.choice(20, size=5, replace=False) + 10 for _ in range(300)]
     src = [[*words.tolist(), 3] for words in sources]
     tgt = [(words + 100).tolist() for words in sources]
-    table = ibm_model_1(EncodedPairs(Sentences.of(src), Sentences.of(tgt)), 200)
+    table = ibm_model_1(EncodedPairs(Ragged.of(src, "<i8"), Ragged.of(tgt, "<i8")), 200)
     for word in range(10, 30):
         of_word = table.src == word
         assert table.tgt[of_word][table.probabilities[of_word].argmax()] == word + 100

@@ -16,10 +16,11 @@ from conftest import Project, sentence_pairs
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mtformer.config import FilterName, LanguagePair, load_config, parse_source
+from mtformer.data.arrays import Ragged
 from mtformer.data.clean.filters import Filters, filters_of, reason_of
 from mtformer.data.clean.language import identifier, language_warning
 from mtformer.data.clean.seen import HashSet, HeldOut, hashes
-from mtformer.data.clean.words import Association, EncodedPairs, HashTable, Sentences, Words
+from mtformer.data.clean.words import Association, EncodedPairs, HashTable, Words
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.store import stored_text
 from mtformer.support.errors import UserError
@@ -266,7 +267,7 @@ def test_long_pairs_take_a_bounded_amount_of_memory() -> None:
     random = np.random.default_rng(1)
     lengths = np.full(100, 300)
     src, tgt = random.integers(0, 1_000, (2, 30_000))
-    pairs = EncodedPairs(Sentences(src, lengths), Sentences(tgt, lengths))
+    pairs = EncodedPairs(Ragged.of_lengths(src, lengths), Ragged.of_lengths(tgt, lengths))
     association = Association(pairs.selected(np.arange(10)))
     tracemalloc.start()
     features = association.features(pairs)
@@ -281,7 +282,7 @@ def test_the_words_after_the_first_2000_of_a_text_are_left_out() -> None:
     assert learned.lengths.tolist() == [3]
     encoded = words.encode(["a " * 2_500, "b"])
     assert encoded.lengths.tolist() == [2_000, 1]
-    assert len(encoded.words) == 2_001
+    assert len(encoded.values) == 2_001
 
 
 def test_hashes_are_the_same_in_every_process() -> None:

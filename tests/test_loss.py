@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
+from mtformer.data.arrays import Ragged
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.tokens import Corpus, Ragged
+from mtformer.data.tokens import Corpus
 from mtformer.model.dropout import Dropout
 from mtformer.model.output import Losses, OutputHead, smoothed_cross_entropy
 from mtformer.model.transformer import Transformer

@@ -15,7 +15,8 @@ from faults import PowerCut, power_cut_before
 
 from mtformer.bundle.format import load_bundle
 from mtformer.config import Config, load_config
-from mtformer.data.tokens import Prefixed, Ragged
+from mtformer.data.arrays import Ragged
+from mtformer.data.tokens import Prefixed
 from mtformer.data.training import epoch_order, mixing_weights
 from mtformer.runs.checkpoints import newest_checkpoint
 from mtformer.runs.folder import RunFolder

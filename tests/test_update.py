@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig
+from mtformer.data.arrays import Ragged
 from mtformer.data.batches import Batch, make_batch
-from mtformer.data.tokens import Corpus, Ragged
+from mtformer.data.tokens import Corpus
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.training.update import Updater

@@ -1,4 +1,4 @@
-"""Folders of arrays too large for memory, in the user's cache: written in portions, read by mapping their files.
+"""Rows in arrays, and folders of arrays too large for memory: written in portions, read by mapping their files.
 
 A process that has mapped a folder holds a lock in it, so that folders in use are not removed when the disk is full. On
 Linux and macOS, a folder that is removed nevertheless stays readable for the processes that have mapped it; on Windows,
@@ -11,9 +11,11 @@ import mmap
 import secrets
 import weakref
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from io import FileIO
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self
@@ -27,6 +29,69 @@ from mtformer.support.locks import is_locked, locked
 _INDEX = "index.json"
 _USE = ".use"
 _BLOCK = 1 << 20
+
+
+class Ragged:
+    """Rows of integers of different lengths, one after the other in an array.
+
+    Attributes:
+        values: the integers of all rows.
+        starts: (N + 1,) where each row starts in ``values``, and where the last one ends.
+    """
+
+    def __init__(self, values: np.ndarray, starts: np.ndarray) -> None:
+        self.values, self.starts = values, starts
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int] | np.ndarray], dtype: str = "<i4") -> "Ragged":
+        """Copy lists."""
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        return cls.of_lengths(np.fromiter(chain.from_iterable(rows), dtype=dtype, count=int(lengths.sum())), lengths)
+
+    @classmethod
+    def of_lengths(cls, values: np.ndarray, lengths: np.ndarray) -> "Ragged":
+        """Take rows that follow each other in ``values``."""
+        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+    @classmethod
+    def concatenated(cls, parts: Sequence["Ragged"]) -> "Ragged":
+        """Join the rows of several: one at least."""
+        values = np.concatenate([part.values[part.starts[0] : part.starts[-1]] for part in parts])
+        return cls.of_lengths(values, np.concatenate([part.lengths for part in parts]))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        index = range(len(self))[index]
+        return self.values[self.starts[index] : self.starts[index + 1]]
+
+    def between(self, first: int, last: int) -> "Ragged":
+        """Return the rows from ``first`` to before ``last``, in the same array."""
+        return Ragged(self.values, self.starts[first : last + 1])
+
+    def replaced(self, indices: np.ndarray, rows: Sequence[np.ndarray]) -> "Ragged":
+        """Return a copy with ``rows`` in place of those at ``indices``, which increase."""
+        lengths = self.lengths.copy()
+        lengths[indices] = [len(row) for row in rows]
+        parts = []
+        end = self.starts[0]
+        for index, row in zip(indices.tolist(), rows, strict=True):
+            parts += [self.values[end : self.starts[index]], row]
+            end = self.starts[index + 1]
+        values = np.concatenate([*parts, self.values[end : self.starts[-1]]])
+        return Ragged.of_lengths(values, lengths)
+
+    def selected(self, indices: np.ndarray) -> "Ragged":
+        """Return a copy of some rows."""
+        lengths = self.lengths[indices]
+        shifts = self.starts[indices] - (np.cumsum(lengths) - lengths)
+        return Ragged.of_lengths(self.values[np.arange(lengths.sum()) + np.repeat(shifts, lengths)], lengths)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """The length of each row: (N,)."""
+        return np.diff(self.starts).astype(np.int32)
 
 
 class Arrays(NamedTuple):

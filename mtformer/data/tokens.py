@@ -10,7 +10,7 @@ from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
-from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
+from mtformer.data.arrays import Arrays, ArrayWriter, Ragged, read_arrays
 from mtformer.data.augment import Augmenter, EncodedPair, TermSampler
 from mtformer.data.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
 from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
@@ -35,60 +35,6 @@ _FORMAT = 1
 _ORIGINS = {"numbers": "<u4", "sources": "<u2", "lines": "<u4"}
 _DROPS = TypeAdapter(list[Drops])
 _MAX_BYTES = 2**30  # of all tokenizers in the cache
-
-
-class Ragged:
-    """Rows of integers of different lengths, one after the other in an array.
-
-    Attributes:
-        values: the integers of all rows.
-        starts: (N + 1,) where each row starts in ``values``, and where the last one ends.
-    """
-
-    def __init__(self, values: np.ndarray, starts: np.ndarray) -> None:
-        self.values, self.starts = values, starts
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int] | np.ndarray], dtype: str = "<i4") -> "Ragged":
-        """Copy lists."""
-        starts = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=starts[1:])
-        return cls(np.fromiter(chain.from_iterable(rows), dtype=dtype, count=int(starts[-1])), starts)
-
-    @classmethod
-    def concatenated(cls, parts: Sequence["Ragged"]) -> "Ragged":
-        """Join the rows of several: one at least."""
-        lengths = np.concatenate([part.lengths for part in parts])
-        values = np.concatenate([part.values[part.starts[0] : part.starts[-1]] for part in parts])
-        return cls(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, index: int) -> np.ndarray:
-        index = range(len(self))[index]
-        return self.values[self.starts[index] : self.starts[index + 1]]
-
-    def between(self, first: int, last: int) -> "Ragged":
-        """Return the rows from ``first`` to before ``last``, in the same array."""
-        return Ragged(self.values, self.starts[first : last + 1])
-
-    def replaced(self, indices: np.ndarray, rows: Sequence[np.ndarray]) -> "Ragged":
-        """Return a copy with ``rows`` in place of those at ``indices``, which increase."""
-        lengths = self.lengths.copy()
-        lengths[indices] = [len(row) for row in rows]
-        parts = []
-        end = self.starts[0]
-        for index, row in zip(indices.tolist(), rows, strict=True):
-            parts += [self.values[end : self.starts[index]], row]
-            end = self.starts[index + 1]
-        values = np.concatenate([*parts, self.values[end : self.starts[-1]]])
-        return Ragged(values, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """The length of each row: (N,)."""
-        return np.diff(self.starts).astype(np.int32)
 
 
 class Prefixed:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
+from mtformer.data.arrays import Ragged
 from mtformer.data.clean.seen import hashes
 from mtformer.data.clean.words import (
     Association,
@@ -27,7 +28,6 @@ from mtformer.data.clean.words import (
     Features,
     Floats,
     Ints,
-    Sentences,
     WordOrder,
     Words,
 )
@@ -81,7 +81,7 @@ def corrupted(examples: Examples, way: str, encoder: Encoder, random: np.random.
     return copies._replace(**{side: changed})
 
 
-def _shuffled(texts: Sequence[str], words: Words, random: np.random.Generator) -> tuple[Ints, Sentences]:
+def _shuffled(texts: Sequence[str], words: Words, random: np.random.Generator) -> tuple[Ints, Ragged]:
     """Put the words of texts into random order, with the punctuation at them.
 
     Returns:
@@ -97,12 +97,12 @@ def _shuffled(texts: Sequence[str], words: Words, random: np.random.Generator) -
     return np.array(list(changed), dtype=np.int64), words.encode(changed.values())
 
 
-def _cut(sentences: Sentences, random: np.random.Generator) -> Sentences:
+def _cut(sentences: Ragged, random: np.random.Generator) -> Ragged:
     """Keep 30 to 70 % of the words of each sentence, from its beginning."""
-    words, lengths = sentences
+    words, lengths = sentences.values, sentences.lengths
     n_kept = np.maximum(1, np.floor(random.uniform(0.3, 0.7, len(lengths)) * lengths)).astype(np.int64)
-    kept = np.arange(len(words)) - np.repeat(sentences.starts, lengths) < np.repeat(n_kept, lengths)
-    return Sentences(words[kept], n_kept)
+    kept = np.arange(len(words)) - np.repeat(sentences.starts[:-1], lengths) < np.repeat(n_kept, lengths)
+    return Ragged.of_lengths(words[kept], n_kept)
 
 
 class Classifier(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sentences as numbers of words: how well these follow each other, and how well two sides explain each other.
+"""Ragged as numbers of words: how well these follow each other, and how well two sides explain each other.
 
 Translations of words are estimated by IBM model 1 (Brown et al. 1993) with the smoothing of Moore 2004. A *cell* is a
 target position with a source position of the same sentence pair.
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtformer.config import LanguagePair
+from mtformer.data.arrays import Ragged
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.pairs import SentencePair
 
@@ -69,40 +70,11 @@ class _Numbers(dict[str, int]):
         return 0
 
 
-class Sentences(NamedTuple):
-    """Sentences as numbers of words.
-
-    Attributes:
-        words: the words (or tokens) of all sentences, one sentence after another, as numbers from 0.
-        lengths: the words of each sentence, at least one.
-    """
-
-    words: Ints
-    lengths: Ints
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
-        """Take the words of each sentence."""
-        lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        return cls(np.fromiter(chain.from_iterable(rows), dtype=np.int64), lengths)
-
-    @property
-    def starts(self) -> Ints:
-        """Where each sentence starts in ``words``."""
-        return np.cumsum(self.lengths) - self.lengths
-
-    def selected(self, numbers: Ints) -> "Sentences":
-        """Return sentences by their numbers."""
-        lengths = self.lengths[numbers]
-        shifts = self.starts[numbers] - (np.cumsum(lengths) - lengths)
-        return Sentences(self.words[np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)], lengths)
-
-
 class EncodedPairs(NamedTuple):
-    """The two sides of sentence pairs."""
+    """The two sides of sentence pairs, as numbers of words (or of tokens) from 0; each sentence has at least one."""
 
-    src: Sentences
-    tgt: Sentences
+    src: Ragged
+    tgt: Ragged
 
     def selected(self, src: Ints, tgt: Ints | None = None) -> "EncodedPairs":
         """Return pairs by their numbers; the targets may be those of others."""
@@ -132,23 +104,23 @@ class Words:
         self._numbers = _Numbers(numbers)
 
     @classmethod
-    def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", Sentences]:
+    def learn(cls, texts: Iterable[str], code: str) -> tuple["Words", Ragged]:
         """Count the words of ``texts`` in the language ``code``, and encode them."""
         is_spaced = is_written_with_spaces(code)
         occurring: defaultdict[str, int] = defaultdict(count().__next__)  # numbers in the order in which words occur
-        words, lengths = _encoded(texts, is_spaced, occurring.__getitem__)
-        by_frequency = np.argsort(-np.bincount(words), kind="stable")[: VOCAB_SIZE - 1]
+        encoded = _encoded(texts, is_spaced, occurring.__getitem__)
+        by_frequency = np.argsort(-np.bincount(encoded.values), kind="stable")[: VOCAB_SIZE - 1]
         numbers = np.zeros(len(occurring), dtype=np.int64)
         numbers[by_frequency] = np.arange(1, len(by_frequency) + 1)
         kept = {word: number for word, number in zip(occurring, numbers.tolist(), strict=True) if number}
-        return cls(kept, is_spaced=is_spaced), Sentences(numbers[words], lengths)
+        return cls(kept, is_spaced=is_spaced), Ragged(numbers[encoded.values], encoded.starts)
 
-    def encode(self, texts: Iterable[str]) -> Sentences:
+    def encode(self, texts: Iterable[str]) -> Ragged:
         """Return the numbers of the words of all texts, of each text at most 2,000; an empty text has one word."""
         return _encoded(texts, self.is_spaced, self._numbers.__getitem__)
 
 
-def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]) -> Sentences:
+def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]) -> Ragged:
     pattern = _WORD if is_spaced else _CHARACTER
     lengths = []
 
@@ -159,7 +131,7 @@ def _encoded(texts: Iterable[str], is_spaced: bool, number: Callable[[str], int]
             yield words
 
     numbers = np.fromiter(map(number, chain.from_iterable(rows())), np.int64)
-    return Sentences(numbers, np.array(lengths, dtype=np.int64))
+    return Ragged.of_lengths(numbers, np.array(lengths, dtype=np.int64))
 
 
 class Encoder(NamedTuple):
@@ -183,10 +155,9 @@ class Encoder(NamedTuple):
 class WordOrder:
     """Statistics of the order of words: which follow each other, and which begin and end a sentence."""
 
-    def __init__(self, sentences: Sentences) -> None:
+    def __init__(self, sentences: Ragged) -> None:
         """Learn from sentences."""
-        words, starts = sentences.words, sentences.starts
-        last = starts + sentences.lengths - 1
+        words, starts, last = sentences.values, sentences.starts[:-1], sentences.starts[1:] - 1
         bigrams, counts = np.unique(np.delete(_bigrams(words), last[:-1]), return_counts=True)
         by_count = np.argsort(counts, kind="stable")
         self._table = HashTable(bigrams[by_count])
@@ -204,14 +175,13 @@ class WordOrder:
         counts[0] = 0
         return np.log((counts + prior) / (self._word_counts + 1))
 
-    def ends(self, sentences: Sentences) -> Floats:
+    def ends(self, sentences: Ragged) -> Floats:
         """Return for each sentence the log of how often its last word ends a sentence, of all its occurrences."""
-        return self._log_last[sentences.words[np.cumsum(sentences.lengths) - 1]]
+        return self._log_last[sentences.values[sentences.starts[1:] - 1]]
 
-    def features(self, sentences: Sentences) -> Features:
+    def features(self, sentences: Ragged) -> Features:
         """Return numbers that tell good sentences from those in the wrong order, of shape (sentences, features)."""
-        words, starts = sentences.words, sentences.starts
-        last = starts + sentences.lengths - 1
+        words, starts, last = sentences.values, sentences.starts[:-1], sentences.starts[1:] - 1
         first, second = words[:-1], words[1:]
         known, places = self._table.find(_bigrams(words))
         counts = np.zeros(len(words))
@@ -266,7 +236,7 @@ class TranslationTable(NamedTuple):
 def ibm_model_1(pairs: EncodedPairs, tgt_vocab_size: int, *, both_ways: bool = False) -> TranslationTable:
     """Estimate which source words the words of the targets come from, by expectation maximization."""
     src_cells, tgt_cells = _cells(pairs)
-    keys = (pairs.src.words * tgt_vocab_size)[src_cells] + pairs.tgt.words[tgt_cells]
+    keys = (pairs.src.values * tgt_vocab_size)[src_cells] + pairs.tgt.values[tgt_cells]
     distinct, entries = np.unique(keys, return_inverse=True)
     src, tgt = np.divmod(distinct, tgt_vocab_size)
     reverse = _estimated(entries, src_cells, tgt) if both_ways else np.empty(0)
@@ -309,7 +279,7 @@ class Association:
         self._table = HashTable(table.src[kept] * VOCAB_SIZE + table.tgt[kept])
         self._there = table.probabilities[kept].astype(np.float32)
         self._back = table.reverse[kept].astype(np.float32)
-        self._frequencies = [np.bincount(side.words, minlength=VOCAB_SIZE) / len(side.words) for side in pairs]
+        self._frequencies = [np.bincount(side.values, minlength=VOCAB_SIZE) / len(side.values) for side in pairs]
 
     def features(self, pairs: EncodedPairs) -> Features:
         """Return numbers that tell good pairs from bad ones, of shape (pairs, features)."""
@@ -318,9 +288,9 @@ class Association:
     def _features(self, pairs: EncodedPairs) -> Features:
         src, tgt = pairs
         src_cells, tgt_cells = _cells(pairs)
-        known, places = self._table.find((src.words * VOCAB_SIZE)[src_cells] + tgt.words[tgt_cells])
-        there = np.asarray(np.bincount(tgt_cells[known], self._there[places], len(tgt.words)), dtype=np.float64)
-        back = np.asarray(np.bincount(src_cells[known], self._back[places], len(src.words)), dtype=np.float64)
+        known, places = self._table.find((src.values * VOCAB_SIZE)[src_cells] + tgt.values[tgt_cells])
+        there = np.asarray(np.bincount(tgt_cells[known], self._there[places], len(tgt.values)), dtype=np.float64)
+        back = np.asarray(np.bincount(src_cells[known], self._back[places], len(src.values)), dtype=np.float64)
         ratio = np.log(src.lengths / tgt.lengths)
         columns = [
             *_explained(there, tgt, src.lengths, self._frequencies[1]),
@@ -333,7 +303,7 @@ class Association:
         return np.stack(columns, axis=1)
 
 
-def _explained(sums: Floats, side: Sentences, other_lengths: Ints, frequencies: Floats) -> list[Floats]:
+def _explained(sums: Floats, side: Ragged, other_lengths: Ints, frequencies: Floats) -> list[Floats]:
     """Say how well the words of a side are explained by the other side.
 
     Args:
@@ -347,12 +317,12 @@ def _explained(sums: Floats, side: Sentences, other_lengths: Ints, frequencies: 
         pointwise mutual information, PMI); the share of its information that has a translation, and how much has none.
     """
     probabilities = sums / np.repeat(other_lengths, side.lengths)
-    own = frequencies[side.words]
-    is_known = (side.words > 0) & (own > 0)
+    own = frequencies[side.values]
+    is_known = (side.values > 0) & (own > 0)
     own = np.where(is_known, own, 1.0)
     ratios = np.where(is_known, np.log((1 - _UNEXPLAINED) * probabilities / own + _UNEXPLAINED), 0)
     information = -np.log(own)
-    pmi = np.add.reduceat(ratios, side.starts)
-    in_all = np.add.reduceat(information, side.starts)
-    covered = np.add.reduceat(information * (sums > _EXPLAINED), side.starts)
+    pmi = np.add.reduceat(ratios, side.starts[:-1])
+    in_all = np.add.reduceat(information, side.starts[:-1])
+    covered = np.add.reduceat(information * (sums > _EXPLAINED), side.starts[:-1])
     return [pmi / side.lengths, pmi, covered / np.maximum(in_all, 1e-3), np.log1p(in_all - covered)]

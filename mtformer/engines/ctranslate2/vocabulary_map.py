@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from mtformer.bundle.format import Bundle
 from mtformer.config import TextFiles
-from mtformer.data.clean.words import EncodedPairs, Sentences, TranslationTable, ibm_model_1
+from mtformer.data.arrays import Ragged
+from mtformer.data.clean.words import EncodedPairs, TranslationTable, ibm_model_1
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.engine import ScoreRequest, results_of
@@ -76,10 +77,10 @@ def make_vocabulary_map(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> 
     """
     read = _read(pairs, tokenizer)
     table = ibm_model_1(read, tokenizer.tgt_vocab_size)
-    n_seen = np.bincount(read.src.words, minlength=tokenizer.src_vocab_size)
+    n_seen = np.bincount(read.src.values, minlength=tokenizer.src_vocab_size)
     kept = _most_probable(table) | (n_seen[table.src] < _RARE)
     tokens = tokenizer.tgt_tokens(range(tokenizer.tgt_vocab_size))
-    always = _always(read.tgt.words, tokens, tokenizer.special_ids.eos)
+    always = _always(read.tgt.values, tokens, tokenizer.special_ids.eos)
     kept &= ~np.isin(table.tgt, always)
     lines = ["\t" + " ".join(tokens[i] for i in always)]
     seen = np.flatnonzero(n_seen)
@@ -111,7 +112,7 @@ def _read(pairs: Iterable[SentencePair], tokenizer: Tokenizer) -> EncodedPairs:
             break
     if not src:
         raise UserError("the text for the vocabulary map is empty")
-    return EncodedPairs(Sentences.of(src), Sentences.of(tgt))
+    return EncodedPairs(Ragged.of(src, "<i8"), Ragged.of(tgt, "<i8"))
 
 
 def _most_probable(table: TranslationTable) -> NDArray[np.bool_]:
