@@ -20,7 +20,7 @@ from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
-from mtformer.text.words import find_words, word_rule
+from mtformer.text.words import claim, find_words, word_rule
 
 _VERSION = 2  # of the variations, which are cached: raise it when a seed gives others
 _CHUNK = 10_000  # pairs varied at once
@@ -79,7 +79,7 @@ class Augmenter:
         self, pair: SentencePair, following: SentencePair | None, names: Sequence[str], rng: Random
     ) -> SentencePair:
         """Apply kinds of variations one after the other; those that do not suit the pair leave it as it is."""
-        if not all(map(str.strip, pair)):
+        if pair.is_blank:
             return pair
         if "joined" in names and following:
             pair = join_pairs(pair, following) or pair
@@ -177,9 +177,7 @@ class TermSampler:
         usable = []
         for match in self._glossary.find(src, self._src_words):
             for place in find_words(tgt, match.term.tgt, self._tgt_words):
-                span = slice(place, place + len(match.term.tgt))
-                if not any(taken[span]):
-                    taken[span] = [True] * len(match.term.tgt)
+                if claim(taken, place, place + len(match.term.tgt)):
                     usable.append((match, place))
                     break
         return usable

@@ -155,7 +155,7 @@ def _hashes(chunk: Chunk) -> Hashes:
     """Return the hash of each pair, the same for near duplicates in either direction."""
     pairs = unpack(chunk.packed)
     values = hashes("\n".join(sorted(map(near_key, pair))) for pair in pairs)
-    values[[not pair.src.strip() or not pair.tgt.strip() for pair in pairs]] = _NEVER
+    values[[pair.is_blank for pair in pairs]] = _NEVER
     return values
 
 

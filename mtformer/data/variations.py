@@ -126,7 +126,7 @@ def are_dotted(codes: Iterable[str]) -> bool | None:
 
 def join_pairs(pair: SentencePair, following: SentencePair) -> SentencePair | None:
     """Put the next pair on the same line; None unless the first one ends with a mark on both sides."""
-    if not all(map(_ENDED.search, pair)) or not all(map(str.strip, following)):
+    if not all(map(_ENDED.search, pair)) or following.is_blank:
         return None
     return SentencePair(*map(_join, pair, following))
 

@@ -9,7 +9,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.lines import input_name, read_lines
 from mtformer.text.pairs import SentencePair, fingerprint, is_column_name
 from mtformer.text.tokenizer.vocabulary import normalize
-from mtformer.text.words import WordRule, stands_alone
+from mtformer.text.words import WordRule, claim, stands_alone
 
 log = logging.getLogger(__name__)
 
@@ -114,13 +114,8 @@ class Glossary:
             and stands_alone(text, start, start + length, is_word)
         ]
         taken = [False] * len(text)
-        chosen: list[Match] = []
-        for match in sorted(matches, key=lambda match: (-len(match.term.src), match.start)):
-            span = slice(match.start, match.end)
-            if not any(taken[span]):
-                taken[span] = [True] * len(match.term.src)
-                chosen.append(match)
-        return sorted(chosen)
+        longest_first = sorted(matches, key=lambda match: (-len(match.term.src), match.start))
+        return sorted(match for match in longest_first if claim(taken, match.start, match.end))
 
     def _at(self, text: str, folded: str, start: int, end: int) -> Term | None:
         if end > len(text):

@@ -67,7 +67,7 @@ def numbers_to_keep(text: str) -> list[str]:
 
 def lost_numbers(source: str, translation: str) -> list[str]:
     """Return the numbers of ``source`` that ``translation`` lacks, unless it may spell them out."""
-    return [number.text for number in _lost(source, translation)]
+    return [number.text for number in _missing_in(translation, source) if not number.may_be_a_word]
 
 
 def with_right_number(source: str, translation: str) -> str | None:
@@ -102,10 +102,6 @@ def _written_like(model: Number, number: Number) -> str | None:
     if len(separators) == len(digits) - 1:
         return "".join(digit + separator for digit, separator in zip(digits, [*separators, ""], strict=True))
     return "".join(digits) if _POINT not in number.value else None  # thousands need no separators
-
-
-def _lost(source: str, translation: str) -> list[Number]:
-    return [number for number in _missing_in(translation, source) if not number.may_be_a_word]
 
 
 def _missing_in(counterpart: str, text: str) -> list[Number]:

@@ -21,6 +21,11 @@ class SentencePair(NamedTuple):
     src: str
     tgt: str
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether a side is empty or has only spaces."""
+        return not self.src.strip() or not self.tgt.strip()
+
 
 class Example(NamedTuple):
     """A pair with its place in its source.

@@ -31,6 +31,14 @@ def stands_alone(text: str, start: int, end: int, is_word: WordRule) -> bool:
     return not begins_inside and not ends_inside
 
 
+def claim(taken: list[bool], start: int, end: int) -> bool:
+    """Mark the characters from ``start`` to before ``end`` as taken, unless some of them are; return whether it did."""
+    is_free = not any(taken[start:end])
+    if is_free:
+        taken[start:end] = [True] * (end - start)
+    return is_free
+
+
 def _is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_" or unicodedata.category(character).startswith("M")
 

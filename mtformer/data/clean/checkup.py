@@ -143,7 +143,7 @@ def measure_lengths(
         n_pairs: how many pairs all of it has, by which the size of the vocabulary is chosen.
         tokenizer: that of the model to fine-tune; None if there is none.
     """
-    pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
+    pairs = [pair for pair in pairs if not pair.is_blank]
     if not pairs:
         return None
     languages = list(zip(*config.data.language_pairs, strict=True))

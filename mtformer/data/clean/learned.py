@@ -228,7 +228,7 @@ class LearnedRules:
     @classmethod
     def learn(cls, pairs: Sequence[SentencePair], languages: LanguagePair) -> "LearnedRules | None":
         """Learn from a sample of a text; None if it is too small."""
-        pairs = [pair for pair in pairs if pair.src.strip() and pair.tgt.strip()]
+        pairs = [pair for pair in pairs if not pair.is_blank]
         halves = _halves(pairs)
         if len(pairs) < _FEWEST_PAIRS or min(np.bincount(halves, minlength=2)) < _FEWEST_EXAMPLES:
             log.warning(

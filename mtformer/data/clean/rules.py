@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 
 from ftfy.badness import is_bad
 
@@ -51,7 +52,7 @@ _MARKUP = re.compile(r"</?[A-Za-z][\w-]*(?:\s[^<>]*)?/?>|&(?:[A-Za-z]{2,8}|#\d{2
 def pair_rules(src_lang: str, tgt_lang: str) -> dict[str, PairRule]:
     """Return the rules that look at single pairs, by name, the cheapest and surest first."""
     tests: dict[str, Test] = {
-        "empty": is_empty,
+        "empty": attrgetter("is_blank"),
         "too_long": is_too_long,
         "encoding": is_damaged,
         "copy": is_copy,
@@ -74,11 +75,6 @@ def _each(test: Test, pairs: Sequence[SentencePair]) -> list[bool]:
 def _in_wrong_language(src: LanguageTest, tgt: LanguageTest, pairs: Sequence[SentencePair]) -> list[bool]:
     wrong = (src.wrong([pair.src for pair in pairs]), tgt.wrong([pair.tgt for pair in pairs]))
     return list(map(any, zip(*wrong, strict=True)))
-
-
-def is_empty(pair: SentencePair) -> bool:
-    """Tell whether a side is empty or has only spaces."""
-    return not pair.src.strip() or not pair.tgt.strip()
 
 
 def is_too_long(pair: SentencePair) -> bool:
