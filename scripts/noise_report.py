@@ -24,9 +24,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from mtformer.config import FilterName, LanguagePair, load_config, parse_source
+from mtformer.config import FILTERS, LanguagePair, load_config, parse_source
 from mtformer.data.clean.filters import Filters, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, WAYS, LearnedRules
 from mtformer.data.clean.seen import HeldOut
@@ -37,7 +37,7 @@ from mtformer.text.lines import read_lines
 from mtformer.text.pairs import SentencePair
 
 # These look for no noise.
-CORPUS_RULES: tuple[FilterName, ...] = ("held_out", "duplicates", "near_duplicates", "many_targets")
+CORPUS_RULES = ("held_out", "duplicates", "near_duplicates", "many_targets")
 CHUNK = 10_000
 
 Noise = Callable[[SentencePair], SentencePair | None]
@@ -154,12 +154,10 @@ def quoted(names: Sequence[str]) -> str:
 def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languages: LanguagePair) -> None:
     """Print the pairs that one core filters in a second with each group of rules."""
     noisy = [pair for _, pair in mixture(pairs, kinds, 0.25, seed=1)]
-    single: list[FilterName] = [
-        name for name in get_args(FilterName) if name not in ("all", *CORRUPTIONS, *CORPUS_RULES)
-    ]
+    single = [name for name in FILTERS if name not in (*CORRUPTIONS, *CORPUS_RULES)]
     held_out = HeldOut(pairs[:1_000], languages)
 
-    def rate(names: Sequence[FilterName], text: Sequence[SentencePair], sample: Sequence[SentencePair] = ()) -> float:
+    def rate(names: Sequence[str], text: Sequence[SentencePair], sample: Sequence[SentencePair] = ()) -> float:
         return len(text) / seconds_of(lambda: apply(Filters(names, languages, held_out, sample), text))
 
     rates = {
@@ -183,7 +181,7 @@ def report_speed(pairs: Sequence[SentencePair], kinds: dict[str, Noise], languag
 def filtered(mixed: Sequence[tuple[str | None, SentencePair]], languages: LanguagePair) -> Result:
     """Apply all rules that look for noise."""
     pairs = [pair for _, pair in mixed]
-    names = [name for name in get_args(FilterName) if name not in ("all", *CORPUS_RULES)]
+    names = [name for name in FILTERS if name not in CORPUS_RULES]
     reasons = apply(Filters(names, languages, sample=pairs), pairs)
     return Result([kind for kind, _ in mixed], [reason and rule_of(reason) for reason in reasons])
 

@@ -1,6 +1,6 @@
 """The settings: their schema, with the only defaults in the project, and the reader of configs."""
 
-from mtformer.config.data import AugmentConfig, DataConfig, FilterName, Normalization, TokenizerConfig, TokenizerType
+from mtformer.config.data import FILTERS, AugmentConfig, DataConfig, Normalization, TokenizerConfig, TokenizerType
 from mtformer.config.loading import dump_config, dump_new_config, load_config, parse_config, parse_source
 from mtformer.config.resolve import Base, Facts, ResolvedConfig, ResolvedTraining, resolve
 from mtformer.config.schema import (

@@ -4,34 +4,38 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mtformer.config.section import InputPath, Language, Section
 from mtformer.config.sources import SOURCES, Direction, LanguagePair, Source, merged, shared_sides
 
-FilterName = Literal[
-    "all",
-    "empty",
-    "too_long",
-    "encoding",
-    "copy",
-    "script",
-    "length_ratio",
-    "repetition",
-    "numbers",
-    "urls",
-    "markup",
-    "language",
-    "misaligned",
-    "truncated",
-    "misordered",
-    "held_out",
-    "duplicates",
-    "near_duplicates",
-    "many_targets",
-]
+FILTERS = {
+    "empty": "a side is empty",
+    "too_long": "a side is extremely long",
+    "encoding": "damaged encoding or control characters",
+    "copy": "the target copies the source",
+    "script": "wrong script",
+    "length_ratio": "the lengths do not match",
+    "repetition": "a side repeats itself",
+    "numbers": "the numbers differ",
+    "urls": "the URLs or e-mail addresses differ",
+    "markup": "markup on one side only",
+    "language": "wrong language",
+    "misaligned": "the target translates another text",
+    "truncated": "a part of the text is missing",
+    "misordered": "the words are in the wrong order",
+    "held_out": "in the validation or test set",
+    "duplicates": "duplicate",
+    "near_duplicates": "near duplicate",
+    "many_targets": "a source with more than 20 targets",
+}
+"""The rules that drop pairs, and what is wrong with those."""
+if TYPE_CHECKING:
+    FilterName = str
+else:
+    FilterName = Literal["all", *FILTERS]
 TokenizerType = Literal["unigram", "bpe", "char", "byte"]
 Normalization = Literal["nfc", "nfkc", "identity"]
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.config import Config, DataConfig, Facts, FilterName, LanguagePair, Source, resolve
+from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
 from mtformer.data.held_out import held_out_share
@@ -31,7 +31,7 @@ _LARGEST_OFFSET = 10  # lines
 _TRIED = 200  # pairs that an offset is tried on
 
 Score = Callable[[Sequence[SentencePair]], NDArray[np.float64]]
-PERCENTILES = (50, 90, 99, 99.9, 100)
+PERCENTILES = ("50", "90", "99", "99.9", "100")
 _EXAMPLES = 3  # of each problem and source
 _FOR_LENGTHS = 20_000  # random pairs of all training sources
 _SEED = 1
@@ -102,14 +102,14 @@ class SideLengths(NamedTuple):
     """The lengths of one side.
 
     Attributes:
-        percentiles: the tokens of a text, EOS included, at each of :data:`PERCENTILES`.
+        percentiles: the tokens of a text, EOS included, by each of :data:`PERCENTILES`.
         mean: the mean number of tokens.
-        spelled: the share of characters' bytes among the tokens: characters that have no token of their own.
+        spelled_in_bytes: the share of characters' bytes among the tokens: those of characters without a token.
     """
 
-    percentiles: list[int]
+    percentiles: dict[str, int]
     mean: float
-    spelled: float
+    spelled_in_bytes: float
 
 
 class Lengths(NamedTuple):
@@ -170,7 +170,8 @@ def _of_side(rows: Sequence[Sequence[int]], tokens: Sequence[str]) -> SideLength
     lengths = np.array([len(row) for row in rows])
     is_byte = np.array([byte_of(token) is not None for token in tokens])
     spelled = is_byte[np.concatenate([np.array(row, dtype=np.int64) for row in rows])].mean()
-    return SideLengths(np.percentile(lengths, PERCENTILES).astype(int).tolist(), float(lengths.mean()), float(spelled))
+    at = np.percentile(lengths, list(map(float, PERCENTILES))).astype(int).tolist()
+    return SideLengths(dict(zip(PERCENTILES, at, strict=True)), float(lengths.mean()), float(spelled))
 
 
 @dataclass
@@ -312,7 +313,7 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
 
 def _checks(data: DataConfig) -> Iterator[SourceCheck]:
     by_direction = filters_of(data.model_copy(update={"filters": ["all"]}))
-    of_evaluation: list[FilterName] = [n for n in get_args(FilterName) if n not in ("all", *_NOT_IN_EVALUATION)]
+    of_evaluation = FILTERS.keys() - _NOT_IN_EVALUATION
     for use, sources in (("train", data.train), ("valid", data.valid), ("test", data.test)):
         for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
             filters = by_direction[part.languages] if use == "train" else Filters(of_evaluation, part.languages)

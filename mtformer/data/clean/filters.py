@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.config import DataConfig, FilterName, LanguagePair, Source
+from mtformer.config import FILTERS, DataConfig, LanguagePair, Source
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets, exact_key, near_key
@@ -22,27 +22,6 @@ from mtformer.text.pairs import SentencePair
 VERSION = 6  # of the rules: what they drop depends on it
 _SAMPLE = 100_000  # pairs of a direction
 _SEED = 1
-
-MEANINGS: dict[str, str] = {
-    "empty": "a side is empty",
-    "too_long": "a side is extremely long",
-    "encoding": "damaged encoding or control characters",
-    "copy": "the target copies the source",
-    "script": "wrong script",
-    "length_ratio": "the lengths do not match",
-    "repetition": "a side repeats itself",
-    "numbers": "the numbers differ",
-    "urls": "the URLs or e-mail addresses differ",
-    "markup": "markup on one side only",
-    "language": "wrong language",
-    "misaligned": "the target translates another text",
-    "truncated": "a part of the text is missing",
-    "misordered": "the words are in the wrong order",
-    "duplicates": "duplicate",
-    "near_duplicates": "near duplicate",
-    "many_targets": "a source with more than 20 targets",
-    "held_out": "in the validation or test set",
-}
 
 
 class Filters:
@@ -60,7 +39,7 @@ class Filters:
 
     def __init__(
         self,
-        names: Iterable[FilterName],
+        names: Iterable[str],
         languages: LanguagePair,
         held_out: HeldOut | None = None,
         sample: Iterable[SentencePair] = (),
@@ -75,7 +54,7 @@ class Filters:
                 do nothing without any.
         """
         given = set(names)
-        self.names = [name for name in MEANINGS if name in given or "all" in given]
+        self.names = [name for name in FILTERS if name in given or "all" in given]
         self.held_out = held_out or HeldOut()
         self._languages = languages
         self._sample: Iterable[SentencePair] = sample
@@ -191,7 +170,7 @@ def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
 
 def reason_of(name: str) -> str:
     """Return how a run reports the pairs that a rule has dropped."""
-    return f"{MEANINGS[name]} (data.filters: {name})"
+    return f"{FILTERS[name]} (data.filters: {name})"
 
 
 def rule_of(reason: str) -> str:

@@ -10,10 +10,9 @@ from typing import IO, Any
 
 import yaml
 
-from mtformer.config import TextFiles
+from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
 from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, Slip, SourceCheck
-from mtformer.data.clean.filters import MEANINGS
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
@@ -48,7 +47,7 @@ def _describe(source: SourceCheck) -> str:
         lines.append(f"  {blank:,} lines contain no pair and are skipped")
     if source.problems:
         rows = [
-            [f"  {MEANINGS[name]}", name, f"{n:,}", f"{n / source.n_pairs:.2%}"]
+            [f"  {FILTERS[name]}", name, f"{n:,}", f"{n / source.n_pairs:.2%}"]
             for name, n in source.problems.most_common()
         ]
         lines += [as_table(["  problem", "rule", "pairs", "share"], rows, left=2), *_examples(source)]
@@ -84,7 +83,7 @@ def _shortened(text: str) -> str:
 
 
 def _describe_lengths(lengths: Lengths) -> str:
-    header = ["  tokens", *(f"{percentile:g} %" for percentile in PERCENTILES), "mean", "spelled in bytes"]
+    header = ["  tokens", *(f"{percentile} %" for percentile in PERCENTILES), "mean", "spelled in bytes"]
     rows = [_row("  source", lengths.src), _row("  target", lengths.tgt)]
     return (
         f"lengths of {lengths.n_pairs:,} random training pairs, with a tokenizer of {lengths.vocab_size:,} tokens\n"
@@ -94,15 +93,16 @@ def _describe_lengths(lengths: Lengths) -> str:
 
 
 def _row(name: str, side: SideLengths) -> list[str]:
-    return [name, *map(str, side.percentiles), f"{side.mean:.1f}", f"{side.spelled:.2%}"]
+    return [name, *map(str, side.percentiles.values()), f"{side.mean:.1f}", f"{side.spelled_in_bytes:.2%}"]
 
 
 def as_json(checkup: Checkup) -> dict[str, Any]:
     """Return the same as values."""
+    lengths = checkup.lengths
     return {
         "problems": checkup.n_problems,
         "sources": [_values(source) for source in checkup.sources],
-        "lengths": checkup.lengths and _length_values(checkup.lengths),
+        "lengths": lengths and lengths._asdict() | {"src": lengths.src._asdict(), "tgt": lengths.tgt._asdict()},
         "held_out": checkup.held_out,
     }
 
@@ -122,18 +122,6 @@ def _values(source: SourceCheck) -> dict[str, Any]:
             for slip, (first, last) in zip(source.slips, source.slip_lines, strict=True)
         ],
     }
-
-
-def _length_values(lengths: Lengths) -> dict[str, Any]:
-    sides = {
-        name: {
-            "percentiles": dict(zip(map(str, PERCENTILES), side.percentiles, strict=True)),
-            "mean": side.mean,
-            "spelled_in_bytes": side.spelled,
-        }
-        for name, side in (("src", lengths.src), ("tgt", lengths.tgt))
-    }
-    return lengths._asdict() | sides
 
 
 def write_clean(checkup: Checkup, folder: Path) -> list[TextFiles]:
