@@ -120,6 +120,14 @@ class DataConfig(Section):
         """The directions of the model, one or more."""
         return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
 
+    def direction_of(self, source: Source) -> LanguagePair:
+        """Return the direction of a source."""
+        return source.languages or self.language_pairs[0]
+
+    def filters_by(self, *rules: str) -> bool:
+        """Tell whether any of some rules is among the filters."""
+        return not {"all", *rules}.isdisjoint(self.filters)
+
     @property
     def held_out(self) -> list[Literal["valid", "test"]]:
         """The parts that are held out of ``train``, because the config names no sources for them."""
@@ -143,7 +151,7 @@ class DataConfig(Section):
                     yield f"a source of {key} is for {source.languages}, which the model does not translate"
                 if key != "train" and (source.weight != 1 or source.tag):
                     yield f"weight and tag are for sources of train; one of {key} has them"
-        if missing := set(pairs) - {source.languages or pairs[0] for source in self.train}:
+        if missing := set(pairs) - set(map(self.direction_of, self.train)):
             yield f"no source of train has {', '.join(sorted(map(str, missing)))}"
         if self.held_out and all(source.tag for source in self.train):
             yield "valid is left out, and all sources of train have a tag: name sources of valid"

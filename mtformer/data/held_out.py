@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from mtformer.config import DataConfig, LanguagePair, Source
+from mtformer.config import DataConfig, LanguagePair
 from mtformer.data.arrays import read_arrays
 from mtformer.data.clean.filters import filters_of, reason_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
@@ -55,7 +55,7 @@ def training_text(data: DataConfig) -> StoredText:
     if not data.held_out or not len(text):
         return text
     sources: list[JsonValue] = [[str(source.languages), source.tag is not None] for source in data.train]
-    key = digest_of([_FORMAT, text.key, list(data.held_out), sources, _applies_rule(data)])
+    key = digest_of([_FORMAT, text.key, list(data.held_out), sources, data.filters_by("held_out")])
     folder = cache_folder("text") / key
     stored = from_cache(folder, read_arrays, lambda folder: _write(folder, text, data), max_bytes=MAX_BYTES)
     return StoredText(key, text.names, stored)
@@ -96,10 +96,10 @@ def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
             kept = np.setdiff1d(np.arange(chunk.size), excluded - chunk.first, assume_unique=True)
             pairs = unpack(chunk.packed)
             source = int(text.sources[chunk.first])
-            languages = _direction(data, data.train[source])
+            languages = data.direction_of(data.train[source])
             lines = text.lines[chunk.first + kept].tolist()
             portion = Portion(source, languages, [pairs[index] for index in kept.tolist()], lines)
-            if _applies_rule(data):
+            if data.filters_by("held_out"):
                 is_known = sentences.contains(portion.pairs, languages=languages, near=True)
                 reasons = [reason_of("held_out") if known else None for known in is_known]
                 portion = portion.without(reasons, facts.drops[source])
@@ -127,7 +127,7 @@ def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[Language
     chosen: dict[str, dict[LanguagePair, list[int]]] = {part: {} for part in data.held_out}
     taken: list[Hashes] = []
     for direction in data.language_pairs:
-        is_own = np.array([not source.tag and _direction(data, source) == direction for source in data.train])
+        is_own = np.array([not source.tag and data.direction_of(source) == direction for source in data.train])
         limit = 2 * held_out_share(int(sizes[is_own].sum())) * _RANGE
         own = np.flatnonzero(is_own[text.sources[indices]])
         for part in data.held_out:
@@ -157,12 +157,3 @@ def _hashes(chunk: Chunk) -> Hashes:
     values = hashes("\n".join(sorted(map(near_key, pair))) for pair in pairs)
     values[[pair.is_blank for pair in pairs]] = _NEVER
     return values
-
-
-def _direction(data: DataConfig, source: Source) -> LanguagePair:
-    return source.languages or data.language_pairs[0]
-
-
-def _applies_rule(data: DataConfig) -> bool:
-    """Whether training pairs with a held-out sentence on one side are dropped too."""
-    return not {"all", "held_out"}.isdisjoint(data.filters)

@@ -121,8 +121,7 @@ class TrainingData:
         data = self._config.data
         for number, (source, name) in enumerate(zip(data.train, self._text.names, strict=True)):
             pairs = self._text.first_of(number, N_TEXTS)
-            languages = source.languages or data.language_pairs[0]
-            yield language_warning(name, dict(zip(languages, zip(*pairs, strict=True), strict=False)))
+            yield language_warning(name, dict(zip(data.direction_of(source), zip(*pairs, strict=True), strict=False)))
 
     def _tagged(self, corpus: Corpus) -> Corpus:
         """Put the tags of each source in front of the source side."""

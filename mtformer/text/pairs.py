@@ -135,8 +135,7 @@ def tags_toward(directions: Sequence[LanguagePair], tgt_lang: str, tag: str | No
 
 def tags_of_source(data: DataConfig, source: Source) -> list[str]:
     """Return the tokens in front of the texts of a source of training text."""
-    directions = data.language_pairs
-    return tags_toward(directions, (source.languages or directions[0]).tgt_lang, source.tag)
+    return tags_toward(data.language_pairs, data.direction_of(source).tgt_lang, source.tag)
 
 
 def all_tags(data: DataConfig) -> list[str]:

@@ -4,19 +4,18 @@ import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtformer.config import FILTERS, DataConfig, LanguagePair, Source
+from mtformer.config import FILTERS, DataConfig, LanguagePair
 from mtformer.data.clean.learned import CORRUPTIONS, LearnedRules
 from mtformer.data.clean.rules import PairRule, pair_rules
 from mtformer.data.clean.seen import Duplicates, HeldOut, ManyTargets, exact_key, near_key
-from mtformer.data.sources.parallel import ParallelText, Reservoir
+from mtformer.data.sources.parallel import ParallelText, Reservoir, can_be_read_again
 from mtformer.support.errors import UserError
 from mtformer.support.progress import watched
-from mtformer.text.lines import input_name, is_regular_input
+from mtformer.text.lines import input_name
 from mtformer.text.pairs import SentencePair
 
 VERSION = 6  # of the rules: what they drop depends on it
@@ -126,17 +125,16 @@ def filters_of(data: DataConfig) -> dict[LanguagePair, Filters]:
     if not data.filters:
         return {}
     held_out = HeldOut()
-    if not {"all", "held_out"}.isdisjoint(data.filters):
-        sources = [*data.valid, *data.test]
-        _require_files(sources, "the rule held_out of data.filters reads it before the training text")
-        for part in ParallelText(sources, data.src_lang, data.tgt_lang).parts():
+    if data.filters_by("held_out"):
+        others = ParallelText([*data.valid, *data.test], data.src_lang, data.tgt_lang)
+        _require_files(others, "the rule held_out of data.filters reads it before the training text")
+        for part in others.parts():
             held_out.add(part, part.languages)
-    is_learning = not {"all", *CORRUPTIONS}.isdisjoint(data.filters)
+    is_learning = data.filters_by(*CORRUPTIONS)
     train = ParallelText(data.train, data.src_lang, data.tgt_lang)
     if is_learning:
-        _require_files(
-            data.train, f"the rules {', '.join(CORRUPTIONS)} of data.filters learn from the text before they filter it"
-        )
+        learning = f"the rules {', '.join(CORRUPTIONS)} of data.filters learn"
+        _require_files(train, f"{learning} from the text before they filter it")
     return {
         languages: Filters(data.filters, languages, held_out, _of_direction(train, languages) if is_learning else ())
         for languages in data.language_pairs
@@ -149,14 +147,12 @@ def _of_direction(text: ParallelText, languages: LanguagePair) -> Iterator[Sente
             yield from part
 
 
-def _require_files(sources: Sequence[Source], why: str) -> None:
+def _require_files(text: ParallelText, why: str) -> None:
     """Refuse pipes, which cannot be read a second time."""
-    for source in sources:
-        for _, value in source:
-            if isinstance(value, Path) and (str(value) == "-" or not is_regular_input(value)):
-                raise UserError(
-                    f"{input_name(value)} can be read only once, but {why}: save it to a file, or choose other rules"
-                )
+    for path in text.files:
+        if not can_be_read_again(path):
+            once = f"{input_name(path)} can be read only once"
+            raise UserError(f"{once}, but {why}: save it to a file, or choose other rules")
 
 
 def sample_of(pairs: Iterable[SentencePair]) -> list[SentencePair]:
