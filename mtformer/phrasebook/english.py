@@ -26,7 +26,7 @@ from mtformer.phrasebook.meaning import (
 _SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict=True))
 _OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
 _POSSESSIVES = dict(zip(Pronoun, "my your his her its our their whose -".split(), strict=True))
-_ASKING = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
+_ASKING: dict[Asked | None, str] = {Asked.PLACE: "where", Asked.TIME: "when", Asked.REASON: "why"}
 _PARTICLES = "up|on|off|away|out|along"  # these follow a pronoun; along follows any object
 _LINKS = {
     Link.AND: "and",
@@ -83,11 +83,8 @@ def _embedded(clause: Clause) -> str:
     """Build a subordinate clause: statement order, also after a question word."""
     if clause.asked is Asked.TRUTH:
         return f"whether {_statement(clause)}"
-    if clause.asked is Asked.OBJECT:
-        auxiliary, rest = _verb_group(clause)
-        subject = _phrase(clause.subject, as_subject=True)
-        return f"{_phrase(clause.object)} {subject} {auxiliary} {_predicate(clause, rest)}"
-    return f"{_ASKING.get(clause.asked, '') if clause.asked else ''} {_statement(clause)}"
+    wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked, "")
+    return f"{wanted} {_statement(clause)}"
 
 
 def _question(clause: Clause) -> str:
@@ -95,7 +92,7 @@ def _question(clause: Clause) -> str:
         return _statement(clause)
     auxiliary, rest = _verb_group(clause, inverted=True)
     subject = _phrase(clause.subject, as_subject=True)
-    wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked or Asked.TRUTH, "")
+    wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked, "")
     negation = "not" if clause.negated else ""
     return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, rest)}"
 
@@ -105,24 +102,15 @@ def _predicate(clause: Clause, verb: str) -> str:
     particle = ""
     if isinstance(clause.object, NounPhrase) and (isinstance(clause.object.head, Pronoun) or verb.endswith("along")):
         verb, _, particle = re.sub(rf" ({_PARTICLES})\b", r"\t\1", verb).partition("\t")  # pick her up
-    parts = [verb]
-    if clause.quality:
-        parts += [clause.quality.degree, clause.quality.adjective.word]
-    if clause.profession:
-        _, plural = agreement(clause.subject)
-        parts.append(_phrase(NounPhrase(clause.profession, Det.NONE if plural else Det.A, plural)))
-    if clause.recipient:
-        parts.append(_phrase(clause.recipient))
-    if clause.object and clause.asked is not Asked.OBJECT:
-        parts.append(_phrase(clause.object))
-    parts.append(particle)
-    if clause.place:
-        parts.append(_place(clause.place))
-    if clause.time and not clause.time_first and "frequency" not in clause.time.tenses:
-        parts.append(clause.time.id)
-    if clause.tense is Tense.PERFECT and (clause.negated or clause.asked):
-        parts.append("yet")
-    return " ".join(parts)
+    quality = f"{clause.quality.degree} {clause.quality.adjective.word}" if clause.quality else ""
+    _, plural = agreement(clause.subject)
+    det = Det.NONE if plural else Det.A
+    profession = NounPhrase(clause.profession, det, plural) if clause.profession else None
+    obj = None if clause.asked is Asked.OBJECT else clause.object
+    time = clause.time if not clause.time_first and clause.time and "frequency" not in clause.time.tenses else None
+    yet = "yet" if clause.tense is Tense.PERFECT and (clause.negated or clause.asked) else ""
+    phrases = f"{_phrase(profession)} {_phrase(clause.recipient)} {_phrase(obj)} {particle} {_place(clause.place)}"
+    return f"{verb} {quality} {phrases} {time.id if time else ''} {yet}"
 
 
 def _adverb(clause: Clause) -> str:

@@ -123,12 +123,9 @@ def _existence(clause: Clause) -> str:
 
 def _verb_second(clause: Clause) -> str:
     """Build a main clause: one constituent, then the finite verb."""
-    group = _verb_group(clause)
-    front = _front(clause)
-    if not front:
-        return f"{_phrase(clause.subject, 'nom')} {group.finite} {_rest(clause, group)}"
+    group, front = _verb_group(clause), _front(clause)
     subject = "" if clause.asked is Asked.SUBJECT else _phrase(clause.subject, "nom")
-    return f"{front} {group.finite} {subject} {_rest(clause, group)}"
+    return f"{front or subject} {group.finite} {subject if front else ''} {_rest(clause, group)}"
 
 
 def _verb_first(clause: Clause, group: _VerbGroup | None = None) -> str:
