@@ -17,6 +17,7 @@ from mtformer.phrasebook.meaning import (
     Phrasal,
     Place,
     Pronoun,
+    Quality,
     Sentence,
     Tense,
 )
@@ -78,7 +79,7 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
     if clause.asked is Asked.REASON:
         before += "为什么"
     if clause.quality:
-        return before + _quality(clause, whether=whether)
+        return before + _quality(clause, clause.quality, whether=whether)
     if clause.profession:
         return before + _profession(clause, clause.profession, whether=whether)
     if clause.verb is None:
@@ -88,10 +89,8 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
     return before + ("就" if then else "") + predicate + ("吗" if asks_truth and not whether else "")
 
 
-def _quality(clause: Clause, *, whether: bool) -> str:
-    if clause.quality is None:
-        return ""
-    word = clause.quality.adjective.chinese_predicate
+def _quality(clause: Clause, quality: Quality, *, whether: bool) -> str:
+    word = quality.adjective.chinese_predicate
     is_color = word.startswith("是")
     if clause.asked is Asked.TRUTH:
         if not whether:
@@ -101,7 +100,7 @@ def _quality(clause: Clause, *, whether: bool) -> str:
         return f"不{word}"
     if is_color:
         return word
-    return {"too": f"太{word}了", "very": f"非常{word}"}.get(clause.quality.degree, f"很{word}")
+    return {"too": f"太{word}了", "very": f"非常{word}"}.get(quality.degree, f"很{word}")
 
 
 def _profession(clause: Clause, noun: Noun, *, whether: bool) -> str:
@@ -238,9 +237,7 @@ def _phrase(phrase: Phrasal | None, *, indefinite_is_bare: bool = False) -> str:
         return ""
     if isinstance(phrase, Pair):
         return f"{_noun_phrase(phrase.first)}和{_noun_phrase(phrase.second)}"
-    if indefinite_is_bare and phrase.is_indefinite:
-        return _noun_phrase(phrase, in_place=True)
-    return _noun_phrase(phrase)
+    return _noun_phrase(phrase, in_place=indefinite_is_bare and phrase.is_indefinite)
 
 
 def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:

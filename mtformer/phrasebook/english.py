@@ -226,21 +226,15 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
         return _POSSESSIVES[phrase.owner]
     if phrase.count:
         return LEXICON.numerals[phrase.count].id
-    match phrase.det:
-        case Det.A:
-            return "an" if next_word[0] in "aeiou" else "a"
-        case Det.THE:
-            return "the"
-        case Det.THIS:
-            return "these" if phrase.plural or _is_pair(phrase.head) else "this"
-        case Det.WHICH:
-            return "which"
-        case Det.HOW_MANY:
-            return "how many"
-        case Det.GENERIC if isinstance(phrase.head, Noun) and "instrument" in phrase.head.kinds:
-            return "the"
-        case _:
-            return ""
+    determiners = {
+        Det.A: "an" if next_word[0] in "aeiou" else "a",
+        Det.THE: "the",
+        Det.THIS: "these" if phrase.plural or _is_pair(phrase.head) else "this",
+        Det.WHICH: "which",
+        Det.HOW_MANY: "how many",
+        Det.GENERIC: "the" if isinstance(phrase.head, Noun) and "instrument" in phrase.head.kinds else "",
+    }
+    return determiners.get(phrase.det, "")
 
 
 def _is_pair(head: object) -> bool:

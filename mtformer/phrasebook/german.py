@@ -373,19 +373,14 @@ def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) ->
         return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
     if phrase.count:
         return LEXICON.numerals[phrase.count].german, _STRONG
-    match phrase.det:
-        case Det.A:
-            return f"ein{ein_ending}", _MIXED
-        case Det.THE:
-            return _THE[case].split()[gender], _WEAK
-        case Det.THIS:
-            return f"dies{der_ending}", _WEAK
-        case Det.WHICH:
-            return f"welch{der_ending}", _WEAK
-        case Det.HOW_MANY:
-            return "wie viele", _STRONG
-        case _:
-            return "", _STRONG
+    determiners = {
+        Det.A: (f"ein{ein_ending}", _MIXED),
+        Det.THE: (_THE[case].split()[gender], _WEAK),
+        Det.THIS: (f"dies{der_ending}", _WEAK),
+        Det.WHICH: (f"welch{der_ending}", _WEAK),
+        Det.HOW_MANY: ("wie viele", _STRONG),
+    }
+    return determiners.get(phrase.det, ("", _STRONG))
 
 
 def _noun(noun: Noun, case: str, *, plural: bool) -> str:
