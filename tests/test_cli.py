@@ -50,7 +50,7 @@ mtformer.cli.main()
         ("mtformer tr", ["train", "translate"]),
         ("mtformer translate --n-", ["--n-best"]),
         ("mtformer translate --format ", ["text", "tsv", "json"]),
-        ("mtformer translate --device ", ["auto", "cpu", "cuda"]),
+        ("mtformer translate --device ", ["auto", "cpu", "cuda", "mps"]),
         ("mtformer eval --precision ", ["fp32", "bf16", "int8"]),
         ("mtformer data sa", ["sample"]),
     ],
@@ -116,7 +116,7 @@ def test_an_option_that_was_removed_names_what_to_use_instead(trained: Project) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("translate a --device gpu", "Invalid value for '--device': 'gpu' is not one of 'auto', 'cpu', 'cuda'."),
+        ("translate a --device gpu", "Invalid value for '--device': 'gpu' is not one of 'auto', 'cpu', 'cuda', 'mps'."),
         ("translate a --precision fp8", "Invalid value for '--precision': 'fp8' is not one of 'fp32', 'bf16', 'int8'."),
         (
             "translate a --temperature 0.5",
@@ -323,7 +323,7 @@ def test_json_shows_tokens_with_their_log_probabilities_and_notes(trained: Proje
         (["translate", "--input", "missing.txt"], "missing.txt"),
         (["translate", "--input", "train.en", "--output", "no/such/folder"], "no/such/folder"),
         (["translate", "a", "--n-best", "9", "--beam-size", "3"], "n_best = 9 is more than beam_size = 3"),
-        (["translate", "a", "--device", "cuda"], "no GPU"),
+        (["translate", "a", "--device", "cuda"], "no such GPU"),
         (["translate", "a", "--device", "abacus"], "abacus"),
         (["translate", "a", "--beam-size", "0"], "--beam-size"),
         (["translate", "a", "--n-best", "300"], "n_best = 300"),

@@ -300,10 +300,10 @@ def test_the_readme_begins_with_both_commands_of_a_newcomer() -> None:
 
 
 def test_the_demo_runs_the_sentences_that_the_readme_shows() -> None:
-    demo = (ROOT / "scripts/demo").read_text(encoding="utf-8")
+    demo = (ROOT / "scripts/demo.py").read_text(encoding="utf-8")
     sentences = re.findall(r"--model runs/demo (\".+\")", README)
     assert sentences
-    assert [sentence for sentence in sentences if f"translate {sentence}" not in demo] == []
+    assert [sentence for sentence in sentences if f"--model runs/demo {sentence}" not in demo] == []
 
 
 @pytest.mark.parametrize(

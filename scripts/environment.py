@@ -1,0 +1,48 @@
+"""Create the virtual environment that the other scripts use, or update it.
+
+usage: python scripts/environment.py [FOLDER [CONSTRAINTS [EXTRAS]]]
+
+EXTRAS are the optional dependencies in pyproject.toml, by default those for development.
+"""
+
+from __future__ import annotations  # an older Python has to get as far as its error message
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).absolute().parent.parent
+
+
+def python_with(folder: str = ".venv", constraints: str = "constraints.txt", extras: str = "dev") -> str:
+    """Install mtformer and its dependencies into a virtual environment, if need be; return its Python."""
+    place = ROOT / folder
+    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    sources = hashlib.sha256((ROOT / "pyproject.toml").read_bytes() + (ROOT / constraints).read_bytes()).hexdigest()
+    installed = place / "installed-from"
+    if installed.is_file() and installed.read_text(encoding="utf-8") in (f"{sources} {extras}", f"{sources} dev"):
+        return str(python)
+    print(f"installing mtformer into {folder} …", file=sys.stderr, flush=True)
+    if sys.version_info < (3, 11):  # noqa: UP036
+        print("mtformer needs Python 3.11 or newer; run this script with one, or set PYTHON to it", file=sys.stderr)
+        sys.exit(2)
+    if not python.exists():
+        run(sys.executable, "-m", "venv", str(place))
+    # Most of what is installed is never imported: Python compiles the rest when it is.
+    options = ("--quiet", "--no-compile", "--disable-pip-version-check", "--constraint", constraints)
+    run(str(python), "-m", "pip", "install", *options, "--editable", f".[{extras}]" if extras else ".")
+    installed.write_text(f"{sources} {extras}", encoding="utf-8")
+    return str(python)
+
+
+def run(*command: str) -> None:
+    """Run a program in the root of the repository, and end as it does if it fails."""
+    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    if status:
+        sys.exit(status if status > 0 else 1)
+
+
+if __name__ == "__main__":
+    python_with(*sys.argv[1:])

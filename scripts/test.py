@@ -1,0 +1,31 @@
+"""The gate: formatting, lint, types and tests. What passes here may land; nothing else is checked anywhere.
+
+usage: python scripts/test.py [--lowest] [PYTEST ARGUMENTS]
+
+--lowest tests the oldest releases of the dependencies that pyproject.toml allows.
+"""
+
+import sys
+
+from environment import python_with, run
+
+CHECKS = (
+    "ruff format --check .",
+    "ruff check .",
+    "mypy",
+    "mypy --platform win32 --cache-dir .mypy_cache/win32 mtformer",
+    "mypy --platform darwin --cache-dir .mypy_cache/darwin mtformer",
+)
+
+
+def main(arguments: list[str]) -> None:
+    """Run all checks; the first that fails ends the script."""
+    lowest = arguments[:1] == ["--lowest"]
+    python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()
+    for check in () if lowest else CHECKS:
+        run(python, "-m", *check.split())
+    run(python, "-m", "pytest", "--numprocesses", "2", *arguments[lowest:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
