@@ -193,11 +193,9 @@ def tokenize(
 
     One line in, one line out, with spaces between the tokens.
     """
-    from mtformer.translate.jobs import tokenizing
+    from mtformer.translate.jobs.tokenizing import tokenize
 
-    options.check_text(text, input)
-    source = input or Path("-")
-    tokenizing.tokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
+    tokenize(*_tokenizing(text, input, output, model, side), ids=ids)
 
 
 def detokenize(
@@ -210,19 +208,21 @@ def detokenize(
     output: Path = options.OUTPUT,
 ) -> None:
     """Join tokens into text, the inverse of tokenize."""
-    from mtformer.translate.jobs import tokenizing
+    from mtformer.translate.jobs.tokenizing import detokenize
 
-    options.check_text(text, input)
-    source = input or Path("-")
-    tokenizing.detokenize(_vocabulary(model, side, source, output), text, source, output, ids=ids)
+    detokenize(*_tokenizing(text, input, output, model, side), ids=ids)
 
 
-def _vocabulary(model: Path | None, side: Side, input: Path, output: Path) -> "Vocabulary":
+def _tokenizing(
+    text: str | None, input: Path | None, output: Path, model: Path | None, side: Side
+) -> "tuple[Vocabulary, str | None, Path, Path]":
+    """Return the vocabulary, the text or the file to read, and the file to write."""
     from mtformer.runs.models import find_model
     from mtformer.support.files import require_distinct
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 
-    path = find_model(model)
-    require_distinct(output, [input, path])
+    options.check_text(text, input)
+    source, path = input or Path("-"), find_model(model)
+    require_distinct(output, [source, path])
     tokenizer = load_tokenizer(path)
-    return tokenizer.src if side == "src" else tokenizer.tgt
+    return tokenizer.src if side == "src" else tokenizer.tgt, text, source, output

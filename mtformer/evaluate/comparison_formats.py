@@ -118,9 +118,9 @@ def _long_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
     for metric in result.comparison.metrics:
         rows += [{"runs": 1, "metric": metric.metric} | _estimate(estimate) for estimate in metric.estimates]
         for group in result.groups:
-            mean, deviation = group.scores[metric.metric]
-            runs = {"system": group.name, "runs": len(group.systems)}
-            rows.append(runs | {"metric": metric.metric, "score": mean, "sd": deviation})
+            of_seeds = group.scores[metric.metric]
+            runs = {"system": group.name, "runs": len(group.systems), "metric": metric.metric}
+            rows.append(runs | {"score": of_seeds["mean"], "sd": of_seeds["sd"]})
     return header, [[_cell(row.get(key, "")) for key in header] for row in rows]
 
 
@@ -137,7 +137,7 @@ def _wide_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
             star = "" if estimate.outcome is Outcome.unclear else "*"
             row.append(f"{estimate.score:.2f}{star} ({estimate.low:.2f} to {estimate.high:.2f})")
     for group in result.groups:
-        cells = [f"{mean:.2f} ± {deviation:.2f}" for mean, deviation in group.scores.values()]
+        cells = [f"{scores['mean']:.2f} ± {scores['sd']:.2f}" for scores in group.scores.values()]
         rows.append([f"{group.name}, {len(group.systems)} seeds", *cells])
     return ["system", *(metric.metric for metric in metrics)], rows
 
@@ -169,14 +169,7 @@ def _to_dict(result: SystemsComparison) -> dict[str, Any]:
             }
             for metric in comparison.metrics
         ],
-        "groups": [
-            {
-                "name": group.name,
-                "systems": group.systems,
-                "scores": {name: {"mean": mean, "sd": deviation} for name, (mean, deviation) in group.scores.items()},
-            }
-            for group in result.groups
-        ],
+        "groups": [asdict(group) for group in result.groups],
         "verdicts": comparison.verdicts(),
         "differences": {
             system: [

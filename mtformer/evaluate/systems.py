@@ -46,12 +46,12 @@ class SeedGroup:
     Attributes:
         name: the names of the runs, as in ``base-{1,2,3}``.
         systems: their names.
-        scores: by metric, the mean over the runs and the standard deviation (of a sample, with n - 1).
+        scores: by metric, the ``mean`` over the runs and their standard deviation ``sd`` (of a sample, with n - 1).
     """
 
     name: str
     systems: list[str]
-    scores: dict[str, tuple[float, float]]
+    scores: dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _seed_groups(systems: Sequence[System], comparison: Comparison) -> list[Seed
     groups = []
     for names in (list(by_seed.values()) for by_seed in runs_by_seed.values() if len(by_seed) > 1):
         of_group = {metric: [values[name] for name in names] for metric, values in scores.items()}
-        summary = {metric: (fmean(values), stdev(values)) for metric, values in of_group.items()}
+        summary = {metric: {"mean": fmean(values), "sd": stdev(values)} for metric, values in of_group.items()}
         groups.append(SeedGroup(_common_name(names), names, summary))
     return groups
 

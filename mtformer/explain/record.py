@@ -19,6 +19,7 @@ from mtformer.explain.trace import (
     Source,
     Step,
     Target,
+    Token,
     Trace,
     Tree,
     path_to,
@@ -96,9 +97,7 @@ class Explainer:
         forward = self._forward(src, best.ids)
         steps = self._steps(forward.logits, [*best.ids, self._special_ids.eos], len(forced))
         return Trace(
-            source=Source(text, source_tokens(self.tokenizer, src)),
-            target=self._target(best),
-            bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
+            *self._sentence(text, src, best),
             attentions=forward.attentions,
             tree=recorder.tree(hypotheses),
             steps=self._with_alternatives(src, best.ids, steps),
@@ -109,12 +108,8 @@ class Explainer:
         """Translate ``text`` like :meth:`trace`, and record only the attention."""
         src, forced = self._encode(text, prefix)
         [[best, *_]] = self.search(src, [forced])
-        return AttentionTrace(
-            source=Source(text, source_tokens(self.tokenizer, src)),
-            target=self._target(best),
-            bos=target_tokens(self.tokenizer, [self._special_ids.start])[0],
-            attentions=record_attentions(self.engine.model, *self._inputs(src, best.ids), self._n_forced),
-        )
+        attentions = record_attentions(self.engine.model, *self._inputs(src, best.ids))
+        return AttentionTrace(*self._sentence(text, src, best), attentions)
 
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
@@ -178,18 +173,22 @@ class Explainer:
             raise UserError(f"the {what} is empty")
         return ids
 
-    def _target(self, best: Hypothesis) -> Target:
-        tokens = target_tokens(self.tokenizer, [*best.ids, self._special_ids.eos])
-        return Target(self.tokenizer.decode(best.ids), tokens, best.log_prob, best.score(self.options.length_penalty))
+    def _sentence(self, text: str, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
+        """Return the source, the translation, and what starts decoding."""
+        start, *tokens = target_tokens(self.tokenizer, [self._special_ids.start, *best.ids, self._special_ids.eos])
+        score = best.score(self.options.length_penalty)
+        target = Target(self.tokenizer.decode(best.ids), tuple(tokens), best.log_prob, score)
+        return Source(text, source_tokens(self.tokenizer, src)), target, start
 
     def _forward(self, src: Sequence[int], tgt: Sequence[int]) -> ForwardPass:
-        return record_pass(self.engine.model, *self._inputs(src, tgt), self._n_forced)
+        return record_pass(self.engine.model, *self._inputs(src, tgt))
 
-    def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the source (1, S) and the decoder's input (1, T)."""
+    def _inputs(self, src: Sequence[int], tgt: Sequence[int]) -> tuple[Tensor, Tensor, int]:
+        """Return the source (1, S), the decoder's input (1, T), and how many ids at its start are forced."""
         device = next(self.engine.model.parameters()).device
-        start = [self._special_ids.start, *self.tokenizer.prefixes.tgt]
-        return torch.tensor([src], device=device), torch.tensor([[*start, *tgt]], device=device)
+        forced = self.tokenizer.prefixes.tgt
+        tgt_in = torch.tensor([[self._special_ids.start, *forced, *tgt]], device=device)
+        return torch.tensor([src], device=device), tgt_in, len(forced)
 
     def _steps(self, logits: Tensor, chosen: Sequence[int], n_forced: int) -> list[Step]:
         """Describe each step by the model's distribution over the next token."""
@@ -223,10 +222,6 @@ class Explainer:
         texts = self._complete(src, list(others.values()))
         instead_of = dict(zip(others, texts, strict=True))
         return tuple(replace(step, instead=instead_of.get(step.number)) for step in steps)
-
-    @property
-    def _n_forced(self) -> int:
-        return len(self.tokenizer.prefixes.tgt)
 
     @property
     def _special_ids(self) -> SpecialIds:
