@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from mtformer.config import SearchOptions
@@ -175,16 +176,12 @@ def _matrices(blocks: Sequence[Block], view: View) -> Iterator[str]:
         "The shapes for this sentence, in order of computation; all layers of a stack have the same. --output and "
         "--format json have the numbers."
     )
-    part = ""
-    for block in blocks:
-        if block.layer not in (None, view.focus.layer or 1):
-            continue
-        title = _part(block)
-        if title != part:
-            yield view.bold(title)
-            part = title
-        shape = " × ".join(map(str, block.shape))
-        yield shorten(f"  {pad(block.name, 20)} {pad(shape, 16)} {block.formula}", view.columns)
+    shown = (block for block in blocks if block.layer in (None, view.focus.layer or 1))
+    for title, part in groupby(shown, key=_part):
+        yield view.bold(title)
+        for block in part:
+            shape = " × ".join(map(str, block.shape))
+            yield shorten(f"  {pad(block.name, 20)} {pad(shape, 16)} {block.formula}", view.columns)
 
 
 def _part(block: Block) -> str:
@@ -213,8 +210,16 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
         yield ""
         yield from _sentence(trace, view)
     yield view.heading("What changed")
-    yield from _changed_tokens("source", changes.source, a.source.tokens, b.source.tokens, view)
-    yield from _changed_tokens("target", changes.target, a.target.tokens, b.target.tokens, view)
+    sides = (
+        ("source", changes.source, a.source.tokens, b.source.tokens),
+        ("target", changes.target, a.target.tokens, b.target.tokens),
+    )
+    for side, opcodes, ours, theirs in sides:
+        words = []
+        for operation, a0, a1, b0, b1 in opcodes:
+            before, after = (_joined(part) or "∅" for part in (ours[a0:a1], theirs[b0:b1]))
+            words.append(before if operation == "equal" else view.bold(f"[{before} → {after}]"))
+        yield from view.wrap(" ".join(words), pad(side, 8), " " * 8)
     yield ""
     yield from view.wrap("Attention that changed most (mean absolute difference over the common tokens):")
     for change in changes.attention[:5]:
@@ -223,11 +228,11 @@ def _comparison(a: Trace, b: Trace, changes: Changes, view: View) -> Iterator[st
         yield ""
         yield from view.wrap(f"{_TITLES[change.kind]}. Layer {change.layer}, head {change.head}.")
         yield from view.wrap(LEGEND)
-        ours, theirs = (
+        maps = [
             HeatMap.of(trace, find_attention(trace.attentions, change.kind, change.layer), change.head)
             for trace in (a, b)
-        )
-        yield from ours.beside(theirs, view.columns)
+        ]
+        yield from maps[0].beside(maps[1], view.columns)
 
 
 def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:
@@ -243,25 +248,12 @@ def _shown_changes(changes: Changes, view: View) -> list[AttentionChange]:
     return in_focus[:1] if focus == ALL_KINDS else of_kinds
 
 
-def _changed_tokens(
-    side: str,
-    opcodes: Sequence[tuple[str, int, int, int, int]],
-    ours: Sequence[Token],
-    theirs: Sequence[Token],
-    view: View,
-) -> Iterator[str]:
-    words = []
-    for operation, a0, a1, b0, b1 in opcodes:
-        before, after = (_joined(part) or "∅" for part in (ours[a0:a1], theirs[b0:b1]))
-        words.append(before if operation == "equal" else view.bold(f"[{before} → {after}]"))
-    yield from view.wrap(" ".join(words), pad(side, 8), " " * 8)
-
-
 def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> Iterator[str]:
     if checkpoints:
         yield view.heading("During training")
-        text = "Each checkpoint's translation, its log probability, and its mean difference in attention:"
-        yield from view.wrap(text)
+        yield from view.wrap(
+            "Each checkpoint's translation, its log probability, and its mean difference in attention:"
+        )
     for snapshot in checkpoints:
         yield from view.wrap(escaped(snapshot.trace.target.text), f"step {snapshot.step:>7,}  ", " " * 14)
         changes = compare(snapshot.trace, final).attention
@@ -313,13 +305,12 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
         node = max(children[node.id], key=lambda child: (_last_step(child, children), child.total))
         forks += [child for child in children[run[-1].id] if child is not node]
         run.append(node)
+    fate = f"  dropped at step {node.step + 1}"
     if node.fate == "finished":
         fate = f"  finished, score {node.score:.3f}"
     elif node.fate == "stopped":
         fate = "  left at the end"
-    else:
-        fate = f"  dropped at step {node.step + 1}"
-    tokens = " ".join(other.token.printable for other in run)
+    tokens = _joined([other.token for other in run])
     room = max(8, columns - 17 - text_width(indent) - text_width(fate))
     yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
     for fork in forks:

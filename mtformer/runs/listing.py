@@ -75,20 +75,19 @@ def as_table(runs: Sequence[ListedRun]) -> str:
 
 
 def _row(listed: ListedRun) -> list[str]:
-    shown = listed.to_dict()
-    cells = [shown["name"], listed.state, "", "", "", "", ""]
-    if listed.contents:
-        of = f"/{shown['total_steps']:,}" if shown["total_steps"] else ""
-        best = shown["best"]
-        cells[2:] = [
-            shown["directions"][0] if len(shown["directions"]) == 1 else f"{len(shown['directions'])} directions",
-            f"{shown['step']:,}{of}",
-            "" if best is None else f"{METRIC_NAMES[shown['metric']]} {best:.{3 if shown['metric'] == 'loss' else 2}f}",
-            "" if best is None else f"{shown['best_step']:,}",
-            f"{shown['minutes']:.1f}",
-        ]
+    cells = [""] * 5
+    if run := listed.contents:
+        directions = list(map(str, run.config.data.language_pairs))
+        cells[0] = directions[0] if len(directions) == 1 else f"{len(directions)} directions"
+        cells[1] = f"{run.step:,}" + (f"/{run.total_steps:,}" if run.total_steps else "")
+        if best := run.best:
+            score = best[f"valid_{run.metric}"]
+            cells[2] = f"{METRIC_NAMES[run.metric]} {score:.{3 if run.metric == 'loss' else 2}f}"
+            cells[3] = f"{best['step']:,}"
+        cells[4] = f"{run.minutes:.1f}"
     size = "" if listed.bundle_bytes is None else f"{listed.bundle_bytes / 1e6:.1f} MB"
-    return [*cells, size, listed.date.astimezone().strftime("%Y-%m-%d %H:%M")]
+    date = listed.date.astimezone().strftime("%Y-%m-%d %H:%M")
+    return [listed.path.resolve().name, listed.state, *cells, size, date]
 
 
 def _is_run(path: Path) -> bool:
