@@ -108,8 +108,8 @@ class ResultOptions(Options):
 
     panel = options.IN_OUT
     sentences: int = option("How many of the most different sentences to show.", default=5, min=0)
-    format: Literal["text", "json", "csv", "markdown", "latex"] = option(
-        "text, json, or the tables as csv, markdown or latex.", default="text"
+    format: Literal["text", "json", "markdown", "latex"] = option(
+        "text, json, or the table as markdown or latex.", default="text"
     )
     output: Path | None = option("Where to write the result instead of standard output.")
 

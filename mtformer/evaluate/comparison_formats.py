@@ -1,4 +1,4 @@
-"""A comparison of systems as text, JSON, CSV, Markdown and LaTeX; in text, differences are marked word by word."""
+"""A comparison of systems as text, JSON, Markdown and LaTeX; in text, differences are marked word by word."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mtformer.evaluate.comparison import Estimate, Outcome, SentenceDifference
 from mtformer.evaluate.systems import SystemsComparison
-from mtformer.support.terminal import as_csv, as_latex, as_markdown, as_text, escaped
+from mtformer.support.terminal import as_latex, as_markdown, as_text, escaped
 from mtformer.text.languages import is_written_with_spaces
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -71,20 +71,18 @@ def format_comparison(result: SystemsComparison, format: str, *, coloured: bool 
 
     Args:
         result: the comparison.
-        format: ``text``, ``json``, ``csv``, ``markdown`` or ``latex``; the last three contain the tables only.
+        format: ``text``, ``json``, ``markdown`` or ``latex``; the last two contain the table only.
         coloured: show by colour where translations differ, instead of by ``[-…-]`` and ``{+…+}``; in ``text`` only.
     """
     notes = _notes(result)
     match format:
         case "json":
             return json.dumps(_to_dict(result), indent=2, ensure_ascii=False)
-        case "csv":
-            return as_csv(*_long_table(result))
         case "markdown":
-            return "\n".join([as_markdown(*_wide_table(result)), "", *notes])
+            return "\n".join([as_markdown(*_table(result)), "", *notes])
         case "latex":
-            return "\n".join([*(f"% {note}" for note in notes), as_latex(*_wide_table(result))])
-    sections = [notes[:1], [as_text(*_wide_table(result))], result.comparison.verdicts(), notes[1:]]
+            return "\n".join([*(f"% {note}" for note in notes), as_latex(*_table(result))])
+    sections = [notes[:1], [as_text(*_table(result))], result.comparison.verdicts(), notes[1:]]
     if result.commands:
         sections.append(["The same numbers from sacreBLEU:", *result.commands])
     for system, differences in result.differences.items():
@@ -111,24 +109,7 @@ def _sentence(result: SystemsComparison, system: str, difference: SentenceDiffer
         yield f"  {name:{width}}  {marked}"
 
 
-def _long_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
-    """Return a row for each system and metric, and for each group of seeds and metric."""
-    header = "system runs metric score sd low high difference p_bootstrap p_randomization outcome".split()
-    rows = list[dict[str, Any]]()
-    for metric in result.comparison.metrics:
-        rows += [{"runs": 1, "metric": metric.metric} | _estimate(estimate) for estimate in metric.estimates]
-        for group in result.groups:
-            of_seeds = group.scores[metric.metric]
-            runs = {"system": group.name, "runs": len(group.systems), "metric": metric.metric}
-            rows.append(runs | {"score": of_seeds["mean"], "sd": of_seeds["sd"]})
-    return header, [[_cell(row.get(key, "")) for key in header] for row in rows]
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _wide_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
+def _table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
     """Return a row for each system and each group of seeds, with the metrics beside each other."""
     metrics = result.comparison.metrics
     rows = [[system] for system in result.comparison.systems]
@@ -143,7 +124,7 @@ def _wide_table(result: SystemsComparison) -> tuple[list[str], list[list[str]]]:
 
 
 def _notes(result: SystemsComparison) -> list[str]:
-    """Name the test set, and explain the cells of the wide table."""
+    """Name the test set, and explain the cells of the table."""
     comparison, test_set = result.comparison, result.test_set
     return [
         f"{test_set.name}: {comparison.n_sentences:,} sentences, fingerprint {test_set.fingerprint[:12]}",

@@ -1,7 +1,5 @@
-"""Text in the columns of a terminal; tables as plain text, CSV, Markdown and LaTeX."""
+"""Text in the columns of a terminal; tables as plain text, Markdown and LaTeX."""
 
-import csv
-import io
 import re
 import sys
 import unicodedata
@@ -98,13 +96,6 @@ def as_text(header: Row, rows: Sequence[Row], *, left: int = 1) -> str:
             cells.append(cell + space if place < left else space + cell)
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def as_csv(header: Row, rows: Sequence[Row]) -> str:
-    """Separate cells by commas, as RFC 4180 does, but lines by line feeds."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    return text.getvalue().removesuffix("\n")
 
 
 def as_markdown(header: Row, rows: Sequence[Row]) -> str:
