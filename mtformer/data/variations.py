@@ -31,9 +31,6 @@ _AS_EMOJI = "\ufe0f"  # shows a sign of older fonts as an emoji
 _OLDER = "❤☀☎✈✔☺✌☕⚡"
 Kind = Callable[[SentencePair, Random], SentencePair | None]
 Upper = Callable[[str], str]
-NAMES = (  # in the order that they are applied: what is inserted keeps its letters
-    *("joined", "typos", "title", "upper", "unpunctuated", "numbers", "placeholders", "tags", "urls", "emoji"),
-)
 _MARKS = ".!?…。！？"
 _CLOSING = "\"'”’»“)"
 _END = re.compile(rf"(?<![{_MARKS}])[{_MARKS}]++$")  # begins and ends where a run does, so that the time is linear
@@ -275,3 +272,6 @@ def _inserted_inside(side: str, text: str, relative: float) -> str:
         return f"{side} {text}"
     place = ends[int(relative * len(ends))]
     return f"{side[:place].rstrip()} {text} {side[place:]}"
+
+
+NAMES = ("joined", *kinds_for((False, False)))  # in the order that they are applied: what is inserted keeps its letters

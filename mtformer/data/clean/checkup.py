@@ -285,21 +285,21 @@ def check(config: Config, tokenizer: Tokenizer | None = None) -> Checkup:
         UserError: the text cannot be read.
     """
     data = config.data
-    checks = list(_checks(data))
-    judge = partial(_judge, [check.filters for check in checks])
+    sources = list(_checks(data))
+    judge = partial(_judge, [source.filters for source in sources])
     sample = Reservoir[SentencePair](_FOR_LENGTHS, _SEED)
     with Progress("checking the text", unit="pairs") as progress:
-        portions = text_portions([check.part for check in checks], [check.blank for check in checks])
+        portions = text_portions([source.part for source in sources], [source.blank for source in sources])
         for portion, (reasons, log_odds) in in_order(judge, portions):
-            checks[portion.source].add(portion, reasons, log_odds)
-            for pair in portion.pairs if checks[portion.source].use == "train" else ():
+            sources[portion.source].add(portion, reasons, log_odds)
+            for pair in portion.pairs if sources[portion.source].use == "train" else ():
                 sample.add(pair)
             progress.advance(len(portion.pairs))
-    for check in checks:
-        check.finish()
-    n_pairs = sum(check.n_pairs for check in checks if check.use == "train")
+    for source in sources:
+        source.finish()
+    n_pairs = sum(source.n_pairs for source in sources if source.use == "train")
     lengths = measure_lengths(config, sample.items, n_pairs, tokenizer)
-    return Checkup(checks, lengths, _held_out(data, checks))
+    return Checkup(sources, lengths, _held_out(data, sources))
 
 
 def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int]:
