@@ -55,8 +55,14 @@ def verbs_of(*aspects: str) -> tuple[Verb, ...]:
     return tuple(verb for verb in LEXICON.verbs.values() if verb.aspect in aspects)
 
 
-class Clauses(Phrases):
-    """Draws clauses."""
+class Grammar(Phrases):
+    """Draws the meanings of sentences."""
+
+    def draw(self) -> Meaning:
+        """Draw the meaning of a sentence."""
+        return self._weighted(_KINDS)(self)
+
+    # Clauses.
 
     def _clause(self, verb: Verb, subject: Phrasal | None = None, *, negated: bool | None = None) -> Clause:
         """Draw a clause about ``subject``, or a subject that fits, in a tense that fits the verb."""
@@ -257,20 +263,7 @@ class Clauses(Phrases):
         place = self._place_of(location.relation, location.places)
         return Clause(subject, place=place, negated=self._chance(0.1))
 
-
-def _plain(clause: Clause) -> Tense:
-    """Return the tense of a clause after removing its modal verb."""
-    if clause.modal:
-        return Tense.FUTURE
-    return Tense.PAST if clause.tense is Tense.PERFECT else clause.tense
-
-
-class Grammar(Clauses):
-    """Draws the meanings of sentences."""
-
-    def draw(self) -> Meaning:
-        """Draw the meaning of a sentence."""
-        return self._weighted(_KINDS)(self)
+    # Sentences.
 
     def _statement(self) -> Meaning:
         clause = self._clause(self._any_verb())
@@ -454,6 +447,13 @@ _KINDS: dict[Callable[[Grammar], Meaning], int] = {
     Grammar._it: 10,
     Grammar._phrase: 1,
 }
+
+
+def _plain(clause: Clause) -> Tense:
+    """Return the tense of a clause after removing its modal verb."""
+    if clause.modal:
+        return Tense.FUTURE
+    return Tense.PAST if clause.tense is Tense.PERFECT else clause.tense
 
 
 def _overlap(one: Phrasal | None, other: Phrasal | None) -> bool:

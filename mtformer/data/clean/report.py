@@ -12,7 +12,7 @@ import yaml
 
 from mtformer.config import FILTERS, TextFiles
 from mtformer.config.sources import SourceSection
-from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, Slip, SourceCheck
+from mtformer.data.clean.checkup import HELD_OUT, PERCENTILES, Checkup, Lengths, SideLengths, SourceCheck
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_new_folder
 from mtformer.support.terminal import as_text as as_table
@@ -60,14 +60,11 @@ def _describe(source: SourceCheck) -> str:
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
     for slip, (first, last) in zip(source.slips, source.slip_lines, strict=True):
-        yield f"  lines {first:,} to {last:,} are out of alignment{_where(slip)}"
-
-
-def _where(slip: Slip) -> str:
-    if slip.offset is None:
-        return ""
-    lines = "line" if abs(slip.offset) == 1 else "lines"
-    return f": the translations stand {abs(slip.offset)} {lines} {'later' if slip.offset > 0 else 'earlier'}"
+        where = ""
+        if slip.offset:
+            distance = "1 line" if abs(slip.offset) == 1 else f"{abs(slip.offset)} lines"
+            where = f": the translations stand {distance} {'later' if slip.offset > 0 else 'earlier'}"
+        yield f"  lines {first:,} to {last:,} are out of alignment{where}"
 
 
 def _examples(source: SourceCheck) -> Iterator[str]:
