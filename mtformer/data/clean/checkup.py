@@ -48,11 +48,13 @@ class Slip(NamedTuple):
         first: the number of its first pair, from 0.
         end: the number of the pair after its last one.
         offset: how many pairs later (or earlier, if negative) the translation of a source stands; None if not near.
+        lines: the lines of its first and its last pair in the source.
     """
 
     first: int
     end: int
     offset: int | None = None
+    lines: tuple[int, int] = (0, 0)
 
 
 def find_slips(log_odds: NDArray[np.float64]) -> list[Slip]:
@@ -187,8 +189,7 @@ class SourceCheck:
         rules: (N,) for each pair, the index in ``filters.names`` of the rule that would drop it; -1 for none.
         examples: the first pairs that each rule would drop.
         n_exact: of the pairs in the validation or test set, those with a sentence that is there exactly.
-        slips: the passages that are out of alignment, by the numbers of their pairs.
-        slip_lines: the first and the last line of each.
+        slips: the passages that are out of alignment.
     """
 
     part: ParallelText
@@ -200,7 +201,6 @@ class SourceCheck:
     examples: dict[str, list[Example]] = field(default_factory=dict)
     n_exact: int = 0
     slips: list[Slip] = field(default_factory=list)
-    slip_lines: list[tuple[int, int]] = field(default_factory=list)
     _lines: list[NDArray[np.int64]] = field(default_factory=list)
     _rules: list[NDArray[np.int8]] = field(default_factory=list)
     _log_odds: list[NDArray[np.float64]] = field(default_factory=list)
@@ -247,10 +247,9 @@ class SourceCheck:
         if not self._log_odds or not self.filters.learned:
             return
         slips = find_slips(np.concatenate(self._log_odds))
-        self.slips = list(_with_offsets(slips, self.part, self.filters.learned))
         lines = np.concatenate(self._lines)
-        self.slip_lines = [(int(lines[slip.first]), int(lines[slip.end - 1])) for slip in slips]
-        for slip in slips:
+        for slip in _with_offsets(slips, self.part, self.filters.learned):
+            self.slips.append(slip._replace(lines=(int(lines[slip.first]), int(lines[slip.end - 1]))))
             passage = self.rules[slip.first : slip.end]
             passage[passage < 0] = self.filters.names.index(MISALIGNED)
 

@@ -59,8 +59,8 @@ def _describe(source: SourceCheck) -> str:
 
 
 def _alignment(source: SourceCheck) -> Iterator[str]:
-    for slip, (first, last) in zip(source.slips, source.slip_lines, strict=True):
-        where = ""
+    for slip in source.slips:
+        (first, last), where = slip.lines, ""
         if slip.offset:
             distance = "1 line" if abs(slip.offset) == 1 else f"{abs(slip.offset)} lines"
             where = f": the translations stand {distance} {'later' if slip.offset > 0 else 'earlier'}"
@@ -115,8 +115,7 @@ def _values(source: SourceCheck) -> dict[str, Any]:
         "held_out_exactly": source.n_exact,
         "examples": {name: [example._asdict() for example in examples] for name, examples in source.examples.items()},
         "out_of_alignment": [
-            {"first_line": first, "last_line": last, "offset": slip.offset}
-            for slip, (first, last) in zip(source.slips, source.slip_lines, strict=True)
+            {"first_line": slip.lines[0], "last_line": slip.lines[1], "offset": slip.offset} for slip in source.slips
         ],
     }
 

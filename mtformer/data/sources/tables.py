@@ -112,7 +112,7 @@ def read_table(source: TsvFile | CsvFile, src_lang: str, tgt_lang: str, drops: D
     Raises:
         UserError: naming the line that cannot be read, or the columns if those of the texts are not found.
     """
-    name = input_name(_path(source))
+    name = input_name(source.tsv if isinstance(source, TsvFile) else source.csv)
     rows = _rows_with_text(source, drops)
     for line, first in islice(rows, 1):
         _require_two(first, source, f"{name}:{line}")
@@ -197,24 +197,18 @@ class RowReader:
         return one_line(text)
 
 
-def _path(source: TsvFile | CsvFile) -> Path:
-    return source.tsv if isinstance(source, TsvFile) else source.csv
-
-
 def _rows_with_text(source: TsvFile | CsvFile, drops: Drops) -> Iterator[Row]:
-    for line, cells in _rows(source):
+    if isinstance(source, CsvFile):
+        rows = _quoted(source.csv, source.delimiter)
+    elif source.quotes:
+        rows = _quoted(source.tsv, "\t")
+    else:
+        rows = ((number, line.split("\t")) for number, line in enumerate(read_lines(source.tsv), 1))
+    for line, cells in rows:
         if any(cell and not cell.isspace() for cell in cells):
             yield line, cells
         else:
             drops.add(BLANK, line)
-
-
-def _rows(source: TsvFile | CsvFile) -> Iterator[Row]:
-    if isinstance(source, CsvFile):
-        return _quoted(source.csv, source.delimiter)
-    if source.quotes:
-        return _quoted(source.tsv, "\t")
-    return ((number, line.split("\t")) for number, line in enumerate(read_lines(source.tsv), 1))
 
 
 def _quoted(path: Path, delimiter: str) -> Iterator[Row]:
