@@ -21,7 +21,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.bundle.header import AlignmentHead
 from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import Saying, held_out
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.search.alignment import all_heads, choose_heads, cross_attention, of_head
 from mtformer.support.errors import UserError
 from mtformer.text.words import Span, word_spans

@@ -28,7 +28,7 @@ from typing import Any
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_markdown, as_text
 from mtformer.text.lines import read_lines

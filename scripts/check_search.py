@@ -13,7 +13,7 @@ from pathlib import Path
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.evaluate.testsets import EvalSet, combined, read_eval_sets
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

@@ -13,7 +13,7 @@ from pathlib import Path
 from mtformer.bundle.format import load_bundle
 from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import LANGUAGES, held_out
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.markup.line import take_out
 from mtformer.translate.translation import Translation

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.analysis import repeats
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

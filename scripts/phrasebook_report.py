@@ -12,7 +12,7 @@ from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
 from mtformer.phrasebook import measures
 from mtformer.phrasebook.splits import held_out
-from mtformer.runs.models import find_model
+from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError
 from mtformer.translate.translator import Translator
 

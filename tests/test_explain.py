@@ -19,8 +19,7 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.config import ModelConfig
 from mtformer.engines.torch import TorchEngine
-from mtformer.explain.changes import compare
-from mtformer.explain.explanation import Checkpoint, explain
+from mtformer.explain.explanation import Checkpoint, compare, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Block, Node, Trace, rounded, source_tokens

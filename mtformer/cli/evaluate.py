@@ -56,7 +56,7 @@ def evaluate(
     from mtformer.evaluate.evaluation import evaluate_model
     from mtformer.evaluate.protocols import SEARCH, find_protocol, run_protocol
     from mtformer.evaluate.stress import stress_model
-    from mtformer.runs.models import find_models
+    from mtformer.runs.folder import find_models
 
     _require_compatible(scores, results, test_set, search)
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)

@@ -56,8 +56,7 @@ def explain(
     from mtformer.explain import explanation as explaining
     from mtformer.explain.page import Focus, render_page
     from mtformer.explain.terminal import View, render
-    from mtformer.runs.folder import RunFolder
-    from mtformer.runs.models import find_model
+    from mtformer.runs.folder import RunFolder, find_model
     from mtformer.support.files import require_distinct
     from mtformer.text.lines import open_output
     from mtformer.translate.translator import Translator

@@ -105,7 +105,7 @@ def export(
 
     The new folder contains everything that translation needs.
     """
-    from mtformer.runs.models import find_model
+    from mtformer.runs.folder import find_model
     from mtformer.support.files import require_new_folder, write_new_folder
 
     path = find_model(bundle)

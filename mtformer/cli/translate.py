@@ -91,7 +91,7 @@ def translate(
     nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
     """Translate a text, a file or standard input, line by line."""
-    from mtformer.runs.models import find_models
+    from mtformer.runs.folder import find_models
     from mtformer.support.memory import keep_freed_memory
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.translating import TranslationJob
@@ -166,7 +166,7 @@ def score(
 
     Prints how probable the model thinks each is: its log probability, in nats.
     """
-    from mtformer.runs.models import find_models
+    from mtformer.runs.folder import find_models
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.scoring import ScoringJob
 
@@ -217,7 +217,7 @@ def _tokenizing(
     text: str | None, input: Path | None, output: Path, model: Path | None, side: Side
 ) -> "tuple[Vocabulary, str | None, Path, Path]":
     """Return the vocabulary, the text or the file to read, and the file to write."""
-    from mtformer.runs.models import find_model
+    from mtformer.runs.folder import find_model
     from mtformer.support.files import require_distinct
     from mtformer.translate.jobs.tokenizing import load_tokenizer
 

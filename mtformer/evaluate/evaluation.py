@@ -15,7 +15,7 @@ from mtformer.evaluate import metrics
 from mtformer.evaluate.analysis import analyse
 from mtformer.evaluate.results import Evaluation, Evaluations, Likelihood, ScoredModel, SetResult, compare_and_record
 from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, has_test_set, read_eval_sets
-from mtformer.runs.models import run_of
+from mtformer.runs.folder import run_of
 from mtformer.search.engine import ScoreRequest, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct

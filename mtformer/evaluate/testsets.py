@@ -10,8 +10,7 @@ from mtformer.bundle.header import Header
 from mtformer.config import Config, LanguagePair, MosesFiles, SacrebleuSet, Source, TextFiles, parse_source
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.data.sources.text_files import download_test_set
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.models import run_of
+from mtformer.runs.folder import RunFolder, run_of
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED
 from mtformer.text.lines import read_lines

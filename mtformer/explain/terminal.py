@@ -7,8 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from mtformer.config import SearchOptions
-from mtformer.explain.changes import AttentionChange, Changes, compare
-from mtformer.explain.explanation import Explanation, Snapshot
+from mtformer.explain.explanation import AttentionChange, Changes, Explanation, Snapshot, compare
 from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention

@@ -2,16 +2,21 @@
 
 import logging
 import os
-from collections.abc import Sequence
+import shlex
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from mtformer.report.page import render
-from mtformer.report.side_by_side import render_side_by_side
+from mtformer.report.curves import chart_figures, controls, curves_side_by_side, thinning_note
+from mtformer.report.elements import Detail, Html, document, element, fitted, muted, table
+from mtformer.report.page import describe_state, render, score, short
 from mtformer.report.test_set import translate_test_set
-from mtformer.runs.contents import Contents, gather
+from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings, gather
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
+from mtformer.support.progress import clock
 from mtformer.text.lines import open_output
 
 log = logging.getLogger(__name__)
@@ -46,7 +51,7 @@ def write_report(
             log.info("%s is still training: the page shows what there is", run.folder.path)
     with open_output(target) as file:  # opened first: a wrong path must not cost the work
         if len(runs) > 1:
-            file.write(render_side_by_side(runs))
+            file.write(_side_by_side(runs))
         else:
             file.write(render(runs[0], translate_test_set(runs[0], device) if with_test else None))
     return target
@@ -68,3 +73,69 @@ def _files_of(run: Contents) -> list[Path]:
     texts = [value for source in (*data.train, *data.valid, *data.test) for _, value in source]
     own = [file for file in run.folder.path.rglob("*") if file.is_file() and file != run.folder.report]
     return own + [value for value in texts if isinstance(value, Path)]
+
+
+def _side_by_side(runs: Sequence[Contents]) -> str:
+    """Return the page of several runs: their validation scores, their curves, and the settings that differ."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [str(run.folder.path) for run in runs]
+    named = dict(zip(names, runs, strict=True))
+    return fitted(lambda detail: _page_of_several(named, detail))
+
+
+def _page_of_several(runs: Mapping[str, Contents], detail: Detail) -> str:
+    charts = curves_side_by_side(runs, detail.points)
+    thin = thinning_note(max((run.metrics for run in runs.values()), key=len), detail.points)
+    states = [element("li", element("b", name), ": ", describe_state(run)) for name, run in runs.items()]
+    sections = [
+        ("scores", "Validation scores", _validation_scores(runs)),
+        ("curves", "Curves", [muted(thin), controls(charts), chart_figures(charts)]),
+        ("settings", "Settings that differ", _settings(runs)),
+    ]
+    command = ["mtformer", "report", *(str(run.folder.path) for run in runs.values())]
+    data = {"charts": charts, "marks": [], "namesRuns": True}
+    return document(" · ".join(runs), element("ul", states), sections, command, data)
+
+
+def _validation_scores(runs: Mapping[str, Contents]) -> Iterator[Html]:
+    keys = {key for run in runs.values() for line in run.validations for key in line}
+    metrics = [metric for metric in METRIC_NAMES if f"valid_{metric}" in keys]
+    head = ["run", *(f"validation {METRIC_NAMES[metric]}" for metric in metrics)]
+    head += ["at step", "steps", "time", "tokens/s", "parameters"]
+    yield table(head, [[name, *_row(run, metrics)] for name, run in runs.items()], numbers=range(1, len(head)))
+    note = "Scores are those of each run's best model."
+    if len({run.config.provenance.fingerprints.get("valid") for run in runs.values()}) > 1:
+        note += " The runs have different validation texts: their scores cannot be compared."
+    command = shlex.join(["mtformer", "compare", *(str(run.folder.path) for run in runs.values())])
+    test = " Whether the models differ significantly on a test set: "
+    yield muted(note, test, element("code", command))
+
+
+def _row(run: Contents, metrics: Sequence[str]) -> list[str]:
+    best: dict[str, Any] = run.best or {}
+    speeds = [point.value for point in run.curve("tokens_per_second")]
+    return [
+        *(score(f"valid_{metric}", best.get(f"valid_{metric}")) for metric in metrics),
+        f"{best['step']:,}" if best else "–",
+        f"{run.step:,}",
+        clock(60 * run.minutes),
+        f"{statistics.median(speeds):,.0f}" if speeds else "–",
+        short(sum(run.parameters.values())) if run.parameters else "–",
+    ]
+
+
+def _settings(runs: Mapping[str, Contents]) -> Html:
+    differing = differing_settings(list(runs.values()))
+    if not differing:
+        return element("p", "None: the runs have the same settings, text and software.")
+    rows = [[element("code", key), *map(_value, values)] for key, values in differing.items()]
+    return table(["key", *runs], rows)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_value(item)}" for key, item in value.items() if item is not None)
+    if isinstance(value, list):
+        return "; ".join(map(_value, value)) or "none"
+    return "none" if value is None else str(value)
