@@ -47,7 +47,7 @@ def test_the_result_is_returned_and_nothing_is_printed(
 ) -> None:
     result = evaluated(bundle, src=trained.folder / "test.en", ref=[trained.folder / "test.de"], beam_size=1)
     assert [score.name for score in result.total.scores] == ["BLEU", "chrF2", "chrF2++", "TER"]
-    assert (len(result.hypotheses), result.model.options.beam_size, result.model.paths) == (20, 1, (bundle,))
+    assert (len(result.hypotheses), result.model.loaded.options.beam_size, result.model.paths) == (20, 1, (bundle,))
     assert capfd.readouterr().out == ""
 
 
@@ -60,7 +60,7 @@ def test_an_ensemble_is_scored_on_the_test_set_of_its_first_model(
     two = evaluated(bundle, copy)
     assert two.to_dict()["model"] == [str(bundle), str(copy)]
     assert two.hypotheses == one.hypotheses  # the mean of two equal distributions is that distribution
-    assert two.model.digest != one.model.digest
+    assert two.model.loaded.digest != one.model.loaded.digest
     shown = trained.mtformer("eval", "--json", "--model", bundle, "--model", copy)
     assert json.loads(shown.stdout) == two.to_dict(), shown.stderr
     assert (bundle.parent / "evaluations.jsonl").read_bytes() == record  # which is that of a single model

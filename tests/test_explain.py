@@ -19,7 +19,7 @@ from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.config import ModelConfig
 from mtformer.engines.torch import TorchEngine
-from mtformer.explain.explanation import Checkpoint, compare, explain
+from mtformer.explain.explanation import compare, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Block, Node, Trace, rounded, source_tokens
@@ -665,7 +665,7 @@ def test_a_checkpoint_is_recorded_without_what_is_not_shown(translator: Translat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Explainer, "trace", lambda *args, **kwargs: trace)
         patch.setattr("mtformer.explain.record.record_pass", lambda *args: pytest.fail("all matrices are recorded"))
-        checkpoints = [Checkpoint(5, "step-5", translator.engine)]
+        checkpoints = [(5, "step-5", translator.engine)]
         found = explain(translator.explainer(), SENTENCE, model={}, prefix="dieses", checkpoints=checkpoints)
     [snapshot] = found.checkpoints
     assert (snapshot.trace.source, snapshot.trace.bos, snapshot.trace.target) == (trace.source, trace.bos, trace.target)

@@ -2,16 +2,11 @@
 
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
 from mtformer.support.errors import UserError
-
-if TYPE_CHECKING:
-    from mtformer.evaluate.protocols import ProtocolResult
-    from mtformer.evaluate.results import Evaluation, Evaluations
-    from mtformer.evaluate.stress import StressResult
 
 
 class ScoreOptions(Options):
@@ -62,7 +57,7 @@ def evaluate(
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
     paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), test_set.texts, compute.raw
     loaded = load_model(paths, compute.engine, compute.device, **(search if protocol is None else SEARCH))
-    result: Evaluation | Evaluations | ProtocolResult | StressResult
+    result: Any
     if protocol is not None:
         result = run_protocol(paths, loaded.toward(*toward), protocol, output=results.output, **texts)
     elif scores.stress:

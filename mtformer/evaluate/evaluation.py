@@ -29,16 +29,6 @@ from mtformer.translate.translator import Translator
 log = logging.getLogger(__name__)
 
 
-class EvaluationOptions(TextOptions, total=False):
-    """The optional arguments of :func:`evaluate_loaded`."""
-
-    comet: str | None
-    output: Path | None
-    save: Path | None
-    device: str
-    raw: bool
-
-
 def evaluate_loaded(
     paths: Sequence[Path],
     model: LoadedModel,
@@ -105,11 +95,11 @@ def evaluate_loaded(
     if output and whole.sacrebleu_arguments:
         recipe = header.tgt_lang, header.bleu_tokenize, "--chrf-word-order", "2", "-w", "2"
         command = metrics.sacrebleu_command([output], whole.sacrebleu_arguments, *recipe)
-    evaluation = Evaluation(ScoredModel.of(paths, model, raw=raw), hypotheses, results, total, command)
+    evaluation = Evaluation(ScoredModel(tuple(paths), model, raw), hypotheses, results, total, command)
     run = run_of(paths[0])
     if run is None or len(paths) > 1:
         return evaluation
-    return replace(evaluation, earlier=compare_and_record(run, evaluation, whole, header))
+    return replace(evaluation, earlier=compare_and_record(run, evaluation, whole))
 
 
 def read_test_sets(
@@ -217,7 +207,7 @@ def _rows(
 
 
 def evaluate_model(
-    paths: Sequence[Path], model: LoadedModel, toward: Toward = ANY, **options: Unpack[EvaluationOptions]
+    paths: Sequence[Path], model: LoadedModel, toward: Toward = ANY, **options: Any
 ) -> Evaluation | Evaluations:
     """Score a model on given test sets, or on those of its run: each of its directions that has a test set there.
 

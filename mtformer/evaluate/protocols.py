@@ -107,7 +107,7 @@ class ProtocolResult:
 
     def to_text(self) -> str:
         """Show the score, the description of the protocol and the published scores."""
-        protocol, options = self.protocol, self.model.options
+        protocol, options = self.protocol, self.model.loaded.options
         lines = [
             self.score.to_text(),
             f"{_TEST_SET}, {self.n_sentences:,} sentences, beam size {options.beam_size}, "
@@ -182,7 +182,7 @@ def run_protocol(
         score = bleu(lower_case_moses(hypotheses, languages[1]), references, "none", lowercase=True)
     else:
         score = bleu(hypotheses, references)
-    return ProtocolResult(protocol, ScoredModel.of(paths, model, raw=True), score, len(hypotheses))
+    return ProtocolResult(protocol, ScoredModel(tuple(paths), model, raw=True), score, len(hypotheses))
 
 
 def _digest(lines: Sequence[str]) -> str:

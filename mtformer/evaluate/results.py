@@ -129,44 +129,28 @@ class ScoredModel:
 
     Attributes:
         paths: the bundle, or the folder of an exported model; or the bundles of an ensemble.
-        digest: of the bundle's contents, or of those of the whole ensemble.
-        step: of the training that the first bundle is from; None if it does not say.
-        options: how translations were searched for.
-        engine: what computed it: ``torch`` or ``ctranslate2``.
-        precision: the type of its products, as the engine calls it.
+        loaded: the model, toward one of its directions.
         raw: whether the model translated alone, without changes to texts before and checks of translations after.
-        tag: that of the training text that it translated like; None for no tag.
     """
 
     paths: tuple[Path, ...]
-    digest: str
-    step: int | None
-    options: SearchOptions
-    engine: str
-    precision: str
+    loaded: LoadedModel
     raw: bool
-    tag: str | None
-
-    @classmethod
-    def of(cls, paths: Sequence[Path], model: LoadedModel, *, raw: bool) -> "ScoredModel":
-        """Describe the model from ``paths``."""
-        engine, precision = model.engine_name, model.precision
-        return cls(tuple(paths), model.digest, model.header.step, model.options, engine, precision, raw, model.tag)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints, with the versions of the software."""
-        names = [str(path) for path in self.paths]
+        names, loaded = [str(path) for path in self.paths], self.loaded
         return {
             "model": names[0] if len(names) == 1 else names,
-            "digest": self.digest,
-            "step": self.step,
-            "engine": self.engine,
-            "precision": self.precision,
-            "beam_size": self.options.beam_size,
-            "length_penalty": self.options.length_penalty,
-            "search": self.options.model_dump(),
+            "digest": loaded.digest,
+            "step": loaded.header.step,
+            "engine": loaded.engine_name,
+            "precision": loaded.precision,
+            "beam_size": loaded.options.beam_size,
+            "length_penalty": loaded.options.length_penalty,
+            "search": loaded.options.model_dump(),
             "raw": self.raw,
-            "tag": self.tag,
+            "tag": loaded.tag,
             "versions": versions(),
         }
 
@@ -302,9 +286,7 @@ class Evaluations:
 _THIS, _BEST = "this evaluation", "the best earlier one"
 
 
-def compare_and_record(
-    folder: RunFolder, evaluation: Evaluation, texts: EvalSet, header: Header
-) -> EarlierEvaluation | None:
+def compare_and_record(folder: RunFolder, evaluation: Evaluation, texts: EvalSet) -> EarlierEvaluation | None:
     """Compare an evaluation with the best earlier one in ``evaluations.jsonl`` of its run, and add it there.
 
     An evaluation of the same model with the same engine, search and tag, with ``--raw`` or without, is the same
@@ -314,13 +296,13 @@ def compare_and_record(
     Returns:
         The best earlier one, or None if there is none.
     """
-    model, total = evaluation.model, evaluation.total
+    model, total = evaluation.model.loaded, evaluation.total
     ours = Record(
-        step=model.step or 0,
+        step=model.header.step or 0,
         digest=model.digest,
-        engine=model.engine,
+        engine=model.engine_name,
         options=model.options,
-        raw=model.raw,
+        raw=evaluation.model.raw,
         tag=model.tag,
         fingerprint=total.fingerprint,
         scores={score.name: round(score.value, 2) for score in total.scores},
@@ -339,7 +321,7 @@ def compare_and_record(
         return None
     best = max(others, key=lambda record: record.scores["BLEU"])
     try:
-        return EarlierEvaluation(best, _verdict(best.hypotheses, ours.hypotheses, texts, header))
+        return EarlierEvaluation(best, _verdict(best.hypotheses, ours.hypotheses, texts, model.header))
     except (MtformerError, MemoryError) as error:
         log.warning("this evaluation is not compared with the best earlier one: %s", str(error) or "out of memory")
         return None

@@ -227,7 +227,7 @@ def stress_model(
     score = partial(_row, pairs, hypotheses["clean"], header.src_lang, header.tgt_lang)
     rows = [score(name, perturbed, hypotheses[name]) for name, perturbed in cases.items()]
     signature = chrf(["a"], ["a"], lowercase=True).signature
-    scored = ScoredModel.of(paths, model, raw=raw)
+    scored = ScoredModel(tuple(paths), model, raw)
     return StressResult(scored, test_set.name, test_set.fingerprint, signature, rows)
 
 

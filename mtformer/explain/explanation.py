@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,6 @@ from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
-
-
-class Checkpoint(NamedTuple):
-    """A model with the weights of a checkpoint, the step at which it was saved, and its name."""
-
-    step: int
-    name: str
-    engine: TorchEngine
 
 
 @dataclass(frozen=True)
@@ -153,7 +145,7 @@ def explain(
     prefix: str | None = None,
     why_not: Sequence[str] = (),
     compare_with: str | None = None,
-    checkpoints: Iterable[Checkpoint] = (),
+    checkpoints: Iterable[tuple[int, str, TorchEngine]] = (),
 ) -> Explanation:
     """Explain the translation of ``text``.
 
@@ -164,7 +156,7 @@ def explain(
         prefix: what the translation must begin with.
         why_not: words of the target language to ask about.
         compare_with: another sentence.
-        checkpoints: earlier weights, oldest first.
+        checkpoints: earlier weights, oldest first: the step, the name, and the model with them.
 
     Raises:
         UserError: a text is empty, has several lines or is too long; or the prefix or a word is empty or too long.
@@ -204,8 +196,8 @@ def describe(bundle: Bundle, name: str) -> dict[str, Any]:
     }
 
 
-def checkpoint_models(run: RunFolder, model: Transformer) -> Iterator[Checkpoint]:
-    """Return the checkpoints of a run, oldest first, loaded one at a time; ``model`` is the run's, and stays as it is.
+def checkpoint_models(run: RunFolder, model: Transformer) -> Iterator[tuple[int, str, TorchEngine]]:
+    """Load the checkpoints of a run one at a time, oldest first; ``model`` is the run's, and stays as it is.
 
     Raises:
         UserError: there are fewer than two, or one is damaged or of another model.
@@ -219,10 +211,10 @@ def checkpoint_models(run: RunFolder, model: Transformer) -> Iterator[Checkpoint
     return (_load(path, model) for path in checkpoints)
 
 
-def _load(path: Path, model: Transformer) -> Checkpoint:
+def _load(path: Path, model: Transformer) -> tuple[int, str, TorchEngine]:
     earlier = copy.deepcopy(model)
     try:
         load_weights(earlier, model_weights(path))
     except ValueError as error:
         raise UserError(f"{path} is a checkpoint of another model: {error}") from None
-    return Checkpoint(step_of(path), path.name, TorchEngine(earlier))
+    return step_of(path), path.name, TorchEngine(earlier)
