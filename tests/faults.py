@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-import mtformer.support.files
-
 UNREADABLE = [errno.EACCES, errno.EIO, errno.ESTALE, errno.ENOMEM]
 _OPERATIONS = ("mkdir", "open", "fsync", "chmod", "rename", "replace", "unlink", "rmdir")
 
@@ -38,7 +36,6 @@ def fault_before(n: int, fault: Callable[[], object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in _OPERATIONS:
             patch.setattr(os, name, counted(getattr(os, name)))
-        patch.setattr(mtformer.support.files, "_exchange", counted(mtformer.support.files._exchange))
         yield
 
 

@@ -281,12 +281,7 @@ def test_a_folder_of_checkpoints_that_cannot_be_read_is_not_taken_for_an_empty_o
         training.load(folder)
 
 
-@pytest.mark.parametrize("exchange", [True, False])
-def test_a_save_killed_at_any_operation_leaves_an_intact_checkpoint(
-    exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not exchange:
-        monkeypatch.setattr("mtformer.support.files._exchange", lambda path, other: False)
+def test_a_save_killed_at_any_operation_leaves_an_intact_checkpoint(tmp_path: Path) -> None:
     training = Training(seed=1)
     found: list[int] = []
     for n in range(100):

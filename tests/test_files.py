@@ -88,7 +88,7 @@ def test_the_new_replaces_the_old_and_leaves_nothing_beside_it(target: Target) -
 
 
 def test_files_with_similar_names_stay(target: Target) -> None:
-    others = {target.path.with_name(f".target.{suffix}") for suffix in ("old", "tmp", "bak.tmp", "12345678.bak")}
+    others = {target.path.with_name(f".target.{suffix}") for suffix in ("older", "tmp", "bak.tmp", "12345678.bak")}
     for other in others:
         other.write_text("of the user")
     target.write(lambda path: path.write_text(NEW))
@@ -186,15 +186,7 @@ def write_in_two_halves(path: Path) -> None:
         file.write(NEW[5:])
 
 
-@pytest.fixture(params=["exchange", "no exchange"])
-def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """One that can exchange two names atomically, and one that cannot."""
-    if request.param == "no exchange":
-        monkeypatch.setattr("mtformer.support.files._exchange", lambda path, other: False)
-    return str(request.param)
-
-
-def test_a_crash_between_any_two_operations_leaves_the_old_or_the_new(file_system: str, target: Target) -> None:
+def test_a_crash_between_any_two_operations_leaves_the_old_or_the_new(target: Target) -> None:
     found = []
     for n in range(100):
         target.write(lambda path: path.write_text(OLD))
@@ -212,7 +204,7 @@ def test_a_crash_between_any_two_operations_leaves_the_old_or_the_new(file_syste
     assert set(found) == {OLD, NEW}
 
 
-def test_after_a_crash_a_failing_write_leaves_the_old(file_system: str, tmp_path: Path) -> None:
+def test_after_a_crash_a_failing_write_leaves_the_old(tmp_path: Path) -> None:
     target = Target(tmp_path, "folder")
     for n in range(100):
         target.write(lambda path: path.write_text(OLD))

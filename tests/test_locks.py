@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from mtformer.support.locks import holder_of, is_locked, locked
+from mtformer.support.locks import holder_of, is_locked, lock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from mtformer.support.locks import locked
-with locked(Path(sys.argv[1]), holder="the other"):
+from mtformer.support.locks import lock
+with lock(Path(sys.argv[1]), holder="the other"):
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -29,11 +29,11 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         assert holder.stdout.readline() == "locked\n"
         assert is_locked(path)
         assert holder_of(path) == "the other"
-        with pytest.raises(TimeoutError), locked(path):
+        with pytest.raises(TimeoutError), lock(path):
             pass
         holder.kill()
     assert not is_locked(path)
-    with locked(path, holder="me"):
+    with lock(path, holder="me"):
         assert holder_of(path) == "me"
 
 
@@ -45,10 +45,10 @@ def test_who_waits_gets_the_lock_though_its_file_is_removed_meanwhile(
 
     def wait() -> None:
         inside.set()
-        with locked(path, waiting="waiting", remove=True):
+        with lock(path, waiting="waiting", remove=True):
             orders.append("second")
 
-    with caplog.at_level("INFO", logger="mtformer"), locked(path, remove=True):
+    with caplog.at_level("INFO", logger="mtformer"), lock(path, remove=True):
         second = threading.Thread(target=wait)
         second.start()
         inside.wait()
@@ -63,14 +63,14 @@ def test_who_waits_gets_the_lock_though_its_file_is_removed_meanwhile(
 def test_looking_needs_no_permission_to_write_and_creates_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path) and not path.exists()
-    with locked(path):
+    with lock(path):
         path.chmod(0o444)
         assert is_locked(path)
     assert not is_locked(path)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as caught, locked(tmp_path / "missing" / "lock"):
+    with pytest.raises(FileNotFoundError) as caught, lock(tmp_path / "missing" / "lock"):
         pass
     assert caught.value.strerror == os.strerror(errno.ENOENT)
     assert holder_of(tmp_path / "missing") == ""

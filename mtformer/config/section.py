@@ -66,7 +66,7 @@ def _existing_files(prefix: Path, info: ValidationInfo) -> Path:
 
 def _existing_folder(name: str, info: ValidationInfo) -> str:
     """Make the name of a data set absolute and require a folder there, if it is written as a path."""
-    if not name.startswith((".", "/", "~")):
+    if not (name.startswith((".", "/", "~")) or Path(name).is_absolute()):
         return name
     folder = _absolute(Path(name), info)
     if folder and not _is(folder, Path.is_dir):

@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from mtformer.support.cache import make_room
-from mtformer.support.locks import is_locked, locked
+from mtformer.support.locks import is_locked, lock
 
 _INDEX = "index.json"
 _USE = ".use"
@@ -209,10 +209,8 @@ class _Use:
             if not is_locked(path):
                 with suppress(OSError):
                     path.unlink()
-        stack = ExitStack()
         with suppress(OSError):
-            stack.enter_context(locked(folder / f"{secrets.token_hex(4)}{_USE}"))
-        weakref.finalize(self, stack.close)
+            weakref.finalize(self, lock(folder / f"{secrets.token_hex(4)}{_USE}").close)
 
 
 class _Map(mmap.mmap):

@@ -4,8 +4,8 @@ import difflib
 import logging
 import os
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ import yaml
 from mtformer.bundle.peek import is_exported
 from mtformer.config import Config, LanguagePair
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.locks import holder_of, is_locked, locked
+from mtformer.support.locks import holder_of, is_locked, lock
 
 log = logging.getLogger(__name__)
 
@@ -101,29 +101,25 @@ class RunFolder:
         """Whether a process trains in the folder; False where the file system cannot tell."""
         return is_locked(self.lock_file)
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the folder for one process that trains.
+    def lock(self) -> ExitStack:
+        """Hold the folder for one process that trains, until what is returned is left.
 
         Raises:
             UserError: another process holds it.
             MtformerError: the lock's file cannot be written.
         """
         path = self.lock_file
-        with ExitStack() as stack:
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-                # A command that only looks whether the folder is locked may hold the lock for a moment.
-                holder = f"process {os.getpid()} on {socket.gethostname()}"
-                stack.enter_context(locked(path, seconds=0.5, holder=holder))
-            except TimeoutError:
-                raise UserError(
-                    f"{self.path}: {holder_of(path) or 'another process'} is training in this folder. Wait for it, "
-                    "stop it, or give this run another name (--set run.name=…)"
-                ) from None
-            except OSError as error:
-                raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
-            yield
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # A command that only looks whether the folder is locked may hold the lock for a moment.
+            return lock(path, seconds=0.5, holder=f"process {os.getpid()} on {socket.gethostname()}")
+        except TimeoutError:
+            raise UserError(
+                f"{self.path}: {holder_of(path) or 'another process'} is training in this folder. Wait for it, stop "
+                "it, or give this run another name (--set run.name=…)"
+            ) from None
+        except OSError as error:
+            raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
 
 
 def run_of(model: Path) -> RunFolder | None:

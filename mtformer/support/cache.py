@@ -3,14 +3,14 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from mtformer.support.errors import MtformerError
 from mtformer.support.files import remove_folder, write_folder_atomically
-from mtformer.support.locks import locked
+from mtformer.support.locks import lock
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def from_cache(
     """
     if (contents := _read(folder, read)) is not None:
         return contents
-    with _locked(folder, advice):
+    with _lock(folder, advice):
         if (contents := _read(folder, read)) is None:  # unless another process has written it meanwhile
             try:
                 write_folder_atomically(folder, write, durable=False)
@@ -131,16 +131,12 @@ def _size(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.iterdir())
 
 
-@contextmanager
-def _locked(folder: Path, advice: str) -> Iterator[None]:
+def _lock(folder: Path, advice: str) -> ExitStack:
     """Let one process at a time write ``folder``."""
     path = folder.with_name(f".{folder.name}.lock")
-    with ExitStack() as stack:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            waiting = f"waiting for another process, which is writing {folder}"
-            stack.enter_context(locked(path, waiting=waiting, remove=True))
-        except OSError as error:
-            message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
-            raise MtformerError(message) from error
-        yield
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return lock(path, waiting=f"waiting for another process, which is writing {folder}", remove=True)
+    except OSError as error:
+        message = f"cannot write the cache {path.parent}: {error.strerror}; {_ELSEWHERE}{advice}"
+        raise MtformerError(message) from error

@@ -1,13 +1,12 @@
 """Write files so that a crash, a full disk or ``kill -9`` leaves the old file or the new one, never half of one.
 
-Every system replaces a file in one step, and Linux a folder too, on most file systems. Elsewhere, a folder is replaced
-in two steps, and a crash between them leaves the old one under another name, where :func:`intact_folder` finds it. What
-has been written survives a power failure, but Windows alone decides when a new name reaches the disk. It replaces no
-file, and no folder with a file, that a program has open: then writing fails after a moment.
+Every system replaces a file in one step. A folder is replaced in two, and a crash between them leaves the old one under
+another name, where :func:`intact_folder` finds it. What has been written survives a power failure, but Windows alone
+decides when a new name reaches the disk. It replaces no file, and no folder with a file, that a program has open: then
+writing fails after a moment.
 """
 
 import contextlib
-import ctypes
 import errno
 import glob
 import logging
@@ -168,11 +167,9 @@ def write_folder_atomically(path: Path, write: Callable[[Path], object], *, dura
         _restore(path)
         write(temporary)
         _finish(temporary, durable=durable)
-        if not path.is_dir():
-            replace(temporary, path)
-        elif not _exchange(temporary, path):
+        if path.is_dir():
             replace(path, aside)
-            replace(temporary, path)
+        replace(temporary, path)
         if durable:
             sync(path.parent)
         _remove_unfinished(path)
@@ -231,16 +228,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _exchange(path: Path, other: Path) -> bool:
-    """Exchange two names atomically; return False where this fails, usually because the file system cannot do it."""
-    at_fdcwd, rename_exchange = -100, 2  # fcntl.h, stdio.h
-    try:
-        renameat2 = ctypes.CDLL(None).renameat2  # Linux; Python has no function for it
-    except (OSError, AttributeError, TypeError):
-        return False
-    return bool(renameat2(at_fdcwd, os.fsencode(path), at_fdcwd, os.fsencode(other), rename_exchange) == 0)
 
 
 def _temporary(path: Path, token: str) -> Path:

@@ -3,9 +3,7 @@
 import errno
 import logging
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -13,11 +11,10 @@ log = logging.getLogger(__name__)
 _CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of some network file systems
 
 
-@contextmanager
-def locked(
-    path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "", remove: bool = False
-) -> Iterator[None]:
-    """Hold the lock at ``path``; where the file system has no locks, warn and do without.
+def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "", remove: bool = False) -> ExitStack:
+    """Take the lock at ``path``; leaving or closing what is returned releases it.
+
+    Where the file system has no locks, there is a warning instead.
 
     Args:
         path: a file for the lock alone, beside what it guards, since Windows lets nobody else read a locked file. It is
@@ -38,48 +35,40 @@ def locked(
         os.write(descriptor, f" {holder}\n".encode())  # after the one byte that Windows locks
 
     path.parent.stat()  # an error where it does not exist: filelock would create it
-    lock = FileLock(
-        path,
-        thread_local=False,
-        fallback_to_soft=False,
-        preserve_lock_file=not remove,
-        on_acquired=note_holder if holder else None,
-    )
+    note = note_holder if holder else None
+    file = FileLock(path, thread_local=False, fallback_to_soft=False, preserve_lock_file=not remove, on_acquired=note)
     try:
-        lock.acquire(timeout=0.0 if waiting else seconds)
+        file.acquire(timeout=0.0 if waiting else seconds)
     except Timeout:
         if not waiting:
             raise
         log.info(waiting)
-        lock.acquire()
+        file.acquire()
     except OSError as error:
         if error.errno not in _CANNOT_LOCK:
             raise
         log.warning("this file system cannot lock %s: let no other process write there", path)
-    try:
-        yield
-    finally:
-        try:
-            if remove:
-                with suppress(OSError):  # Windows removes no open file; there, filelock does it
-                    path.unlink()
-        finally:
-            lock.release()
+    held = ExitStack()
+    held.callback(file.release)
+    if remove:
+        held.callback(_remove, path)
+    return held
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # Windows removes no open file; there, filelock does it
+        path.unlink()
 
 
 def is_locked(path: Path) -> bool:
     """Tell whether a process holds the lock at ``path``; False where the file system cannot tell."""
     from filelock import lock_descriptor
 
-    for _ in range(3):
-        try:
-            with path.open("r+b" if os.access(path, os.W_OK) else "rb", buffering=0) as file:
-                if lock_descriptor(file.fileno(), blocking=False):
-                    return False
-        except OSError:
-            return False
-        time.sleep(0.01)  # the other process may also have only looked
-    return True
+    try:
+        with path.open("r+b" if os.access(path, os.W_OK) else "rb") as file:
+            return not lock_descriptor(file.fileno(), blocking=False)
+    except OSError:
+        return False
 
 
 def holder_of(path: Path) -> str:

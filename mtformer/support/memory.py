@@ -37,17 +37,11 @@ def return_freed_memory_if_scarce() -> None:
         libc = ctypes.CDLL(None)
         libc.mallinfo2.restype = _Mallinfo2
         usage = libc.mallinfo2()
-        if resident - usage.uordblks - usage.hblkhd > available:
+        if resident - usage.counts[7] - usage.counts[4] > available:
             libc.malloc_trim(0)
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What mallinfo(3) returns; ``uordblks`` and ``hblkhd`` are the bytes in use, on the heap and mapped."""
+    """What mallinfo(3) returns; number 7 and number 4 are the bytes in use, on the heap and mapped."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    ]
+    _fields_ = (("counts", ctypes.c_size_t * 10),)

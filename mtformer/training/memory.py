@@ -23,7 +23,7 @@ _FEWEST_UPDATES = 100  # of an epoch: larger batches would leave too few for lea
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the peak memory in bytes: of the GPU for ``cuda``, what its driver has now for ``mps``, else resident."""
+    """Return the peak memory in bytes: the GPU's for ``cuda``; for ``mps``, what its driver has now; else resident."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":
@@ -91,7 +91,7 @@ def _limited_memory(ranks: Ranks = ALONE) -> Iterator[None]:
     The ranks of a machine share the available memory.
     """
     if sys.platform != "linux":  # no other system limits it
-        raise UserError("training.max_tokens: auto works on NVIDIA GPUs and on Linux only: set a number")
+        raise UserError("training.max_tokens: auto works on the device cuda and on Linux only: set a number")
     process = psutil.Process()
     available = psutil.virtual_memory().available
     ranks.wait()  # until all have read what is available, before any allocates

@@ -60,5 +60,5 @@ def _without_folders(value: Any) -> Any:
         return {key: _without_folders(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_folders(item) for item in value]
-    is_path = isinstance(value, PurePath) or (isinstance(value, str) and value.startswith(("/", "~")))
-    return PurePath(value).name if is_path else value
+    is_path = isinstance(value, str) and (value.startswith(("/", "~")) or PurePath(value).is_absolute())
+    return PurePath(value).name if is_path or isinstance(value, PurePath) else value

@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import psutil
 
 from mtformer.support.errors import MtformerError
 
-if TYPE_CHECKING:
-    from multiprocessing.connection import _ConnectionBase
-
-    Connection = _ConnectionBase[Any, Any]
-
 Task = TypeVar("Task")
 Done = TypeVar("Done")
+Connection = Any  # each system has a class of its own
 
 _N_ALONE = 10  # tasks that this process does by itself: starting others takes as long as a few of them
 _DIED = "a process that helps to read the text has died, perhaps because memory ran out; rerun, with less else running"
@@ -57,7 +53,7 @@ def n_cpus() -> int:
 
 
 @contextmanager
-def _workers(work: Callable[[Any], Any], n: int) -> "Iterator[list[Connection]]":
+def _workers(work: Callable[[Any], Any], n: int) -> Iterator[list[Connection]]:
     """Start processes that answer each task with the result of ``work``; they also end when this process dies.
 
     They start from scratch: a copy of this process (``fork``) could inherit locks that threads of torch hold.
@@ -100,7 +96,7 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _distributed(connections: "list[Connection]", tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
+def _distributed(connections: list[Connection], tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
     """Give each process one task at a time, in turns, and yield the tasks with their results, in order."""
     busy: deque[tuple[Connection, Task]] = deque()
     for connection, task in zip(connections, tasks, strict=False):
@@ -115,7 +111,7 @@ def _distributed(connections: "list[Connection]", tasks: Iterator[Task]) -> Iter
         yield task, done
 
 
-def _serve(connection: "Connection") -> None:
+def _serve(connection: Connection) -> None:
     """Do the tasks that come from another process, until it closes the connection or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -133,14 +129,14 @@ def _answer(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | Non
         return None, error
 
 
-def _send(connection: "Connection", item: object) -> None:
+def _send(connection: Connection, item: object) -> None:
     try:
         connection.send(item)
     except OSError:
         raise MtformerError(_DIED) from None
 
 
-def _receive(connection: "Connection", failed: str = _DIED) -> Any:
+def _receive(connection: Connection, failed: str = _DIED) -> Any:
     try:
         done, error = connection.recv()
     except (EOFError, OSError):

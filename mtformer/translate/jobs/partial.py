@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.files import replace as replace_file
 from mtformer.support.files import sync, write_atomically
-from mtformer.support.locks import locked
+from mtformer.support.locks import lock
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class PartialFile:
         with ExitStack() as stack:
             try:
                 self._require_writable()
-                stack.enter_context(locked(self._lock, remove=True))
+                stack.enter_context(lock(self._lock, remove=True))
                 self.part.touch()
                 self._file = stack.enter_context(self.part.open("r+b"))
                 self._start(self._unfinished(), resume=resume)
