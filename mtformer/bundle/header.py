@@ -22,7 +22,7 @@ _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max
 
 
 class SearchDefaults(Stored):
-    """How to search unless the user says otherwise; the keys mean what those of the config's ``search`` mean."""
+    """The search settings for users who say nothing else; the keys are those of the config's ``search``."""
 
     beam_size: int = Field(ge=1, le=64)
     length_penalty: float = Field(ge=0, le=10)

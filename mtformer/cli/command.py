@@ -134,7 +134,7 @@ def _spelled(name: str) -> str:
 
 
 def _completed(parameter: inspect.Parameter, panel: str | None = None) -> inspect.Parameter:
-    """Return a parameter as typer takes it, with what its description leaves open filled in."""
+    """Return a parameter as typer takes it, with the gaps of its description filled."""
     if not isinstance(parameter.default, _Described):  # typer's context
         return parameter.replace(kind=_KEYWORD)
     kind, info, default = parameter.annotation, copy(parameter.default.info), parameter.default.default
@@ -203,7 +203,7 @@ class Command(TyperCommand):
         return extra
 
     def _hint(self, params: Mapping[str, Any], extra: Sequence[str]) -> str:
-        """Return what may be meant by ``extra`` arguments after the one that the command takes."""
+        """Return a hint about ``extra`` arguments after the one that the command takes."""
         metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
         if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(params["text"]), *extra])):
             lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""

@@ -55,7 +55,7 @@ def evaluate(
 
     _require_compatible(scores, results, test_set, search)
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
-    paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), test_set.texts, compute.raw
+    paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), vars(test_set), compute.raw
     loaded = load_model(paths, compute.engine, compute.device, **(search if protocol is None else SEARCH))
     result: Any
     if protocol is not None:
@@ -146,6 +146,6 @@ def compare(
             n_sentences=results.sentences,
             output=results.output,
             **vars(compute),
-            **test_set.texts,
+            **vars(test_set),
         )
         print(format_comparison(result, results.format, coloured=coloured), file=file)

@@ -1,4 +1,4 @@
-"""Options that several commands share, what the commands do with them, and printing results."""
+"""Options that several commands share, their use, and printing results."""
 
 import logging
 import os
@@ -17,7 +17,6 @@ from mtformer.translate.jobs.options import Shard
 
 if TYPE_CHECKING:
     from mtformer.config import LanguagePair
-    from mtformer.evaluate.testsets import TextOptions
     from mtformer.translate.translator import Translator
 
 log = logging.getLogger(__name__)
@@ -102,11 +101,6 @@ class TestSet(Options):
     testset: list[str] | None = option(
         "A test set that sacreBLEU downloads, such as wmt14; may be repeated.", metavar="NAME"
     )
-
-    @property
-    def texts(self) -> "TextOptions":
-        """The texts to read."""
-        return {"src": self.src, "ref": self.ref or [], "data": self.data or [], "testset": self.testset or []}
 
 
 def parse_pair(pair: str) -> "LanguagePair":

@@ -128,7 +128,7 @@ def export(
 def _ctranslate2_writer(
     path: Path, quantization: str, vocabulary_map: tuple[Path, Path] | None
 ) -> Callable[[Path], None]:
-    """Load a bundle, and return what writes it into a folder for CTranslate2."""
+    """Load a bundle, and return its writer into a folder for CTranslate2."""
     from mtformer.bundle.format import load_bundle
     from mtformer.engines.ctranslate2.conversion import parse_quantization, write_ctranslate2
     from mtformer.engines.ctranslate2.vocabulary_map import learn_vocabulary_map
@@ -142,7 +142,7 @@ def _ctranslate2_writer(
 
 
 def _huggingface_writer(path: Path) -> Callable[[Path], None]:
-    """Load a bundle, and return what writes it into a folder for transformers."""
+    """Load a bundle, and return its writer into a folder for transformers."""
     from mtformer.bundle.peek import peek
     from mtformer.export import require_huggingface
 

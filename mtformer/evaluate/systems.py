@@ -134,8 +134,8 @@ def compare_paths(
     )
     baseline, *others = hypotheses
     differences = {
-        other: largest_differences(hypotheses[baseline], hypotheses[other], test_set.references, n_sentences)
-        for other in others
+        name: largest_differences(hypotheses[baseline], hypotheses[name], test_set.references, n_sentences)
+        for name in others
     }
     commands = []
     if not bundles and test_set.sacrebleu_arguments:
@@ -153,7 +153,7 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
         raise UserError("a comparison needs two systems or more")
     files = [_file_of(path) for path in paths]
     for path, file in zip(paths, files, strict=True):
-        if sum(file == other for other in files) > 1:
+        if files.count(file) > 1:
             raise UserError(f"{path} is given twice: a system cannot be compared with itself")
     systems = []
     for name, file in zip(_names(paths, files), files, strict=True):
@@ -191,25 +191,25 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
         raise UserError("--pair is for files of translations alone, or a model of several directions")
     (first, bundle), *others = models
     languages = LanguagePair(bundle.header.src_lang, bundle.header.tgt_lang)
-    for other, its_bundle in others:
+    for system, its_bundle in others:
         own = LanguagePair(its_bundle.header.src_lang, its_bundle.header.tgt_lang)
         if own != languages:
             names = " to ".join(languages), " to ".join(own)
-            raise UserError(f"{first.name} translates {names[0]}, {other.name} {names[1]}: they cannot be compared")
+            raise UserError(f"{first.name} translates {names[0]}, {system.name} {names[1]}: they cannot be compared")
     test_set = combined(read_eval_sets(first.path, bundle.header, **texts))
-    for other, its_bundle in [] if any(texts.values()) else others:
+    for system, its_bundle in [] if any(texts.values()) else others:
         try:
-            its_set = combined(read_eval_sets(other.path, its_bundle.header))
+            its_set = combined(read_eval_sets(system.path, its_bundle.header))
         except UserError:  # a bundle away from its run, or a run without a test set, has none of its own
             continue
         if its_set.fingerprint != test_set.fingerprint:
-            raise UserError(f"the runs of {first.name} and {other.name} have different test sets: {_HOW_TO_NAME_ONE}")
+            raise UserError(f"the runs of {first.name} and {system.name} have different test sets: {_HOW_TO_NAME_ONE}")
     return test_set, languages
 
 
 def _test_set_of_files(pair: LanguagePair | None, texts: TextOptions) -> tuple[EvalSet, LanguagePair]:
     """Read the test set where no system is a model: references alone are enough."""
-    references = texts.get("ref", ())
+    references = texts.get("ref") or ()
     if not any(texts.values()):
         raise UserError("files of translations need references: give --ref, --data or --testset")
     if references and not texts.get("src"):

@@ -50,9 +50,9 @@ class TextOptions(TypedDict, total=False):
     """The arguments of :func:`read_eval_sets` that name test sets."""
 
     src: Path | None
-    ref: Sequence[Path]
-    data: Sequence[str]
-    testset: Sequence[str]
+    ref: Sequence[Path] | None
+    data: Sequence[str] | None
+    testset: Sequence[str] | None
 
 
 def combined(sets: Sequence[EvalSet]) -> EvalSet:
@@ -79,9 +79,9 @@ def read_eval_sets(
     header: Header | LanguagePair,
     *,
     src: Path | None = None,
-    ref: Sequence[Path] = (),
-    data: Sequence[str] = (),
-    testset: Sequence[str] = (),
+    ref: Sequence[Path] | None = None,
+    data: Sequence[str] | None = None,
+    testset: Sequence[str] | None = None,
 ) -> list[EvalSet]:
     """Read the test sets that are given, or else those of the run that the bundle at ``path`` belongs to.
 
@@ -107,7 +107,7 @@ def read_eval_sets(
         raise UserError("give --src and --ref, or --data, or --testset, not several of them")
     if UNDETERMINED in languages and src is None:
         raise UserError(f"name the source language too (--from): a test set toward {languages.tgt_lang} has one")
-    if src is not None:
+    if src is not None and ref:
         sets = [from_files(src, ref)]
     elif testset:
         sets = [_from_sacrebleu(name, *languages) for name in testset]

@@ -80,13 +80,13 @@ class HeatMap:
             line for start in range(0, len(self.keys), most) for line in self._part(start, most, cell, with_notes > 0)
         ]
 
-    def beside(self, other: "HeatMap", columns: int) -> list[str]:
-        """Draw this heat map and ``other`` side by side, or below each other if the terminal is too narrow."""
+    def beside(self, right: "HeatMap", columns: int) -> list[str]:
+        """Draw this heat map and ``right`` side by side, or below each other if the terminal is too narrow."""
         half = (columns - _GAP) // 2
-        cell = min(self._cell(half), other._cell(half))
+        cell = min(self._cell(half), right._cell(half))
         if not cell:
-            return [*self.draw(columns), "", *other.draw(columns)]
-        drawings = (reversed(heat_map._part(0, len(heat_map.keys), cell, notes=False)) for heat_map in (self, other))
+            return [*self.draw(columns), "", *right.draw(columns)]
+        drawings = (reversed(heat_map._part(0, len(heat_map.keys), cell, notes=False)) for heat_map in (self, right))
         return [pad(a, half + _GAP) + b for a, b in zip_longest(*drawings, fillvalue="")][::-1]
 
     def _part(self, start: int, most: int, cell: int, notes: bool) -> list[str]:

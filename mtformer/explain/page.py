@@ -40,14 +40,10 @@ class Focus:
         Raises:
             UserError: there is no such layer or head; the message says which there are.
         """
-        n_layers: dict[Kind, int] = {
-            "encoder": model.n_encoder_layers,
-            "decoder": model.n_decoder_layers,
-            "cross": model.n_decoder_layers,
-        }
-        kind = max(self.kinds, key=lambda kind: n_layers[kind])
-        layer = n_layers[kind] if self.layer is None else self.layer
-        require_head(kind, layer, self.head, n_layers=n_layers[kind], n_heads=model.n_heads)
+        depths = {"encoder": model.n_encoder_layers, "decoder": model.n_decoder_layers, "cross": model.n_decoder_layers}
+        kind = max(self.kinds, key=lambda kind: depths[kind])
+        layer = depths[kind] if self.layer is None else self.layer
+        require_head(kind, layer, self.head, n_layers=depths[kind], n_heads=model.n_heads)
 
 
 ALL_KINDS = Focus()
@@ -151,9 +147,9 @@ class _Contents:
     def _with_attention(self, holder: dict[str, Any], level: _Level) -> dict[str, Any]:
         """Return a trace or a snapshot with its attention packed, of each head (H, Q, K) or the mean (1, Q, K)."""
         packed = []
-        for one in holder["attention"]:
-            array = self._array(one["weights"])
-            packed.append({**one, "weights": _pack(array if level.heads else array.mean(axis=0, keepdims=True))})
+        for attention in holder["attention"]:
+            array = self._array(attention["weights"])
+            packed.append({**attention, "weights": _pack(array if level.heads else array.mean(axis=0, keepdims=True))})
         return {**holder, "attention": packed}
 
     def _block(self, block: dict[str, Any], level: _Level) -> dict[str, Any]:

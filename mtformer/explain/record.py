@@ -174,7 +174,7 @@ class Explainer:
         return ids
 
     def _sentence(self, text: str, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
-        """Return the source, the translation, and what starts decoding."""
+        """Return the source, the translation, and the token that starts decoding."""
         start, *tokens = target_tokens(self.tokenizer, [self._special_ids.start, *best.ids, self._special_ids.eos])
         score = best.score(self.options.length_penalty)
         target = Target(self.tokenizer.decode(best.ids), tuple(tokens), best.log_prob, score)
@@ -199,7 +199,7 @@ class Explainer:
             log_probs = self._choosable(log_probs)
             likeliest = log_probs.topk(min(_N_CANDIDATES, len(log_probs))).indices.tolist()
             places = likeliest if token in likeliest else [*likeliest[:-1], token]
-            other = next(place for place in places if place != token)
+            second = next(place for place in places if place != token)
             candidates = tuple(
                 Candidate(
                     target_tokens(self.tokenizer, [place])[0],
@@ -210,7 +210,7 @@ class Explainer:
                 )
                 for place in places
             )
-            margin = float(log_probs[token] - log_probs[other])
+            margin = float(log_probs[token] - log_probs[second])
             steps.append(Step(number, candidates, places.index(token), entropy, margin))
         return steps
 
@@ -320,19 +320,19 @@ class TreeRecorder:
         )
         if not step.finished[0, candidate]:
             return node
-        log_probs = [other.log_prob for other in path_to(self._nodes[parent], self._nodes)]
+        log_probs = [earlier.log_prob for earlier in path_to(self._nodes[parent], self._nodes)]
         return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._alpha))
 
     def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
         path = path_to(node, self._nodes)
-        ids = [other.token.id for other in path if other.token.id != self._tokenizer.special_ids.eos]
+        ids = [step.token.id for step in path if step.token.id != self._tokenizer.special_ids.eos]
         assert node.score is not None
         return Finished(
             node=node.id,
             rank=rank,
             text=self._tokenizer.decode(ids),
             length=len(path),
-            log_prob=sum(other.log_prob for other in path),
+            log_prob=sum(step.log_prob for step in path),
             penalty=length_penalty(len(path), self._alpha),
             score=node.score,
             returned=ids in returned,

@@ -309,7 +309,7 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
         fate = f"  finished, score {node.score:.3f}"
     elif node.fate == "stopped":
         fate = "  left at the end"
-    tokens = _joined([other.token for other in run])
+    tokens = _joined([step.token for step in run])
     room = max(8, columns - 17 - text_width(indent) - text_width(fate))
     yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
     for fork in forks:
@@ -319,7 +319,7 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
 def _last_step(node: Node, children: _Children) -> int:
     """Return the last step that a branch reaches."""
     level = [node]
-    while following := [child for other in level for child in children.get(other.id, [])]:
+    while following := [child for parent in level for child in children.get(parent.id, [])]:
         level = following
     return level[0].step
 

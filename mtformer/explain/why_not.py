@@ -30,7 +30,7 @@ class _Place(NamedTuple):
     n_tokens: int
 
 
-class _Other(NamedTuple):
+class _Alternative(NamedTuple):
     """The best translation that begins with a place's ``prefix``."""
 
     place: _Place
@@ -53,8 +53,8 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         explainer.require_room(form, "word", len(trace.source.tokens))
     pattern = _pattern(explainer.tokenizer.tgt.normalize(word), explainer.tgt_lang)
     answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), found=False, message="", steps=())
-    if found := pattern.search(trace.target.text):
-        step = _step_at(explainer, trace, found.start())
+    if match := pattern.search(trace.target.text):
+        step = _step_at(explainer, trace, match.start())
         return replace(answer, found=True, message=f"The translation contains “{word}”, at step {step}.")
     places = _places(explainer, trace, forms)
     n_forced = sum(step.choice.forced for step in trace.steps)
@@ -63,12 +63,12 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     if places and places[0].at.step <= n_forced:
         standing = _standing(word, places[0])
         sentences.append(f"The prefix excludes it at step {places[0].at.step}, where {standing}.")
-    other = _best_translation(explainer, trace, pattern, free)
-    if other is not None:
-        has_word = pattern.search(other.text) is not None
-        sentences += _alternative(word, other, trace.target.score, has_word=has_word)
+    best = _best_translation(explainer, trace, pattern, free)
+    if best is not None:
+        has_word = pattern.search(best.text) is not None
+        sentences += _alternative(word, best, trace.target.score, has_word=has_word)
         if has_word:
-            answer = replace(answer, text=other.text, score=other.score)
+            answer = replace(answer, text=best.text, score=best.score)
     fate, pruned_at = _fate(explainer, trace, pattern, answer.text)
     return replace(
         answer,
@@ -79,7 +79,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
 
 
 def _pattern(word: str, language: str) -> re.Pattern[str]:
-    """Return what finds the normalized word in a text, but not a part of a longer one if the language separates words.
+    """Return the pattern of the normalized word, which no part of a longer one matches if the language separates words.
 
     A side that is punctuation needs no boundary: a letter may follow “müde.” as well as a space.
     """
@@ -123,16 +123,16 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
 
 def _best_translation(
     explainer: Explainer, trace: Trace, pattern: re.Pattern[str], places: Sequence[_Place]
-) -> _Other | None:
+) -> _Alternative | None:
     """Continue at each place with the word, and return the best translation that has it, or else the best of all."""
     src = [token.id for token in trace.source.tokens]
     alpha = explainer.options.length_penalty
     candidates = [
-        _Other(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
+        _Alternative(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
         for place, hypotheses in zip(places, explainer.search(src, [place.prefix for place in places]), strict=True)
         for hypothesis in hypotheses
     ]
-    return max(candidates, key=lambda other: (pattern.search(other.text) is not None, other.score), default=None)
+    return max(candidates, key=lambda each: (pattern.search(each.text) is not None, each.score), default=None)
 
 
 def _standing(word: str, place: _Place) -> str:
@@ -145,21 +145,21 @@ def _standing(word: str, place: _Place) -> str:
     return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
 
 
-def _alternative(word: str, other: _Other, score: float, *, has_word: bool) -> list[str]:
+def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool) -> list[str]:
     """Describe the place at which the word leads to the best translation, and that translation."""
-    step, chosen = other.place.at, other.place.chosen.label
+    step, chosen = best.place.at, best.place.chosen.label
     if step.gap < 0:
         gap = f"{-step.gap:.2f} nats likelier than “{chosen}”, which the search chose"
     else:
         gap = f"{step.gap:.2f} nats less likely than “{chosen}”"
-    standing = f"At step {step.step} {_standing(word, other.place)}: {gap}."
+    standing = f"At step {step.step} {_standing(word, best.place)}: {gap}."
     if not has_word:
-        outcome = f"The best translation that continues with its tokens, “{other.text}”, does not contain it as a word."
-    elif other.score < score:
-        outcome = f"The best translation with it, “{other.text}”, has score {other.score:.3f} instead of {score:.3f}."
+        outcome = f"The best translation that continues with its tokens, “{best.text}”, does not contain it as a word."
+    elif best.score < score:
+        outcome = f"The best translation with it, “{best.text}”, has score {best.score:.3f} instead of {score:.3f}."
     else:
         outcome = (
-            f"The best translation with it, “{other.text}”, has score {other.score:.3f}, better than {score:.3f}: the "
+            f"The best translation with it, “{best.text}”, has score {best.score:.3f}, better than {score:.3f}: the "
             "search missed it, and a larger --beam-size may find it."
         )
     return [standing, outcome]
@@ -176,10 +176,10 @@ def _fate(explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: st
     """
 
     def has_word(node: Node) -> bool:
-        ids = [other.token.id for other in trace.tree.path(node)]
+        ids = [step.token.id for step in trace.tree.path(node)]
         return pattern.search(explainer.tokenizer.decode(ids)) is not None
 
-    finished = next((one for one in trace.tree.finished if pattern.search(one.text)), None)
+    finished = next((ended for ended in trace.tree.finished if pattern.search(ended.text)), None)
     if finished is not None:
         which = "it" if finished.text == best else f"“{finished.text}”"
         return (

@@ -10,7 +10,7 @@ from mtformer.runs.contents import METRIC_NAMES, Contents
 
 
 def data_and_model(run: Contents, result: TranslatedTestSet | None) -> Html:
-    """Return where the text comes from, how much of it there is, and what the model is."""
+    """Return the sources and the size of the text, and the architecture of the model."""
     return element("div", element("div", _data(run, result)), element("div", _model(run)), class_="columns")
 
 

@@ -40,8 +40,9 @@ def write_report(
         MtformerError: the page cannot be written.
     """
     runs = [gather(path) for path in paths]
+    folders = [path.resolve() for path in paths]
     for number, path in enumerate(paths):
-        if path.resolve() in (other.resolve() for other in paths[:number]):
+        if folders[number] in folders[:number]:
             raise UserError(f"{path} is given twice")
     folder = paths[0] if len(runs) == 1 else Path(os.path.normpath(paths[0] / ".."))  # Path(".").parent is "."
     target = output or RunFolder(folder).report
