@@ -9,13 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from browser import needs_browser, opened
 from conftest import Project, sentence_pairs, write_pairs
 
-from mtformer import Translator
 from mtformer.report.writing import write_report
 from mtformer.runs.folder import RunFolder
 
@@ -218,6 +216,7 @@ def test_the_worst_sentences_come_first_and_are_text(tested: Path) -> None:
             assert HOSTILE in cards.nth(number).locator("mark.missing").first.inner_text()
             assert "Haus" in cards.nth(number).locator("mark.extra").first.inner_text()
         assert "chrF2 100.0" in cards.last.inner_text()
+        assert page.locator("#sentences code").inner_text().startswith("mtformer explain ")
         assert page.locator("img").count() == 0
 
 
@@ -232,29 +231,6 @@ def test_charts_of_the_test_set_count_every_sentence(tested: Path) -> None:
         page.keyboard.press("Home")
         [first, *_] = charts[0]["bars"]
         assert chart.locator(".readout").inner_text().startswith(f"{first['label']} words, ")
-
-
-@needs_browser
-def test_attention_is_that_of_explain(tested: Path) -> None:
-    data = page_data(tested / "report.html")["attention"]
-    with opened(tested / "report.html") as page:
-        source = page.locator("#attention .sentence dd").first.inner_text()
-        trace = Translator.load(tested).explain(source)
-        assert data["sources"] == [token.text for token in trace.source.tokens]
-        for head in (1, 2):
-            weights = trace.attention("cross", layer=1, head=head)
-            np.testing.assert_allclose(data["layers"][0][head - 1], weights, atol=6e-4)
-        mean = trace.attention("cross", layer=1)
-        readout = page.locator("#attention .readout")
-        page.locator("#attention table").focus()
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowRight")
-        words = f"{data['targets'][1]} attends to {data['sources'][1]}: "
-        assert readout.inner_text().startswith(words)
-        assert float(readout.inner_text().removeprefix(words)) == pytest.approx(mean[1, 1], abs=2e-3)
-        page.locator("#attention select").last.select_option(label="2")
-        head_2 = trace.attention("cross", layer=1, head=2)
-        assert float(readout.inner_text().removeprefix(words)) == pytest.approx(head_2[1, 1], abs=2e-3)
 
 
 @pytest.mark.parametrize("missing", ["model.safetensors", "test"])

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _VOID = ("br", "input")
-_ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js", "attention.js")]
+_ASSETS = [("mtformer.report", name) for name in ("report.css", "charts.js", "samples.js")]
 
 
 class Html(str):

@@ -11,8 +11,6 @@ from mtformer.report.settings import data_and_model, environment, settings
 from mtformer.report.test_set import (
     LEGEND,
     TranslatedTestSet,
-    attention_data,
-    attention_figure,
     best_and_worst,
     interval_of,
     test_set_charts,
@@ -42,14 +40,9 @@ def _render(run: Contents, result: TranslatedTestSet | None, detail: Detail) -> 
     data = {"charts": charts, "marks": marks_of(run), "samples": samples}
     if result:
         more = test_set_charts(result)
-        language = run.config.data.tgt_lang
         sections.append(("test", "Test set", [test_set_scores(result), chart_figures(more, first=len(charts))]))
-        sections.append(("sentences", "Best and worst sentences", best_and_worst(result, language)))
+        sections.append(("sentences", "Best and worst sentences", best_and_worst(result, run)))
         data["charts"] = charts + more
-        if result.traced:
-            data["attention"] = attention_data(result.traced[1])
-            figure = attention_figure(*result.traced, str(run.folder.path), language)
-            sections.append(("attention", "Attention", figure))
     sections += [
         ("data", "Data and model", data_and_model(run, result)),
         ("settings", "Settings", settings(run)),

@@ -1,4 +1,4 @@
-"""How a run's model translates its test set: scores, the best and the worst sentences, attention."""
+"""How a run's model translates its test set: scores, the best and the worst sentences."""
 
 import logging
 import shlex
@@ -13,7 +13,6 @@ from mtformer.evaluate.evaluation import best_translations, score_set
 from mtformer.evaluate.metrics import Score, interval, sentence_scores
 from mtformer.evaluate.results import SetResult
 from mtformer.evaluate.testsets import EvalSet, combined, has_test_set, read_eval_sets
-from mtformer.explain.trace import Trace
 from mtformer.report.elements import Html, element, facts, markup, muted, sentence_card, table
 from mtformer.runs.contents import Contents
 from mtformer.support.errors import UserError
@@ -29,7 +28,6 @@ LEGEND = Html(
 _SENTENCE_METRIC = "chrF2"  # steadier than BLEU on a single sentence, and meaningful without words
 _N_RESAMPLES = 1_000
 _N_WORST, _N_BEST = 8, 4
-_TOKENS_OF_TRACE = range(8, 40)  # of a sentence that makes a good picture of attention: more cannot be read
 
 
 class Sentence(NamedTuple):
@@ -60,7 +58,6 @@ class TranslatedTestSet:
         step: of the training that the model is from; None if the model does not say.
         search: how the translations were searched for.
         sentences: all of them.
-        traced: one of them, and how it was translated; None if all are long.
     """
 
     result: SetResult
@@ -68,7 +65,6 @@ class TranslatedTestSet:
     step: int | None
     search: str
     sentences: list[Sentence]
-    traced: tuple[Sentence, Trace] | None
 
     @property
     def scores(self) -> list[Score]:
@@ -111,7 +107,6 @@ def translate_test_set(run: Contents, device: str = "auto") -> TranslatedTestSet
         step=header.step,
         search=f"beam size {options.beam_size}, length penalty {options.length_penalty:g}",
         sentences=sentences,
-        traced=_traced(translator, sentences),
     )
 
 
@@ -130,20 +125,6 @@ def _bundle_and_texts(run: Contents) -> tuple[Bundle, EvalSet]:
     if bundle.header.directions:
         raise UserError("mtformer eval shows those of a model of several directions")
     return bundle, combined(read_eval_sets(folder.bundle, bundle.header))
-
-
-def _traced(translator: Translator, sentences: Sequence[Sentence]) -> tuple[Sentence, Trace] | None:
-    """Trace the translation with the lowest score, if possible of a sentence that is neither short nor long."""
-    lengths = [len(ids) for ids in translator.tokenizer.encode_src([sentence.src for sentence in sentences])]
-    possible = [
-        (length not in _TOKENS_OF_TRACE, sentence.score, sentence)
-        for length, sentence in zip(lengths, sentences, strict=True)
-        if 1 < length < _TOKENS_OF_TRACE.stop
-    ]
-    if not possible:
-        return None
-    chosen = min(possible, key=lambda item: item[:2])[-1]
-    return chosen, translator.explain(chosen.src)
 
 
 def interval_of(score: Score) -> str:
@@ -214,8 +195,9 @@ def _buckets(title: str, unit: str, of: str, buckets: Sequence[Bucket]) -> dict[
     return {"title": title, "bars": bars, "caption": f"{sum(part.count for part in buckets):,} {unit}."}
 
 
-def best_and_worst(translated: TranslatedTestSet, language: str) -> Iterator[Html]:
+def best_and_worst(translated: TranslatedTestSet, run: Contents) -> Iterator[Html]:
     """Yield the worst and the best sentences, with their differences to the reference marked."""
+    language = run.config.data.tgt_lang
     yield element("p", LEGEND)
     for title, sentences in (("Lowest", translated.worst), ("Highest", translated.best)):
         yield element("h3", f"{title} {_SENTENCE_METRIC}")
@@ -223,6 +205,9 @@ def best_and_worst(translated: TranslatedTestSet, language: str) -> Iterator[Htm
             yield element("div", (_sentence(sentence, language) for sentence in sentences), class_="cards")
         else:
             yield element("p", "Every translation equals its reference.")
+    sentence = (translated.worst or translated.best)[0]
+    command = shlex.join(["mtformer", "explain", sentence.src, "--model", str(run.folder.path)])
+    yield muted("How a sentence was translated, step by step, with attention: ", element("code", command))
 
 
 def _sentence(sentence: Sentence, language: str) -> Html:
@@ -238,44 +223,3 @@ def _sentence(sentence: Sentence, language: str) -> Html:
 def _marked(segments: Sequence[tuple[str, bool]], kind: str) -> Html:
     """Return text in which the segments that differ are marked."""
     return Html("".join(element("mark", text, class_=kind) if differs else markup(text) for text, differs in segments))
-
-
-def attention_data(trace: Trace) -> dict[str, Any]:
-    """Return the cross-attention of a trace: weights by layer, head, target token and source token."""
-    cross = [attention for attention in trace.attentions if attention.kind == "cross"]
-    return {
-        "sources": [token.text for token in trace.source.tokens],
-        "targets": [token.text for token in trace.target.tokens],
-        "layers": [attention.weights.round(3).tolist() for attention in cross],
-    }
-
-
-def attention_figure(sentence: Sentence, trace: Trace, model: str, language: str) -> Iterator[Html]:
-    """Yield a sentence, the place of its heat map, and the controls for layer and head."""
-    text = (
-        "How much the decoder attends to each source token (a column) when it predicts a target token (a row). A row "
-        "sums to 1. The whole translation, step by step: "
-    )
-    yield muted(text, element("code", shlex.join(["mtformer", "explain", sentence.src, "--model", model])))
-    yield _sentence(sentence, language)
-    data = attention_data(trace)
-    layers = [element("option", n, value=n - 1) for n in range(len(data["layers"]), 0, -1)]
-    heads = [element("option", n, value=n - 1) for n in range(1, len(data["layers"][0]) + 1)]
-    choices = element(
-        "div",
-        element("label", "layer ", element("select", layers)),
-        element("label", "head ", element("select", element("option", "mean", value="mean"), heads)),
-        class_="controls",
-    )
-    columns = [element("th", element("span", text)) for text in data["sources"]]
-    rows = [element("tr", element("th", text), [element("td")] * len(columns)) for text in data["targets"]]
-    grid = element(
-        "table",
-        element("thead", element("tr", element("th"), columns)),
-        element("tbody", rows),
-        tabindex=0,
-        role="application",
-        aria_label="Cross-attention. Arrow keys read the weights.",
-    )
-    readout = element("p", class_="readout muted", aria_live="polite")
-    yield element("figure", choices, element("div", grid, class_="scroll"), readout, data_attention="")
