@@ -100,17 +100,12 @@ def _words(meaning: Sentence) -> str:
             first = _verb_first(main)
         case _:
             first = _verb_second(main)
-    match meaning.link, meaning.second:
-        case _, None:
-            return first
-        case (Link.AND, second) if second:
-            return f"{first} und {_verb_second(second)}"
-        case (Link.BUT, second) if second:
-            return f"{first}, aber {_verb_second(second)}"
-        case (link, second) if link and second:
-            dependent = f"{_LINKS[link]} {_verb_last(second)}"
-            return f"{dependent}, {first}" if meaning.second_first else f"{first}, {dependent}"
-    return first
+    if meaning.link is None or meaning.second is None:
+        return first
+    if conjunction := {Link.AND: " und", Link.BUT: ", aber"}.get(meaning.link):
+        return f"{first}{conjunction} {_verb_second(meaning.second)}"
+    dependent = f"{_LINKS[meaning.link]} {_verb_last(meaning.second)}"
+    return f"{dependent}, {first}" if meaning.second_first else f"{first}, {dependent}"
 
 
 def _existence(clause: Clause) -> str:
