@@ -212,26 +212,23 @@ class Phrases:
 def _determiner_weights(noun: Noun, verb: Verb, *, habitual: bool, negated: bool) -> dict[str, int]:
     """Return the weights of *the, my, this, some, several, a* and plural *the*; 0 where it sounds wrong."""
     weights = {"the": 4, "owner": 2, "this": 1, "some": 4, "several": 2, "a": 5, "the several": 1}
-    if verb.object_as == "one":
-        weights |= {"some": 0, "several": 0}
-    if habitual:  # one washes the car every week, but does not eat the apple every week
-        weights |= {"a": 0, "several": 0, "this": 0, "some": 7}
-        if _LASTING.isdisjoint(noun.kinds):
-            weights |= {"the": 0, "owner": 0, "the several": 0}
-    if not _UNOWNED.isdisjoint(noun.kinds) and "homes" not in noun.kinds:
-        weights["owner"] = 0
-    if negated:
-        weights["several"] = 0
-    if verb.object_as == "new":
-        weights |= {"the": 0, "this": 0, "owner": 0, "the several": 0}
-    if noun.number in ("pair", "singular"):
-        weights |= {"some": 0, "several": 0, "the several": 0}
-    if noun.number == "pair" or "known" in noun.kinds or "person" in noun.kinds:
-        weights |= {"a": 0, "some": 0, "several": 0, "the": 4}
-    if {"closed", "room", "hurdle", "climbed"} & noun.kinds:
-        weights |= {"some": 0, "several": 0}
-    if noun.number in ("mass", "plural"):
-        weights |= {"a": 0, "several": 0, "the several": 0}
+    is_owned = _UNOWNED.isdisjoint(noun.kinds) or "homes" in noun.kinds
+    is_known = noun.number == "pair" or not noun.kinds.isdisjoint(("known", "person"))
+    changes = [
+        (verb.object_as == "one", {"some": 0, "several": 0}),
+        # One washes the car every week, but does not eat the apple every week.
+        (habitual, {"a": 0, "several": 0, "this": 0, "some": 7}),
+        (habitual and _LASTING.isdisjoint(noun.kinds), {"the": 0, "owner": 0, "the several": 0}),
+        (not is_owned, {"owner": 0}),
+        (negated, {"several": 0}),
+        (verb.object_as == "new", {"the": 0, "this": 0, "owner": 0, "the several": 0}),
+        (noun.number in ("pair", "singular"), {"some": 0, "several": 0, "the several": 0}),
+        (is_known, {"a": 0, "some": 0, "several": 0, "the": 4}),
+        (bool({"closed", "room", "hurdle", "climbed"} & noun.kinds), {"some": 0, "several": 0}),
+        (noun.number in ("mass", "plural"), {"a": 0, "several": 0, "the several": 0}),
+    ]
+    for applies, changed in changes:
+        weights |= changed if applies else {}
     return weights if any(weights.values()) else {"the": 1}
 
 
