@@ -211,12 +211,8 @@ def _phrase(phrase: Phrasal | None, *, as_subject: bool = False) -> str:
         case Name():
             return phrase.head.id
     adjective = phrase.adjective.word if phrase.adjective else ""
-    words = f"{adjective} {_noun(phrase.head, plural=phrase.plural)}".strip()
+    words = f"{adjective} {phrase.head.english_plural if phrase.plural else phrase.head.word}".strip()
     return f"{_determiner(phrase, words)} {words}{_relative(phrase)}".strip()
-
-
-def _noun(noun: Noun, *, plural: bool) -> str:
-    return noun.english_plural if plural else noun.word
 
 
 def _determiner(phrase: NounPhrase, next_word: str) -> str:

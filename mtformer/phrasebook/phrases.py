@@ -178,9 +178,6 @@ class Phrases:
 
     # Places and times.
 
-    def _place(self, verb: Verb) -> Place | None:
-        return self._place_of(verb.relation, verb.places) if verb.places else None
-
     def _place_of(self, relation: str, selectors: tuple[str, ...]) -> Place:
         goal = relation == "to"
         options: list[Noun | Name | Home] = [*nouns(selectors)]
@@ -200,7 +197,7 @@ class Phrases:
         """Draw a place if the verb needs one, and sometimes if it does not."""
         needed = "@" in verb.chinese  # the pattern has a slot for the place
         likely = needed or (not verb.object and self._chance(0.6)) or self._chance(share)
-        return self._place(verb) if likely else None
+        return self._place_of(verb.relation, verb.places) if likely and verb.places else None
 
     def _time(self, tense: str) -> Time:
         return self._choice(self._choice(times_of(tense)))
