@@ -13,7 +13,7 @@ import pytest
 
 from mtformer.evaluate.comparison import Comparison, Estimate, Outcome, compare_systems
 from mtformer.evaluate.comparison_formats import mark_differences
-from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.errors import MtformerError
 
 WORDS = "the a red old house dog friend car sees likes finds garden book near under with".split()
 CHINESE = "我你他吃喝看买卖苹果香蕉书水茶大小红的了在"
@@ -158,21 +158,6 @@ def test_the_seed_decides_and_the_environment_is_left_alone(monkeypatch: pytest.
     monkeypatch.delenv("SACREBLEU_SEED")
     compare(1)
     assert "SACREBLEU_SEED" not in os.environ
-
-
-@pytest.mark.parametrize(
-    ("systems", "references", "told"),
-    [
-        ({"a": ["x"]}, [["x"]], "a comparison needs two systems or more"),
-        ({"a": ["x"], "b": ["x"]}, [], "there are no references"),
-        ({"a": [], "b": []}, [[]], "there are no references"),
-        ({"a": ["x"], "b": []}, [["x"]], "b has 0 lines, the reference has 1"),
-        ({"a": ["x"], "b": ["x"]}, [["x"], ["x", "y"]], "reference 1 has 1 lines, reference 2 has 2"),
-    ],
-)
-def test_what_is_not_parallel_is_refused(systems: dict[str, list[str]], references: list[list[str]], told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        compare_systems(systems, references, tgt_lang="de")
 
 
 def test_a_lack_of_memory_is_told_with_the_options_that_help(monkeypatch: pytest.MonkeyPatch) -> None:

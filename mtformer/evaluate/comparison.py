@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 
 from mtformer.evaluate.metrics import interval, sacrebleu_metric
 from mtformer.runs.contents import LOWER_IS_BETTER
-from mtformer.support.errors import MtformerError, UserError
+from mtformer.support.errors import MtformerError
 from mtformer.support.progress import Progress
 
 ALPHA = 0.05  # the level of significance
@@ -130,7 +130,7 @@ def compare_systems(
     difference: its p-value is never below that.
 
     Args:
-        hypotheses: the translations of each system by its name, the baseline first.
+        hypotheses: the translations of two systems or more by their names, the baseline first.
         references: one or more references of each sentence: ``references[i][n]`` is the i-th reference of sentence n.
         tgt_lang: decides how words are counted.
         tokenize: sacreBLEU's tokenization for BLEU; ``auto`` goes by the language.
@@ -140,10 +140,9 @@ def compare_systems(
         seed: of both tests, at least 1; sacreBLEU takes 0 for no seed.
 
     Raises:
-        UserError: there are fewer than two systems, or their translations and the references differ in number.
+        ValueError: translations differ in number.
         MtformerError: there is not enough memory.
     """
-    _require_parallel(hypotheses, references)
     streams = [list(stream) for stream in references]
     systems: list[tuple[str, Sequence[str]]] = [(name, list(texts)) for name, texts in hypotheses.items()]
     baseline = systems[0][1]
@@ -177,20 +176,6 @@ def _run_test(
     return name, signature.format(), results[name]
 
 
-def _require_parallel(hypotheses: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]) -> None:
-    if len(hypotheses) < 2:
-        raise UserError("a comparison needs two systems or more")
-    if not references or not references[0]:
-        raise UserError("there are no references to compare with")
-    n_sentences = len(references[0])
-    for number, stream in enumerate(references, 1):
-        if len(stream) != n_sentences:
-            raise UserError(f"reference 1 has {n_sentences:,} lines, reference {number} has {len(stream):,}")
-    for name, texts in hypotheses.items():
-        if len(texts) != n_sentences:
-            raise UserError(f"{name} has {len(texts):,} lines, the reference has {n_sentences:,}")
-
-
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Set the seed of sacreBLEU's tests, which it reads from the environment."""
@@ -206,9 +191,9 @@ def _seeded(seed: int) -> Iterator[None]:
             os.environ[name] = before
 
 
-def _least_p_value(baseline: Sequence[str], other: Sequence[str]) -> float:
+def _least_p_value(baseline: Sequence[str], system: Sequence[str]) -> float:
     """Return the least p-value of randomization that the number of different translations allows."""
-    n_different = sum(ours != theirs for ours, theirs in zip(baseline, other, strict=True))
+    n_different = sum(ours != theirs for ours, theirs in zip(baseline, system, strict=True))
     return min(1.0, 2.0 ** (1 - n_different))
 
 
