@@ -102,7 +102,7 @@ def _page_of_several(runs: Mapping[str, Contents], detail: Detail) -> str:
 def _validation_scores(runs: Mapping[str, Contents]) -> Iterator[Html]:
     keys = {key for run in runs.values() for line in run.validations for key in line}
     metrics = [metric for metric in METRIC_NAMES if f"valid_{metric}" in keys]
-    head = ["run", *(f"validation {METRIC_NAMES[metric]}" for metric in metrics)]
+    head = ["run", *(METRIC_NAMES[metric] for metric in metrics)]
     head += ["at step", "steps", "time", "tokens/s", "parameters"]
     yield table(head, [[name, *_row(run, metrics)] for name, run in runs.items()], numbers=range(1, len(head)))
     note = "Scores are those of each run's best model."
