@@ -5,6 +5,8 @@ usage: python scripts/test.py [--lowest] [PYTEST ARGUMENTS]
 --lowest tests the oldest releases of the dependencies that pyproject.toml allows.
 """
 
+from __future__ import annotations  # an older Python has to get as far as its error message
+
 import sys
 
 from environment import python_with, run

@@ -1,7 +1,6 @@
 import errno
 import json
 import os
-import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,6 +77,7 @@ def names(folder: Path) -> list[str]:
 
 @contextmanager
 def files_limited_to(n_bytes: int) -> Iterator[None]:
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -429,6 +428,7 @@ def test_a_full_disk_while_saving_keeps_the_last_checkpoint(project: Project) ->
     # A limit on the size of files fails writes as a full disk does; it leaves room for configs, not for weights.
     assert project.mtformer("train", project.config).status == 0
     before = final_weights(project)
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
     try:

@@ -1,14 +1,11 @@
 """What the terminal shows while a model trains."""
 
-import fcntl
 import logging
 import os
-import pty
 import re
 import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -172,6 +169,7 @@ def test_escape_sequences_in_texts_are_shown_escaped_on_a_terminal_only(project:
 
 def on_a_terminal(project: Project, *command: str, columns: int = 140) -> str:
     """Run the command line on a terminal and return all that appears there."""
+    fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     program, redrawn = [sys.executable, "-m", "mtformer"], {"TQDM_MININTERVAL": "0", "TQDM_MINITERS": "1"}

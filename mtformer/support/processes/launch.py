@@ -7,6 +7,7 @@ from typing import NoReturn
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import pick_device
 from mtformer.support.processes.ranks import require_gpus
+from mtformer.support.processes.workers import n_cpus
 
 _SECONDS_TO_SAVE = 300  # half a minute after an interrupt, torchrun would kill a process that is still saving
 
@@ -24,7 +25,7 @@ def launch(n_processes: int, device: str) -> NoReturn:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    threads = str(max(1, (os.cpu_count() or 1) // n_processes))
+    threads = str(max(1, n_cpus() // n_processes))
     os.environ.setdefault("OMP_NUM_THREADS", threads)  # torchrun would take 1
     options = f"--standalone --nproc-per-node {n_processes} --shutdown-timeout {_SECONDS_TO_SAVE} -m mtformer"
     try:
