@@ -4,8 +4,8 @@ import difflib
 import logging
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -101,8 +101,9 @@ class RunFolder:
         """Whether a process trains in the folder; False where the file system cannot tell."""
         return is_locked(self.lock_file)
 
-    def lock(self) -> ExitStack:
-        """Hold the folder for one process that trains, until what is returned is left.
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder for one process that trains.
 
         Raises:
             UserError: another process holds it.
@@ -112,7 +113,7 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             # A command that only looks whether the folder is locked may hold the lock for a moment.
-            return lock(path, seconds=0.5, holder=f"process {os.getpid()} on {socket.gethostname()}")
+            held = lock(path, seconds=0.5, holder=f"process {os.getpid()} on {socket.gethostname()}")
         except TimeoutError:
             raise UserError(
                 f"{self.path}: {holder_of(path) or 'another process'} is training in this folder. Wait for it, stop "
@@ -120,6 +121,8 @@ class RunFolder:
             ) from None
         except OSError as error:
             raise MtformerError(f"cannot lock {path}: {error.strerror}") from error
+        with held:
+            yield
 
 
 def run_of(model: Path) -> RunFolder | None:
