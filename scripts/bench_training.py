@@ -63,7 +63,7 @@ class System:
 def systems(work: Path, n_steps: int) -> list[System]:
     """Return mtformer in float32 and in the precision that ``auto`` chooses, and the other toolkits installed."""
     found = []
-    for precision in dict.fromkeys([pick_precision("auto", torch.device("cpu"), dict), "fp32"]):
+    for precision in dict.fromkeys([pick_precision("auto", torch.device("cpu")), "fp32"]):
         name = f"mtformer {precision}"
         overrides = [f"training.max_steps={n_steps}", f"training.precision={precision}", f"run.name={precision}"]
         sets = [part for override in overrides for part in ("--set", override)]

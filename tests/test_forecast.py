@@ -1,6 +1,7 @@
 """``mtformer train --dry-run``."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ from mtformer.bundle.format import load_bundle
 from mtformer.config import LanguagePair, ResolvedConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.runs.folder import RunFolder
-from mtformer.support.progress import clock
+from mtformer.support.progress import clock, expected_seconds
 from mtformer.text.pairs import SentencePair
 from mtformer.training.model import build_model
-from mtformer.training.timing import expected_seconds
 from mtformer.training.validation import Validator
 
 
@@ -87,12 +87,12 @@ def test_the_search_of_a_validation_is_measured_along_the_references(trained: Pr
 
 def test_the_time_for_all_batches_is_measured_on_batches_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("mtformer.training.timing.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mtformer.support.progress.time.monotonic", lambda: clock[0])
     done: list[int] = []
 
-    def work(size: int) -> None:
-        clock[0] += size * (100 if size not in done else 1)  # the first time is slow
-        done.append(size)
+    def work(sizes: Sequence[int]) -> None:
+        clock[0] += sum(size * (100 if size not in done else 1) for size in sizes)  # the first time is slow
+        done.extend(sizes)
 
     assert expected_seconds(range(1, 101), work, float, 5) == pytest.approx(5_050)
     assert sorted(done) == sorted([11, 31, 51, 71, 91] * 2)

@@ -118,8 +118,7 @@ def test_it_names_data_model_settings_and_commands(trained: Project, run: Path) 
         "1 encoder, 1 decoder",
         "d_model 32, d_ff 64, 2 heads of 16",
         f"{start['model']['parameters']:,}",
-        f"OMP_NUM_THREADS={start['machine']['threads']} mtformer train {run / 'config.yaml'} "
-        f"--set run.dir={run.parent} --set run.name=demo-again",
+        f"mtformer train {run / 'config.yaml'} --set run.dir={run.parent} --set run.name=demo-again",
         f"mtformer eval --model {run}-again",
     ):
         assert shown in text
@@ -412,7 +411,7 @@ def test_a_page_may_be_compressed(trained: Project, run: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({}, "threads give the same weights."),
+        ({}, "on the same machine give the same weights."),
         ({"max_minutes": 5}, "Not so here: the time limit (training.max_minutes) ends another run at another step"),
         ({"changes": True}, "Not so here: settings were changed when the run was resumed"),
     ],

@@ -111,7 +111,7 @@ training: {{max_tokens: 99, max_epochs: 77, warmup_steps: 0, learning_rate: 3e-5
     auto = {
         "tokenizer": {"joint"},
         "model": {"preset"},
-        "training": {"optimizer", "precision", "early_stopping_patience"},
+        "training": {"optimizer", "precision", "threads", "early_stopping_patience"},
     }
     assert resolved.model_dump(exclude=auto) == given.model_dump(exclude=auto)
     for limit in ("max_steps", "max_minutes"):

@@ -15,6 +15,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.model.transformer import Transformer
 from mtformer.text.pairs import SentencePair
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.training import update, validation
 from mtformer.training.model import build_model
 from mtformer.training.validation import Sample, Validation, Validator
 from mtformer.translate.translator import Translator
@@ -129,17 +130,17 @@ def test_validating_in_the_middle_of_training_switches_dropout_off_and_draws_no_
 
 def test_on_a_cpu_the_search_is_in_float32_as_in_translate(learned: Learned, monkeypatch: pytest.MonkeyPatch) -> None:
     in_bf16: dict[str, bool] = {}
-    loss, translate = Validator._loss, Validator._translate
+    loss, translate = update.summed_loss, Validator._translate
 
-    def observe_loss(*arguments: Any) -> float:
+    def observe_loss(*arguments: Any, **keywords: Any) -> object:
         in_bf16["loss"] = torch.is_autocast_enabled("cpu")
-        return loss(*arguments)
+        return loss(*arguments, **keywords)
 
     def observe_search(*arguments: Any) -> list[str]:
         in_bf16["search"] = torch.is_autocast_enabled("cpu")
         return translate(*arguments)
 
-    monkeypatch.setattr(Validator, "_loss", observe_loss)
+    monkeypatch.setattr(validation, "summed_loss", observe_loss)
     monkeypatch.setattr(Validator, "_translate", observe_search)
     validate(learned, PAIRS, training={"precision": "bf16"})
     assert in_bf16 == {"loss": True, "search": False}

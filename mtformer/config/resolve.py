@@ -59,6 +59,7 @@ class ResolvedTraining(TrainingConfig):
     learning_rate: PositiveFloat
     warmup_steps: int
     precision: Precision
+    threads: PositiveInt = 1
     early_stopping_patience: PositiveInt | None
 
 
@@ -86,7 +87,8 @@ class Facts:
         tokenizer: the settings of the SentencePiece models that the config names, if it does.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
         vocab_size: the tokens of the tokenizer, or of the larger of two; None before there is one.
-        precision: what ``precision: auto`` becomes; a trial value before it is known.
+        precision: what ``precision: auto`` becomes.
+        threads: what ``threads: auto`` becomes; a trial value before it is known.
         max_tokens: what ``max_tokens: auto`` becomes; a trial value before it is known.
         provenance: what the result depends on besides the settings.
     """
@@ -97,6 +99,7 @@ class Facts:
     joint: bool = True
     vocab_size: int | None = None
     precision: Precision = "fp32"
+    threads: int = 1
     max_tokens: int = 64
     provenance: Provenance = field(default_factory=Provenance)
 
@@ -151,6 +154,7 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
         "max_tokens": facts.max_tokens,
         "optimizer": optimizer,
         "precision": facts.precision,
+        "threads": facts.threads,
         "early_stopping_patience": _PATIENCE if training.schedule in _SCHEDULES_WITHOUT_END else None,
     }
     given = training.model_dump()

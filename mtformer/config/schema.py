@@ -178,8 +178,10 @@ class TrainingConfig(Section):
     ema_decay: Probability = 0.0
     """Validate and keep the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """`bf16` computes matrix products in bfloat16. `auto` does on a GPU that supports it, and on a CPU that supports it
-    if a few updates, measured before training, are faster."""
+    """`bf16` computes matrix products in bfloat16. `auto` does where the device multiplies faster in it."""
+    threads: PositiveInt | Literal["auto"] = "auto"
+    """Parts of each batch whose gradients are computed side by side, each on a core of its own. `auto`: as many as
+    there are cores, but one per 512 of `max_tokens` at most; one on a GPU and with `shard`."""
     device: Device = "auto"
     """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which nobody has measured."""
     shard: bool = False

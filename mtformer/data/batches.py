@@ -142,7 +142,9 @@ class Plan(Sequence[PlannedBatch]):
         return checksum
 
 
-def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None) -> Plan:
+def epoch_batches(
+    corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, order: np.ndarray | None = None, n_parts: int = 1
+) -> Plan:
     """Divide the pairs of an epoch into batches of at most ``max_tokens``: rows times the longer side.
 
     Each epoch regroups pairs of similar length and shuffles the batches, but the shapes of the batches depend on the
@@ -155,14 +157,15 @@ def epoch_batches(corpus: Corpus, max_tokens: int, *, seed: int, epoch: int, ord
         seed: of the shuffling.
         epoch: the number of the epoch.
         order: which pairs occur, as :func:`mtformer.data.training.epoch_order` chooses them; None for all, once.
+        n_parts: into how many parts batches will be divided; full batches have as many rows in each.
     """
     random = np.random.default_rng([seed, epoch])
     pairs = np.arange(len(corpus)) if order is None else order
-    plan = fill_buckets(corpus, random.permutation(pairs), max_tokens)
+    plan = fill_buckets(corpus, random.permutation(pairs), max_tokens, n_parts)
     return plan.arranged(random.permutation(len(plan)))
 
 
-def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> Plan:
+def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int, n_parts: int = 1) -> Plan:
     """Divide the pairs, taken in ``order``, into full batches of few distinct shapes, from short to long.
 
     oneDNN generates its kernels for each shape of a matrix and cuBLAS selects one, so a new shape costs time and
@@ -174,6 +177,7 @@ def fill_buckets(corpus: Corpus, order: np.ndarray, max_tokens: int) -> Plan:
     end = 0
     for i, bucket in enumerate(buckets):
         n_rows = max(1, max_tokens // int(bucket.max()))
+        n_rows -= n_rows % n_parts if n_rows > n_parts else 0  # parts of two sizes would have twice as many shapes
         following = i + 1 + _first_containing(buckets[i + 1 :], bucket)
         moves_on = following < len(buckets) and buckets[following].sum() <= _MOST_GROWTH * bucket.sum()
         n_taken = len(waiting[i]) // n_rows * n_rows if moves_on else len(waiting[i])

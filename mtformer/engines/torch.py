@@ -1,7 +1,8 @@
 """The engine that computes with torch."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +20,14 @@ from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
-from mtformer.search.engine import AlignRequest, ScoreRequest, SearchRequest, fill_batches, longest_first
+from mtformer.search.engine import AlignRequest, Request, ScoreRequest, SearchRequest, fill_batches, longest_first
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan, rules_of
 from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import require_precision
+from mtformer.support.processes.threads import Threads
 
 _FORCED_TOKENS = 4096  # of a batch that is scored or aligned by teacher forcing
 _BEAMS_IN_BUDGET = 4  # more beams take tokens from the budget of a batch, so that they need no more memory
@@ -42,12 +44,18 @@ class TorchEngine(BatchedEngine):
 
     has_constraints = True
 
-    def __init__(self, *models: Transformer, alignment_heads: Sequence[Sequence[AlignmentHead]] = ()) -> None:
+    def __init__(
+        self,
+        *models: Transformer,
+        alignment_heads: Sequence[Sequence[AlignmentHead]] = (),
+        n_threads: int | None = None,
+    ) -> None:
         """Wrap models as they are, on the device that they are to run on; put them in evaluation mode before use.
 
         Args:
             models: one or more.
             alignment_heads: of each model the heads whose mean aligns; where there are none, all heads.
+            n_threads: how many batches are computed at once on a CPU; when not given, as many as torch has threads.
         """
         self.models = models
         self.model = models[0]
@@ -56,7 +64,9 @@ class TorchEngine(BatchedEngine):
         self._device = next(models[0].parameters()).device
         self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
+        self._preparing = Lock()
         self._recording = Lock()  # attention has one observer at a time
+        self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)
 
     def observe(self, request: SearchRequest, observer: SearchObserver) -> list[Hypothesis]:
         """Search for the translations of one sentence, and call ``observer`` with each step.
@@ -93,10 +103,15 @@ class TorchEngine(BatchedEngine):
 
     def _inference(self, precision: SearchPrecision) -> list[InferenceModel]:
         """Return the models prepared for a precision, which is done once."""
-        if precision not in self._prepared:
-            require_precision(precision, self._device)
-            self._prepared[precision] = [InferenceModel(model, precision) for model in self.models]
-        return self._prepared[precision]
+        with self._preparing:
+            if precision not in self._prepared:
+                require_precision(precision, self._device)
+                self._prepared[precision] = [InferenceModel(model, precision) for model in self.models]
+            return self._prepared[precision]
+
+    def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:
+        """Compute several batches at once, each on a core of its own."""
+        return self._threads.map(self._run, batches)
 
     @torch.inference_mode()
     def _search(

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterable
 
-import torch
 from torch import Tensor, nn
 
 from mtformer.model.architecture import Architecture
 from mtformer.model.attention import stacked_matrices
-from mtformer.model.dropout import Dropout
+from mtformer.model.dropout import Dropout, random_number
 from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
 from mtformer.model.output import OutputHead
 
@@ -87,7 +86,7 @@ class Transformer(nn.Module):
         layer_drop = self.architecture.layer_drop
         if not self.training or not layer_drop:
             return layers
-        return [layer for layer in layers if torch.rand(()).item() >= layer_drop] or [layers[-1]]
+        return [layer for layer in layers if random_number() >= layer_drop] or [layers[-1]]
 
     def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)

@@ -131,7 +131,7 @@ def _reproduction(run: Contents) -> str:
         )
     if run.config.provenance.changes:
         reasons.append("settings were changed when the run was resumed, and config.yaml has the last ones only")
-    same = "The same settings, seed and text on the same machine with as many threads give the same weights"
+    same = "The same settings, seed and text on the same machine give the same weights"
     if not reasons:
         return f"{same}."
     return f"{same} after as many steps. Not so here: {'; '.join(reasons)}. Expect similar scores, not equal ones."
@@ -147,7 +147,6 @@ def commands(run: Contents) -> list[str]:
     versions = dict(run.config.provenance.versions)
     own = ", ".join(f"{name} {versions.pop(name)}" for name in ("mtformer", "python") if name in versions)
     packages = [f"{name}=={version.partition('+')[0]}" for name, version in versions.items()]
-    threads = f"OMP_NUM_THREADS={machine['threads']} " if machine.get("threads") else ""
     n_processes = int(machine.get("processes", 1))
     processes = ["--nproc", str(n_processes)] if n_processes > 1 else []
     train = ["mtformer", "train", str(home / run.name / run.folder.config.name)]
@@ -155,7 +154,7 @@ def commands(run: Contents) -> list[str]:
     return [
         *([f"# with {own}"] if own else []),
         shlex.join(["pip", "install", *packages]),
-        threads + shlex.join(train),
+        shlex.join(train),
         shlex.join(["mtformer", "eval", "--model", folder]),
         shlex.join(["mtformer", "report", folder]),
     ]

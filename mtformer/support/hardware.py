@@ -1,17 +1,18 @@
 """Which device to use, and in which precision. Torch is imported where it is needed."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Literal, get_args
 
 from mtformer.support.errors import UserError
+from mtformer.support.processes.workers import n_cpus
 
 if TYPE_CHECKING:
     import torch
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-
-_WITHOUT_BF16 = {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"}
 
 
 def pick_device(choice: str) -> "torch.device":
@@ -50,29 +51,38 @@ def pick_device_of(library: str, choice: str, gpus: Mapping[str, Callable[[], bo
     raise UserError(f"device {choice}: {library} finds no such GPU here; use cpu or auto")
 
 
-def pick_precision(
-    choice: Literal["auto", "fp32", "bf16"],
-    device: "torch.device",
-    measure: Callable[[], Mapping[Literal["fp32", "bf16"], float]],
-) -> Literal["fp32", "bf16"]:
-    """Resolve ``auto``: to ``bf16`` on a GPU that supports it, to the faster type on a CPU that supports it.
+def pick_precision(choice: Literal["auto", "fp32", "bf16"], device: "torch.device") -> Literal["fp32", "bf16"]:
+    """Resolve ``auto``: to ``bf16`` on a GPU that supports it and on a CPU that multiplies faster in it."""
+    if choice != "auto":
+        return choice
+    return "bf16" if has_fast_bf16(device) else "fp32"
 
-    Args:
-        choice: the setting.
-        device: where the model is trained.
-        measure: returns the seconds of an update in each precision, or nothing if they cannot be measured. It is called
-            only where the answer decides.
+
+def has_fast_bf16(device: "torch.device") -> bool:
+    """Return whether a device multiplies bfloat16 numbers itself, and oneDNN may let it; processors can emulate it."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return device.type == "cpu" and _cpu_has_fast_bf16()
+
+
+@cache
+def _cpu_has_fast_bf16() -> bool:
+    """Multiply matrices in both types: bfloat16 is several times as fast, or, where it is emulated, as slow.
+
+    The quickest of several products counts, so that other programs do not change the result.
     """
     import torch
 
-    if choice != "auto":
-        return choice
-    if device.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    if not _has_bf16_instructions():
-        return "fp32"
-    seconds = measure()
-    return min(seconds, key=seconds.__getitem__, default="bf16")
+    def seconds(matrix: torch.Tensor) -> float:
+        started = time.perf_counter()
+        matrix @ matrix
+        return time.perf_counter() - started
+
+    fp32 = torch.ones(256, 256)
+    bf16 = fp32.bfloat16()
+    return min(seconds(bf16) for _ in range(10)) < min(seconds(fp32) for _ in range(10))
 
 
 def require_precision(precision: Literal["fp32", "bf16", "int8"], device: "torch.device") -> None:
@@ -81,24 +91,12 @@ def require_precision(precision: Literal["fp32", "bf16", "int8"], device: "torch
     Raises:
         UserError: it is one of those.
     """
-    import torch
-
     if precision == "int8" and device.type != "cpu":
         raise UserError(f"precision int8 runs on a CPU only, not on {device.type}: use bf16, or the device cpu")
-    if precision == "bf16" and device.type == "cpu" and not _has_bf16_instructions():
-        raise UserError("precision bf16: this processor has no bfloat16 instructions, so it would be slower; use int8")
-    if precision == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+    if precision == "bf16" and not has_fast_bf16(device):
+        if device.type == "cpu":
+            raise UserError("precision bf16: this processor would emulate it, which is slower; use int8")
         raise UserError("precision bf16: this GPU does not support it; use fp32")
-
-
-def _has_bf16_instructions() -> bool:
-    """Return whether the CPU multiplies bfloat16 numbers itself, and oneDNN may let it."""
-    import torch
-
-    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _WITHOUT_BF16:
-        return False
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def autocast(device: "torch.device", precision: str) -> "torch.autocast":
@@ -106,3 +104,9 @@ def autocast(device: "torch.device", precision: str) -> "torch.autocast":
     import torch
 
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
+
+
+def usable_cores() -> int:
+    """Return ``$OMP_NUM_THREADS``, as torch takes it, or else the number of cores that this process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(given) if given.isdecimal() and int(given) > 0 else n_cpus()

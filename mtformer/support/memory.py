@@ -10,12 +10,14 @@ def keep_freed_memory() -> None:
 
     By default, glibc returns large blocks to the system at once. Getting them back takes 5 % of a training step and
     of a beam search on a CPU (docs/performance.md). In exchange, the process holds its peak memory until it ends.
+    Threads share one heap: those of their own have limits of another kind, and are left out of what is measured below.
     """
-    trim_threshold, mmap_threshold = -1, -3  # mallopt(3)
+    trim_threshold, mmap_threshold, arena_max = -1, -3, -8  # mallopt(3)
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
         libc = ctypes.CDLL(None)
         if libc.mallopt(mmap_threshold, 1 << 30) or libc.mallopt(mmap_threshold, 1 << 25):  # older ones have a limit
             libc.mallopt(trim_threshold, (1 << 31) - 1)
+            libc.mallopt(arena_max, 1)
 
 
 def return_freed_memory_if_scarce() -> None:

@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
 from types import TracebackType
@@ -116,3 +116,27 @@ def clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def expected_seconds(
+    batches: Sequence[Item],
+    work: Callable[[Sequence[Item]], object],
+    size: Callable[[Item], float],
+    n_measured: int,
+) -> float:
+    """Return how long ``work`` on all batches takes, from the time that it takes on some of them.
+
+    Args:
+        batches: what there is to do.
+        work: does it for some batches; it is called twice, and the second time counts, when kernels have been generated
+            and memory has been allocated.
+        size: of a batch; the time is proportional to it.
+        n_measured: about how many batches to measure; they are spread over all sizes.
+    """
+    by_size = sorted(batches, key=size)
+    step = max(1, len(by_size) // n_measured)
+    chosen = by_size[step // 2 :: step]
+    work(chosen)
+    started = time.monotonic()
+    work(chosen)
+    return (time.monotonic() - started) * sum(map(size, batches)) / sum(map(size, chosen))

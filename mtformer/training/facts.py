@@ -11,7 +11,7 @@ from mtformer.data.augment import Augmenter, TokenizerText
 from mtformer.data.store import StoredText
 from mtformer.data.tokens import stored_tokenizer
 from mtformer.runs.folder import RunFolder
-from mtformer.support.hardware import pick_device
+from mtformer.support.hardware import pick_device, pick_precision
 from mtformer.support.reproducibility import versions
 from mtformer.text.languages import suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair, fingerprint
@@ -66,12 +66,14 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     if given:
         models = b"".join(path.read_bytes() for path in config.tokenizer.paths)
         fingerprints["tokenizer"] = hashlib.sha256(models).hexdigest()
-    hardware = {"device": pick_device(config.training.device).type, "processes": str(n_processes)}
+    device = pick_device(config.training.device)
+    hardware = {"device": device.type, "processes": str(n_processes)}
     return Facts(
         n_pairs=len(text),
         base=inherit(config, base) if base else None,
         tokenizer=given.settings if given else None,
         joint=base.tokenizer.joint if base else _share_tokens(config),
+        precision=pick_precision(config.training.precision, device),
         provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
     )
 
@@ -84,6 +86,7 @@ def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: Sa
         joint=saved.tokenizer.joint,
         vocab_size=saved.tokenizer.vocab_size,
         precision=measured.precision,
+        threads=measured.threads,
         max_tokens=measured.max_tokens,
     )
     now = resolve(config, facts)

@@ -1,11 +1,11 @@
 """The forecast of a run: its size, speed, time and memory, before it starts."""
 
 import copy
+from collections.abc import Sequence
 
 from mtformer.data.batches import Plan, PlannedBatch, make_batch
-from mtformer.support.progress import clock
+from mtformer.support.progress import clock, expected_seconds
 from mtformer.training.memory import peak_memory
-from mtformer.training.timing import expected_seconds
 from mtformer.training.trainer import Trainer
 from mtformer.training.update import Updater
 
@@ -36,12 +36,17 @@ def forecast(trainer: Trainer) -> str:
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
         "warm-up": shortened_warmup(trainer, n_steps) or f"{settings.warmup_steps:,} steps",
-        "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {trainer.device.type}",
+        "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {_where(trainer)}",
         "time": f"{clock(n_steps * per_step + validating)}, {clock(validating)} of it for {n_validations:,} "
         f"validation{'s' * (n_validations != 1)}",
         "memory": f"{peak_memory(trainer.device) / 2**30:.1f} GiB",
     }
     return "\n".join(f"{name:<12}{value}" for name, value in rows.items())
+
+
+def _where(trainer: Trainer) -> str:
+    n = trainer.settings.threads
+    return trainer.device.type + (f" with {n} threads" if n > 1 else "")
 
 
 def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
@@ -68,8 +73,9 @@ def _measure(trainer: Trainer, plan: Plan) -> float:
     def size(planned: PlannedBatch) -> int:
         return len(planned.indices) * (planned.src_length + planned.tgt_length)
 
-    def update(planned: PlannedBatch) -> None:
-        updater.update([make_batch(trainer.data.corpus, *planned).to(trainer.device)], 1, 0.0)
+    def update(plan: Sequence[PlannedBatch]) -> None:
+        for planned in plan:
+            updater.update([make_batch(trainer.data.corpus, *planned).to(trainer.device)], 1, 0.0)
 
-    update(max(plan, key=size))
+    update([max(plan, key=size)])
     return n_tokens / expected_seconds(plan, update, size, _N_MEASURED)

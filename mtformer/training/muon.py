@@ -2,13 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mtformer.support.processes.threads import Threads
 from mtformer.training.sharding import as_kept, whole
 
 _MAX_ELEMENTS = 1 << 24  # of the matrices that are orthogonalized together: more need memory and save no time
@@ -28,6 +29,7 @@ class Muon(torch.optim.Muon):
         *,
         weight_decay: float,
         dtype: torch.dtype = torch.float32,
+        threads: Threads | None = None,
     ) -> None:
         """Set up, with a learning rate of 0.
 
@@ -35,10 +37,12 @@ class Muon(torch.optim.Muon):
             matrices: the weights, and how many matrices each of them stacks.
             weight_decay: decoupled, as in AdamW.
             dtype: of the products of the orthogonalization.
+            threads: among which the matrices are divided; when not given, there is one.
         """
         super().__init__(list(matrices), lr=0.0, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
         self._n_matrices = dict(matrices)
         self._dtype = dtype
+        self._threads = threads or Threads(1)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -50,14 +54,20 @@ class Muon(torch.optim.Muon):
                 if parameter.grad is not None:
                     n_rows, n_columns = parameter.shape
                     by_shape[n_rows // self._n_matrices[parameter], n_columns].append(parameter)
-            for shape, parameters in by_shape.items():
-                remaining = iter(parameters)
-                n_together = max(1, _MAX_ELEMENTS // max(parameter.numel() for parameter in parameters))
-                while together := list(islice(remaining, n_together)):
-                    self._update(together, shape, group)
+            update = partial(self._update, group)
+            parts = [part for alike in by_shape.values() for part in self._parts(alike)]
+            list(self._threads.map(update, parts))
 
-    def _update(self, parameters: Sequence[nn.Parameter], shape: tuple[int, int], group: dict[str, Any]) -> None:
+    def _parts(self, parameters: Sequence[nn.Parameter]) -> Iterator[Sequence[nn.Parameter]]:
+        """Divide the weights whose matrices have one shape among the threads, and further if they are large."""
+        most = _MAX_ELEMENTS // max(parameter.numel() for parameter in parameters)
+        n_together = max(1, min(most, math.ceil(len(parameters) / self._threads.n)))
+        return (parameters[start : start + n_together] for start in range(0, len(parameters), n_together))
+
+    @torch.no_grad()
+    def _update(self, group: dict[str, Any], parameters: Sequence[nn.Parameter]) -> None:
         """Update weights whose matrices have one shape."""
+        shape = parameters[0].size(0) // self._n_matrices[parameters[0]], parameters[0].size(1)
         moments = [whole(self._momentum(parameter, group)).unflatten(0, (-1, shape[0])) for parameter in parameters]
         updates = orthogonalize(torch.cat(moments).to(self._dtype), group["ns_coefficients"], group["ns_steps"])
         decay, rate = 1 - group["lr"] * group["weight_decay"], group["lr"] * 0.2 * math.sqrt(max(shape))

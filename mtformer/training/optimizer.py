@@ -8,6 +8,7 @@ from torch import nn
 
 from mtformer.config import TrainingConfig
 from mtformer.model.attention import stacked_matrices
+from mtformer.support.processes.threads import Threads
 from mtformer.training.muon import Muon
 
 _BETAS, _EPS = (0.9, 0.98), 1e-9  # the paper's
@@ -18,7 +19,9 @@ WARMUP_SHARES: dict[Literal["pre", "post"], float] = {"pre": 0.1, "post": 1 / 3}
 _DECAY_SHARE = 0.2  # of the run, at its end (Hägele et al. 2024)
 
 
-def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+def make_optimizers(
+    model: nn.Module, config: TrainingConfig, threads: Threads | None = None
+) -> list[torch.optim.Optimizer]:
     """Return the optimizers, which divide the parameters among them; weight decay applies to matrices only.
 
     ``adam`` is the paper's. ``muon`` (Jordan et al. 2024) orthogonalizes the updates of the layers' matrices and scales
@@ -44,6 +47,7 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
         {parameter: n_matrices.get(name, 1) for name, parameter in hidden.items()},
         weight_decay=config.weight_decay,
         dtype=torch.bfloat16 if config.precision == "bf16" else torch.float32,
+        threads=threads,
     )
     return [adamw, muon]
 

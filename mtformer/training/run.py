@@ -1,7 +1,7 @@
 """A run: everything that happens between a config and a trained model, kept in one folder."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from mtformer.bundle.format import Bundle
-from mtformer.config import Config, Facts, Precision, ResolvedConfig, dump_config, resolve
+from mtformer.config import Config, Facts, ResolvedConfig, dump_config, resolve
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
@@ -18,9 +18,10 @@ from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import require_distinct, write_atomically
-from mtformer.support.hardware import pick_device, pick_precision
+from mtformer.support.hardware import pick_device, usable_cores
 from mtformer.support.memory import keep_freed_memory
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
+from mtformer.support.processes.threads import choose_threads, one_core_per_operation
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.clearing import clear, forget_earlier_launch, is_cleared
 from mtformer.training.facts import collect_facts
@@ -31,7 +32,6 @@ from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
 from mtformer.training.sharding import is_sharded, shard
 from mtformer.training.starts import record_start
-from mtformer.training.timing import seconds_per_update
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
 from mtformer.training.writers import make_writers, require_packages
@@ -65,6 +65,7 @@ def train(
     folder = RunFolder.of(config)
     notify = partial(on_scores, folder) if on_scores else lambda is_training: None
     with _resumable(folder), joined_ranks(pick_device(config.training.device)) as ranks, ExitStack() as stack:
+        stack.enter_context(one_core_per_operation())
         device = local_device(pick_device(config.training.device), ranks)
         ranks.by_first(lambda: require_distinct(folder.bundle, [config.training.init_from]))
         ranks.by_first(lambda: stack.enter_context(folder.lock()))
@@ -97,8 +98,9 @@ def dry_run(config: Config, *, fresh: bool = False) -> str:
     Raises:
         UserError: as :func:`train` would.
     """
-    trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
-    return forecast(trainer)
+    with one_core_per_operation():
+        trainer = _prepare(config, local_device(pick_device(config.training.device)), ALONE, fresh)
+        return forecast(trainer)
 
 
 @contextmanager
@@ -169,22 +171,15 @@ def _build(
 
 def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, ranks: Ranks) -> Facts:
     """Add the facts that ``auto`` leaves to this model on this machine."""
-    device = next(model.parameters()).device
-
-    def measure() -> Mapping[Precision, float]:
-        if is_sharded(model):  # one rank alone has no whole model
-            return {}
-        precisions: tuple[Precision, ...] = ("bf16", "fp32")
-        trials = {p: resolve(config, replace(facts, precision=p)).training for p in precisions}
-        return seconds_per_update(model, trials, corpus)
-
-    precision = ranks.by_first(lambda: pick_precision(config.training.precision, device, measure))
-    measured = replace(facts, precision=precision)
+    by_threads = next(model.parameters()).device.type == "cpu" and not is_sharded(model)
+    n_cores = usable_cores() if by_threads else 1
+    measured = replace(facts, threads=n_cores)
     if config.training.max_tokens == "auto":
         max_tokens = largest_max_tokens(model, resolve(config, measured).training, corpus, ranks)
         log.info("batches of up to %s tokens", f"{max_tokens:,}")
         measured = replace(measured, max_tokens=max_tokens)
-    return measured
+    own_tokens = resolve(config, measured).training.max_tokens // ranks.size
+    return replace(measured, threads=choose_threads(n_cores, own_tokens))
 
 
 def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, ranks: Ranks) -> None:
@@ -192,6 +187,8 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
     n_tokens = f"{tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device
+    if config.training.threads > 1:
+        where += f", {config.training.threads} threads"
     if is_sharded(model):
         where += ", sharded"
     log.info(

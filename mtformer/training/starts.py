@@ -56,7 +56,7 @@ def _machine(trainer: Trainer) -> dict[str, JsonValue]:
     return {
         "system": platform.platform(terse=True),
         "processor": _processor(),
-        "threads": torch.get_num_threads(),
+        "threads": trainer.settings.threads,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "processes": trainer.ranks.size,
         "precision": trainer.settings.precision,

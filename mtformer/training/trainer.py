@@ -265,9 +265,9 @@ class Trainer:
 
     def plan(self, epoch: int) -> Plan:
         """Return the batches of an epoch."""
-        order = self.data.order(epoch)
+        corpus, order, settings = self.data.corpus, self.data.order(epoch), self.settings
         return epoch_batches(
-            self.data.corpus, self.settings.max_tokens, seed=self.settings.seed, epoch=epoch, order=order
+            corpus, settings.max_tokens, seed=settings.seed, epoch=epoch, order=order, n_parts=settings.threads
         )
 
     def _require_plan_of_epoch(self, plan: Plan) -> None:

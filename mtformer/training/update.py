@@ -10,12 +10,14 @@ from torch import Tensor
 
 from mtformer.config import ResolvedTraining
 from mtformer.data.batches import Batch
+from mtformer.model.dropout import randomness_from
 from mtformer.model.output import Losses
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import autocast
 from mtformer.support.memory import return_freed_memory_if_scarce
 from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.support.processes.threads import Threads
 from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.optimizer import make_optimizers
@@ -63,7 +65,8 @@ class Updater:
         self.settings = settings
         self.ranks = ranks
         self.device = next(model.parameters()).device
-        self.optimizers = make_optimizers(model, settings)
+        self.threads = Threads(settings.threads)
+        self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1
 
@@ -132,7 +135,7 @@ class Updater:
             The parts of the batches, and for each its summed loss and cross entropy, (2,).
         """
         while True:
-            parts = [part for batch in batches for part in batch.parts(self.n_parts)]
+            parts = [part for batch in batches for part in batch.parts(self.n_parts * self.threads.n)]
             losses: list[Tensor] = []
             ran_out = False
             try:
@@ -157,14 +160,28 @@ class Updater:
             log.warning("out of memory: batches are split into %d parts from now on", self.n_parts)
 
     def _gradients(self, parts: Sequence[Batch], step: int, n_tokens: float) -> list[Tensor]:
+        """Add the gradients of the parts to those of the weights, in order; return the losses of each part."""
         self.model.train()
-        torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
-        losses = []
-        for part in parts:
-            with autocast(self.device, self.settings.precision):
+        if self.device.type != "cpu":
+            torch.manual_seed(derive_seed(self.settings.seed, step, self.ranks.rank))
+        weights = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+        def compute(numbered_part: tuple[int, Batch]) -> tuple[Tensor, Sequence[Tensor | None]]:
+            number, part = numbered_part
+            seed = derive_seed(self.settings.seed, step, self.ranks.rank, number)
+            with randomness_from(seed), autocast(self.device, self.settings.precision):
                 loss = summed_loss(self.model, part, self.settings.label_smoothing, self.settings.r_drop)
-            (loss.smoothed / n_tokens).backward()
-            losses.append(torch.stack(loss).detach())
+            mean = loss.smoothed / n_tokens
+            if self.threads.n == 1:  # sharded weights have gradients in no other way
+                mean.backward()
+                return torch.stack(loss).detach(), ()
+            return torch.stack(loss).detach(), torch.autograd.grad(mean, weights, allow_unused=True)
+
+        losses, numbered = [], list(enumerate(parts))
+        for start in range(0, len(parts), self.threads.n):  # so many gradients are in memory
+            for loss, gradients in list(self.threads.map(compute, numbered[start : start + self.threads.n])):
+                losses.append(loss)
+                _add_gradients(weights, gradients)
         return losses
 
     def _share_gradients(self) -> None:
@@ -186,6 +203,19 @@ class Updater:
         if factor and usual_loss and mean_loss > factor * usual_loss:
             return f"the loss is {mean_loss:.3g} and was {usual_loss:.3g} in the steps before"
         return ""
+
+
+def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
+    """Add what a thread has computed, if it has, to the gradients of the weights."""
+    sums, terms = [], []
+    for weight, gradient in zip(weights, gradients, strict=False):
+        if weight.grad is None:
+            weight.grad = gradient
+        elif gradient is not None:
+            sums.append(weight.grad)
+            terms.append(gradient)
+    if sums:
+        torch._foreach_add_(sums, terms)
 
 
 def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Losses:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
@@ -23,9 +24,10 @@ from mtformer.search.engine import SearchRequest, fill_batches, results_of
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
+from mtformer.support.processes.threads import Threads
+from mtformer.support.progress import expected_seconds
 from mtformer.text.pairs import SentencePair, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.timing import expected_seconds
 from mtformer.training.update import summed_loss
 from mtformer.translate.translator import Translator
 
@@ -121,6 +123,7 @@ class Validator:
         """
         self._config = config
         self._search = config.search.updated(beam_size=1)
+        self._threads = Threads(config.training.threads)
         self._sets = [self._encoded(tokenizer, *item) for item in pairs.items()]
         if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
             log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
@@ -163,8 +166,7 @@ class Validator:
     def _score(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
         """Score the model on the pairs of a direction."""
         device = next(model.parameters()).device
-        with autocast(device, self._config.training.precision):
-            loss = self._loss(valid, model, ranks)
+        loss = self._loss(valid, model, ranks)
         with autocast(device, self._search_precision(device)):
             hypotheses = ranks.unshare(self._translate(valid, model, ranks.share(valid.pairs)))
         references = [pair.tgt for pair in valid.pairs]
@@ -195,13 +197,12 @@ class Validator:
         )
 
     def _expected_loss(self, valid: _ValidSet, model: Transformer) -> float:
-        with autocast(next(model.parameters()).device, self._config.training.precision):
-            return expected_seconds(
-                self._plan(valid),
-                lambda planned: self._summed_loss(valid, planned, model),
-                lambda planned: len(planned.indices) * (planned.src_length + planned.tgt_length),
-                _N_MEASURED,
-            )
+        return expected_seconds(
+            self._plan(valid),
+            lambda plan: list(self._threads.map(partial(self._summed_loss, valid, model), plan)),
+            lambda planned: len(planned.indices) * (planned.src_length + planned.tgt_length),
+            _N_MEASURED,
+        )
 
     def _expected_search(self, valid: _ValidSet, model: Transformer) -> float:
         device = next(model.parameters()).device
@@ -212,11 +213,15 @@ class Validator:
         lengths = valid.corpus.src.lengths.tolist()
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         batches = fill_batches(order, lengths, self._search.batch_tokens)
-        engine = TorchEngine(model)
+        engine = TorchEngine(model, n_threads=1)
+
+        def search(batch: Sequence[int]) -> None:
+            results_of(engine, [requests[i] for i in batch])
+
         with autocast(device, self._search_precision(device)):
             return expected_seconds(
                 batches,
-                lambda batch: results_of(engine, [requests[i] for i in batch]),
+                lambda batches: list(self._threads.map(search, batches)),
                 lambda batch: len(batch) * max(len(references[i]) for i in batch),
                 _N_MEASURED,
             )
@@ -240,21 +245,23 @@ class Validator:
 
     def _loss(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> float:
         total, n_tokens = 0.0, 0.0
-        for planned in ranks.share(self._plan(valid)):
-            loss, n = self._summed_loss(valid, planned, model)
+        compute = partial(self._summed_loss, valid, model)
+        for loss, n in self._threads.map(compute, ranks.share(self._plan(valid))):
             total, n_tokens = total + loss, n_tokens + n
         total, n_tokens = ranks.sum(total, n_tokens)
         return total / max(1, n_tokens)
 
     @torch.inference_mode()
-    def _summed_loss(self, valid: _ValidSet, planned: PlannedBatch, model: Transformer) -> tuple[float, int]:
+    def _summed_loss(self, valid: _ValidSet, model: Transformer, planned: PlannedBatch) -> tuple[float, int]:
         """Return the loss of a batch and how many tokens it is the sum of."""
-        batch = make_batch(valid.corpus, *planned).to(next(model.parameters()).device)
-        return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
+        device = next(model.parameters()).device
+        batch = make_batch(valid.corpus, *planned).to(device)
+        with autocast(device, self._config.training.precision):
+            return summed_loss(model, batch, label_smoothing=0.0).cross_entropy.item(), batch.n_tokens
 
     def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
-            TorchEngine(model),
+            TorchEngine(model, n_threads=self._threads.n),
             valid.tokenizer,
             self._search,
             tgt_lang=valid.languages.tgt_lang,

@@ -7,7 +7,6 @@ are then computed again by teacher forcing, over the whole vocabulary.
 
 import logging
 import math
-import os
 import weakref
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,8 +30,7 @@ from mtformer.search.engine import (
 )
 from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.hardware import pick_device_of
-from mtformer.support.processes.workers import n_cpus
+from mtformer.support.hardware import pick_device_of, usable_cores
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -93,7 +91,7 @@ class CTranslate2Engine(BatchedEngine):
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
         self._precision = precision
-        self._n_workers = _n_threads() if device == "cpu" else 1
+        self._n_workers = usable_cores() if device == "cpu" else 1
         try:
             model = ctranslate2.Translator(
                 str(folder),
@@ -389,9 +387,3 @@ def pick_device(choice: str) -> str:
         UserError: there is no such device.
     """
     return pick_device_of("CTranslate2", choice, {"cuda": lambda: ctranslate2.get_cuda_device_count() > 0})
-
-
-def _n_threads() -> int:
-    """Return ``$OMP_NUM_THREADS``, as torch takes it, or else the number of cores that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(given) if given.isdecimal() and int(given) > 0 else n_cpus()
