@@ -84,7 +84,11 @@ def average(
     options.print_result(output)
 
 
-_PACKAGES = {"ctranslate2": "ctranslate2", "huggingface": "transformers"}
+# What --to needs, and what installs it.
+_PACKAGES = {
+    "ctranslate2": ("ctranslate2", "ctranslate2"),
+    "huggingface": ("transformers", "'mtformer[huggingface]'"),
+}
 
 
 def export(
@@ -110,10 +114,9 @@ def export(
 
     path = find_model(bundle)
     require_new_folder(output, "--output")
-    if importlib.util.find_spec(_PACKAGES[to]) is None:
-        raise UserError(
-            f"--to {to} needs the package {_PACKAGES[to]}, which is not installed; pip install 'mtformer[{to}]'"
-        )
+    package, requirement = _PACKAGES[to]
+    if importlib.util.find_spec(package) is None:
+        raise UserError(f"--to {to} needs the package {package}, which is not installed; pip install {requirement}")
     if to == "ctranslate2":
         write = _ctranslate2_writer(path, quantization or "float32", vocabulary_map)
     elif quantization is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ENGINES = ("auto", "torch", "ctranslate2")
-_NOT_INSTALLED = "is not installed; pip install 'mtformer[ctranslate2]'"
+_NOT_INSTALLED = "is not installed; pip install ctranslate2"
 
 
 @dataclass(frozen=True)
