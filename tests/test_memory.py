@@ -68,7 +68,7 @@ def test_a_batch_that_does_not_fit_is_told_from_other_errors(monkeypatch: pytest
         raise RuntimeError("something else")
 
     batch: Batch = object.__new__(Batch)
-    object.__setattr__(batch, "tgt_mask", torch.ones(1, 1))
+    object.__setattr__(batch, "positions", torch.zeros(1))
     monkeypatch.setattr(updater, "_gradients", starve)
     assert not updater.fits(batch)
     monkeypatch.setattr(updater, "_gradients", stumble)

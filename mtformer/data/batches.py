@@ -6,7 +6,7 @@ Shapes: B rows, S source length, T target length.
 import itertools
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, overload
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,9 @@ _MOST_CELLS = 5_000  # clustering takes 4 bytes for each pair of cells: 100 MB
 _buckets_of: "WeakKeyDictionary[Corpus, tuple[np.ndarray, np.ndarray]]" = WeakKeyDictionary()
 
 
+_UNKNOWN = torch.empty(0)  # positions that are not given
+
+
 @dataclass(frozen=True)
 class Batch:
     """The pairs of one training step.
@@ -34,6 +37,8 @@ class Batch:
         tgt_out: (B, T) target ids to predict: y1, …, yn, EOS.
         tgt_mask: (B, T), True at the real tokens of ``tgt_out``.
         indices: the pairs' indices in the corpus.
+        positions: (n_tokens,), where ``tgt_mask`` is true once it is flattened. To find them on a GPU, the processor
+            would have to wait for it, so they are found before the batch is sent there.
     """
 
     src: Tensor
@@ -42,33 +47,42 @@ class Batch:
     tgt_out: Tensor
     tgt_mask: Tensor
     indices: Sequence[int]
+    positions: Tensor = field(default_factory=lambda: _UNKNOWN)
+
+    def __post_init__(self) -> None:
+        if self.positions is _UNKNOWN:
+            object.__setattr__(self, "positions", self.tgt_mask.flatten().nonzero()[:, 0])
 
     @property
     def n_tokens(self) -> int:
         """The number of predictions, EOS included, padding not."""
-        return int(self.tgt_mask.sum())
+        return len(self.positions)
 
     def parts(self, n: int) -> list["Batch"]:
         """Divide the rows among ``n`` batches, or as many as there are rows."""
+        if n == 1:
+            return [self]
         ends = np.linspace(0, len(self.indices), min(n, len(self.indices)) + 1).round().astype(int).tolist()
         return [self._rows(slice(start, end)) for start, end in itertools.pairwise(ends)]
 
     def _rows(self, rows: slice) -> "Batch":
-        return replace(self._map(lambda tensor: tensor[rows]), indices=self.indices[rows])
+        return replace(self._map(lambda tensor: tensor[rows], _UNKNOWN), indices=self.indices[rows])
 
-    def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        """Return the batch with each of its tensors changed."""
+    def _map(self, change: Callable[[Tensor], Tensor], positions: Tensor) -> "Batch":
+        """Return the batch with each of its (B, …) tensors changed."""
         tensors = self.src, self.src_mask, self.tgt_in, self.tgt_out, self.tgt_mask
         src, src_mask, tgt_in, tgt_out, tgt_mask = map(change, tensors)
-        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices)
+        return Batch(src, src_mask, tgt_in, tgt_out, tgt_mask, self.indices, positions)
 
     def without_targets(self) -> "Batch":
         """Return a batch of these rows with nothing to predict: its summed loss and its gradients are zero."""
-        return replace(self, tgt_mask=torch.zeros_like(self.tgt_mask))
+        return replace(self, tgt_mask=torch.zeros_like(self.tgt_mask), positions=_UNKNOWN)
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch with its tensors on ``device``."""
-        return self if device.type == "cpu" else self._map(lambda tensor: tensor.to(device))
+        if device.type == "cpu":
+            return self
+        return self._map(lambda tensor: tensor.to(device), self.positions.to(device))
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray], pad_id: int, length: int = 0) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_CHUNK_ROWS = {"cpu": 512, "cuda": 8_192, "mps": 8_192}  # rows whose logits stay in a processor's cache, and fill a GPU
+_CHUNK_ROWS_OF_CPU, _CHUNK_ROWS_OF_GPU = 512, 8_192  # whose logits stay in a processor's cache, and fill a GPU
 _ROW_MULTIPLE = 64  # divides them: matrix products of the last rows have few distinct shapes as well
 _DIVERGENCE_ROWS = 32  # float32 copies of them stay in the cache of one core
 _SMALLEST = torch.finfo(torch.float32).tiny  # keeps the logarithm of a probability of 0 finite
@@ -111,7 +111,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         w = weight.to(dtype)  # (V, D)
         cross_entropy, penalty = hidden.new_zeros(()), hidden.new_zeros(())
         d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
-        chunk_rows = _CHUNK_ROWS[h.device.type] // k
+        chunk_rows = (_CHUNK_ROWS_OF_CPU if h.device.type == "cpu" else _CHUNK_ROWS_OF_GPU) // k
         chunk = h.new_empty(k * min(n_padded, chunk_rows), v)
         for start in range(0, n, chunk_rows):
             rows = slice(start, start + chunk_rows)

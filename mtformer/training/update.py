@@ -229,8 +229,9 @@ def summed_loss(model: Transformer, batch: Batch, label_smoothing: float, r_drop
     """
     n = 2 if r_drop else 1
     src, src_mask, tgt_in = (x.repeat(n, 1) for x in (batch.src, batch.src_mask, batch.tgt_in))
-    hidden = model(src, src_mask, tgt_in)[batch.tgt_mask.repeat(n, 1)]  # (n·N, D)
-    target = batch.tgt_out[batch.tgt_mask]  # (N,)
+    positions = torch.cat([batch.positions + i * batch.tgt_out.numel() for i in range(n)])
+    hidden = model(src, src_mask, tgt_in).flatten(0, 1)[positions]  # (n·N, D)
+    target = batch.tgt_out.flatten()[batch.positions]  # (N,)
     return model.output.loss(hidden, target, label_smoothing, r_drop)
 
 
