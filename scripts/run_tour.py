@@ -38,6 +38,7 @@ PAGES = sorted(DOCS.glob("tour*.md"))
 _PROMPT = re.compile(r"    (>>>|\$) (.*)")
 _CONTINUATION = re.compile(r"    \.\.\.(?: (.*))?")
 _RUN = re.compile(r"\bruns/\w+")
+_MADE_BY_READERS = {"runs/demo", "runs/tour"}  # which no example uses
 _PART = re.compile(r"(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<word>[\w.]*[^\W\d][\w.]*)|(?P<mark>[][(){}<>=←→])")
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -241,6 +242,9 @@ def main() -> None:
     parser.add_argument("--paste", action="store_true", help="write the output into the pages")
     arguments = parser.parse_args()
     os.chdir(arguments.folder.parent)
+    named = set(_RUN.findall("".join(page.read_text(encoding="utf-8") for page in PAGES))) - _MADE_BY_READERS
+    if missing := sorted(run for run in named if not Path(run).is_dir()):
+        sys.exit(f"{arguments.folder} lacks the runs {', '.join(missing)}")
     failed = []
     for page in PAGES:
         if arguments.paste:
