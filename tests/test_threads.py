@@ -1,13 +1,15 @@
 """Parts of a batch that are computed side by side: the same results whatever the threads do when."""
 
+import gc
 import random
 import threading
 import time
+import weakref
 from typing import Any
 
 import pytest
 import torch
-from conftest import Project
+from conftest import Project, training_settings
 from test_update import batches_of, make_updater, weights, with_sgd
 from torch import Tensor
 from torch.testing import assert_close
@@ -17,6 +19,7 @@ from mtformer.data.batches import Batch
 from mtformer.model.dropout import Dropout, randomness_from
 from mtformer.support.processes.threads import Threads, choose_threads, one_core_per_operation
 from mtformer.training import update as module
+from mtformer.training.update import Updater
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,37 @@ def test_results_come_in_order_and_an_error_waits_for_calls_that_have_begun() ->
     with pytest.raises(ValueError, match="first"):
         list(Threads(2).map(fail, [0, 1]))
     assert ended == [1]
+
+
+def test_an_error_keeps_nothing_alive() -> None:
+    """Its tensors are freed at once, without the garbage collector, or trying again would run out of memory too."""
+    kept = []
+
+    def fail(i: int) -> None:
+        tensor = torch.empty(8)
+        kept.append(weakref.ref(tensor))
+        raise MemoryError
+
+    def catch() -> None:
+        with pytest.raises(MemoryError):
+            list(Threads(2).map(fail, [0, 1]))
+
+    gc.disable()
+    try:
+        catch()
+        assert [tensor() for tensor in kept] == [None] * len(kept)
+    finally:
+        gc.enable()
+
+
+def test_nothing_to_do_is_done() -> None:
+    assert list(Threads(2).map(str, [])) == []
+
+
+def test_a_model_on_a_gpu_computes_in_one_thread() -> None:
+    """There, threads would take turns, draw from one generator and lack what autocast has set in the first."""
+    model = make_updater().model.to("meta")
+    assert Updater(model, training_settings(threads=2, optimizer="adam")).threads.n == 1
 
 
 def test_torch_has_its_threads_again_after_the_work() -> None:

@@ -53,9 +53,8 @@ class Threads:
             return
         futures = [self._pool.submit(function, item) for item in items]
         try:
-            for future in futures:
-                yield future.result()
+            for i in range(len(items)):
+                yield futures[i].result()
         finally:
-            for future in futures:
-                future.cancel()
-            wait(futures)
+            wait([future for future in futures if not future.cancel()])
+            futures.clear()  # an error refers to this frame: a future in it would keep the error and its tensors alive
