@@ -44,7 +44,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def train(project: Project, name: str, n_ranks: int) -> str:
-    sets = ["--set", f"run.name={name}", "--set", f"training.shard={str(n_ranks > 1).lower()}"]
+    settings = f"run.name={name}", f"training.shard={str(n_ranks > 1).lower()}", "training.threads=2"
+    sets = [part for setting in settings for part in ("--set", setting)]
     run = project.process if n_ranks > 1 else project.mtformer
     result = run("train", project.config, *sets, "--nproc", str(n_ranks))
     assert result.status == 0, result.stderr

@@ -181,7 +181,7 @@ class TrainingConfig(Section):
     """`bf16` computes matrix products in bfloat16. `auto` does where the device multiplies faster in it."""
     threads: PositiveInt | Literal["auto"] = "auto"
     """Parts of each batch whose gradients are computed side by side, each on a core of its own. `auto`: as many as
-    there are cores, but one per 512 of `max_tokens` at most; one on a GPU and with `shard`."""
+    there are cores, but one per 512 of `max_tokens` at most. On a GPU and with `shard`, one computes whole batches."""
     device: Device = "auto"
     """Where to train; `auto` takes `cuda` when there is one, and never `mps`, which nobody has measured."""
     shard: bool = False

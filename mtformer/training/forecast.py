@@ -45,7 +45,7 @@ def forecast(trainer: Trainer) -> str:
 
 
 def _where(trainer: Trainer) -> str:
-    n = trainer.settings.threads
+    n = trainer.updater.threads.n
     return trainer.device.type + (f" with {n} threads" if n > 1 else "")
 
 

@@ -30,7 +30,7 @@ from mtformer.training.forecast import forecast, shortened_warmup
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
-from mtformer.training.sharding import is_sharded, shard
+from mtformer.training.sharding import computes_in_threads, is_sharded, shard
 from mtformer.training.starts import record_start
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
@@ -139,7 +139,7 @@ def _prepare(
         facts = _measure(config, facts, model, training_data.corpus, ranks)
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
-    validator = Validator(resolved, tokenizer, inputs.valid_pairs)
+    validator = Validator(resolved, tokenizer, inputs.valid_pairs, in_threads=computes_in_threads(model))
     return Trainer(
         resolved,
         model,
@@ -171,8 +171,7 @@ def _build(
 
 def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, ranks: Ranks) -> Facts:
     """Add the facts that ``auto`` leaves to this model on this machine."""
-    by_threads = next(model.parameters()).device.type == "cpu" and not is_sharded(model)
-    n_cores = usable_cores() if by_threads else 1
+    n_cores = usable_cores() if computes_in_threads(model) else 1
     measured = replace(facts, threads=n_cores)
     if config.training.max_tokens == "auto":
         max_tokens = largest_max_tokens(model, resolve(config, measured).training, corpus, ranks)
@@ -187,7 +186,7 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
     n_tokens = f"{tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device
-    if config.training.threads > 1:
+    if config.training.threads > 1 and computes_in_threads(model):
         where += f", {config.training.threads} threads"
     if is_sharded(model):
         where += ", sharded"

@@ -45,6 +45,11 @@ def is_sharded(model: nn.Module) -> bool:
     return bool(_sharded_modules(model))
 
 
+def computes_in_threads(model: nn.Module) -> bool:
+    """Return whether threads may compute with ``model`` side by side: on a CPU, with all weights at hand."""
+    return next(model.parameters()).device.type == "cpu" and not is_sharded(model)
+
+
 @contextmanager
 def unsharded(model: nn.Module) -> Iterator[None]:
     """Give each rank all weights of ``model`` inside the context; does nothing for a model that is not sharded."""

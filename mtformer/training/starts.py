@@ -56,7 +56,7 @@ def _machine(trainer: Trainer) -> dict[str, JsonValue]:
     return {
         "system": platform.platform(terse=True),
         "processor": _processor(),
-        "threads": trainer.settings.threads,
+        "threads": trainer.updater.threads.n,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "processes": trainer.ranks.size,
         "precision": trainer.settings.precision,

@@ -21,7 +21,7 @@ from mtformer.support.processes.threads import Threads
 from mtformer.support.reproducibility import derive_seed
 from mtformer.training.ema import WeightAverage
 from mtformer.training.optimizer import make_optimizers
-from mtformer.training.sharding import is_sharded, whole
+from mtformer.training.sharding import computes_in_threads, is_sharded, whole
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,8 @@ class Updater:
     """Updates a model. Randomness in an update depends on the seed and its number alone, not on earlier updates.
 
     Attributes:
-        n_parts: the parts that each batch is split into; doubled whenever memory runs out.
+        n_parts: the parts that each thread's part of a batch is split into; doubled whenever memory runs out.
+        threads: those that compute gradients; one on a GPU and for a sharded model.
     """
 
     def __init__(self, model: Transformer, settings: ResolvedTraining, ranks: Ranks = ALONE) -> None:
@@ -65,7 +66,7 @@ class Updater:
         self.settings = settings
         self.ranks = ranks
         self.device = next(model.parameters()).device
-        self.threads = Threads(settings.threads)
+        self.threads = Threads(settings.threads if computes_in_threads(model) else 1)
         self.optimizers = make_optimizers(model, settings, self.threads)
         self.average = WeightAverage(model, settings.ema_decay) if settings.ema_decay else None
         self.n_parts = 1

@@ -114,16 +114,27 @@ class Validator:
     """Scores models on all validation pairs, those of each direction by themselves."""
 
     def __init__(
-        self, config: ResolvedConfig, tokenizer: Tokenizer, pairs: Mapping[LanguagePair, Sequence[SentencePair]]
+        self,
+        config: ResolvedConfig,
+        tokenizer: Tokenizer,
+        pairs: Mapping[LanguagePair, Sequence[SentencePair]],
+        *,
+        in_threads: bool = True,
     ) -> None:
         """Encode the pairs of each direction; those with an empty or overlong side count for BLEU only.
+
+        Args:
+            config: with the search, the metrics and the number of threads.
+            tokenizer: the model's.
+            pairs: of each direction.
+            in_threads: whether threads may compute side by side; see :func:`.computes_in_threads`.
 
         Raises:
             UserError: all pairs are like that, or there are none.
         """
         self._config = config
         self._search = config.search.updated(beam_size=1)
-        self._threads = Threads(config.training.threads)
+        self._threads = Threads(config.training.threads if in_threads else 1)
         self._sets = [self._encoded(tokenizer, *item) for item in pairs.items()]
         if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
             log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
