@@ -217,11 +217,20 @@ def test_a_dry_run_writes_no_config(two_files: Project) -> None:
     ("arguments", "message"),
     [
         ([], "name a config, or two text files with --src and --tgt"),
-        (["--src", "train.en"], "name a config, or two text files with --src and --tgt"),
+        (["--src", "train.en"], "--src train.en needs --tgt, the file with its translation"),
+        (["--tgt", "train.de"], "--tgt train.de needs --src, the file that it translates"),
         (["train.en-de.yaml", "--src", "train.en"], "give a config, or two files with --src and --tgt, not both"),
-        (["--src", "notes.txt", "--tgt", "train.de"], "notes.txt does not end with the code of its language"),
+        (
+            ["--src", "notes.txt", "--tgt", "train.de"],
+            "notes.txt does not end with the code of its language: give --from",
+        ),
+        (
+            ["--src", "train.en", "--tgt", "notes.txt"],
+            "notes.txt does not end with the code of its language: give --to",
+        ),
         (["--src", "train.en", "--tgt", "train.en"], "both in en: give --to"),
-        (["--src", "missing.en", "--tgt", "train.de"], "there is no file"),
+        (["--src", "missing.en", "--tgt", "train.de"], "Error: --src: there is no file missing.en"),
+        (["train.en", "train.de"], "write two text files as --src train.en --tgt train.de"),
         (["--src", "train.en", "--tgt", "train.de", "--set", "x=1"], "there is no such key"),
         (["--src", "train.en", "--tgt", "train.de", "--to", "German"], "tgt_lang"),
     ],

@@ -208,6 +208,8 @@ class Command(TyperCommand):
         if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(params["text"]), *extra])):
             lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""
             return f": give one text, in quotes{lines}"
+        if {"src", "tgt"} <= set(params) and len(extra) == 1 and "=" not in extra[0]:
+            return f": write two text files as --src {escaped(str(params['config']))} --tgt {escaped(extra[0])}"
         return "".join(_HINTS.get(name, "") for name in metavars)
 
     def _refuse(self, ctx: Any, name: str) -> None:

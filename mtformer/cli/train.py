@@ -71,6 +71,10 @@ def _load(config: Path | None, texts: TextOptions, overrides: list[str], *, writ
         if any(value is not None for value in vars(texts).values()):
             raise UserError("give a config, or two files with --src and --tgt, not both")
         return load_config(config, overrides)
+    if texts.src is not None and texts.tgt is None:
+        raise UserError(f"--src {texts.src} needs --tgt, the file with its translation, line by line")
+    if texts.tgt is not None and texts.src is None:
+        raise UserError(f"--tgt {texts.tgt} needs --src, the file that it translates, line by line")
     if texts.src is None or texts.tgt is None:
         raise UserError("name a config, or two text files with --src and --tgt, such as --src train.en --tgt train.de")
     return config_of_files(texts.src, texts.tgt, (texts.src_lang, texts.tgt_lang), overrides, write=write)

@@ -1,6 +1,7 @@
 """A config for two text files, written where its user can edit it."""
 
 import logging
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,9 +38,12 @@ def config_of_files(
         UserError: a file is missing, its language is not known, the settings are wrong, or there is a config of that
             name for other text.
     """
+    for path, option in ((src, "--src"), (tgt, "--tgt")):
+        if str(path) != "-" and not os.path.exists(os.path.expanduser(path)):  # noqa: PTH110, PTH111 (never raise)
+            raise UserError(f"{option}: there is no file {path}")
     src_lang, tgt_lang = (
         given or _language_of(path, option)
-        for given, path, option in zip(languages, (src, tgt), ("--src", "--tgt"), strict=True)
+        for given, path, option in zip(languages, (src, tgt), ("--from", "--to"), strict=True)
     )
     if src_lang == tgt_lang:
         raise UserError(f"{input_name(src)} and {input_name(tgt)} are both in {src_lang}: give --to")
@@ -77,7 +81,9 @@ def _language_of(path: Path, option: str) -> str:
     name = _ENDINGS.sub("", path.name)
     code = language_code(name.rpartition(".")[2]) if "." in name else None
     if code is None:
-        raise UserError(f"{input_name(path)} does not end with the code of its language: give {option}-lang")
+        raise UserError(
+            f"{input_name(path)} does not end with the code of its language: give {option}, as in {option} en"
+        )
     return code
 
 
