@@ -107,8 +107,10 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
     options = ["--beam-size", "1", "--kind", "cross", "--layer", "1", "--head", "2"]
     result = trained.mtformer("explain", HOSTILE, *options, "--output", path)
     assert (result.status, result.stdout) == (0, "")
+    assert f"the page is written to {path}" in result.stderr
     with opened(path, width=360, height=740, dark=dark) as page:
         page.wait_for_selector("#matrices")
+        assert page.evaluate("(nav => nav.scrollWidth <= nav.clientWidth)(document.querySelector('nav'))")
         assert page.locator("h1").inner_text() == HOSTILE
         assert page.locator("img").count() == 0
         assert page.locator("nav a").all_inner_texts() == ["Tokens", "Attention", "Decoding", "Search", "Matrices"]

@@ -86,6 +86,7 @@ def explain(
         page = render_page(explanation.to_dict(), focus)
         with open_output(output) as file:
             file.write(page)
+        log.info("the page is written to %s", output)
     if format == "json":
         options.print_result(dumps(explanation.to_dict(), ensure_ascii=False, allow_nan=False))
     elif format == "text" or output is None:
