@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,9 @@ def test_who_waits_gets_the_lock_though_its_file_is_removed_meanwhile(
         second = threading.Thread(target=wait)
         second.start()
         inside.wait()
-        while "waiting" not in caplog.messages:
-            pass
+        ends = time.monotonic() + 30
+        while "waiting" not in caplog.messages and time.monotonic() < ends:
+            time.sleep(0.01)
         orders.append("first")
     second.join()
     assert orders == ["first", "second"]

@@ -168,8 +168,12 @@ def find_models(given: Sequence[Path] | None) -> list[Path]:
 
 
 def _bundles_in(folder: Path) -> list[Path]:
-    """List the bundles of the runs in ``folder``, the newest last."""
-    return sorted(folder.glob(f"*/{BUNDLE}"), key=lambda bundle: bundle.stat().st_mtime)
+    """List the bundles of the runs in ``folder``, the newest last.
+
+    A model that was exported to transformers has a file of the same name, beside their ``config.json``.
+    """
+    bundles = (path for path in folder.glob(f"*/{BUNDLE}") if not path.with_name("config.json").exists())
+    return sorted(bundles, key=lambda bundle: bundle.stat().st_mtime)
 
 
 def _hint(path: Path) -> str:
