@@ -18,6 +18,8 @@ from mtformer.support.errors import UserError
         ("training.max_steps", "many", "given `many`, allowed: a whole number"),
         ("training.max_steps", "0", "given `0`, allowed: 1 or more"),
         ("training.max_tokens", "many", "given `many`, allowed: a whole number or auto"),
+        ("training.threads", "many", "given `many`, allowed: a whole number or auto"),
+        ("training.threads", "0", "given `0`, allowed: 1 or more"),
         ("training.seed", "true", "given `true`, allowed: a whole number"),
         ("training.seed", "~", "given nothing, allowed: a whole number"),
         ("training.seed", "2147483648", "given `2147483648`, allowed: less than 2147483648"),

@@ -14,9 +14,9 @@ from mtformer.config.data import DataConfig, TokenizerConfig
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     BundlePath,
-    PatienceOrAuto,
     PositiveFloat,
     PositiveInt,
+    PositiveOrAuto,
     Probability,
     Section,
     TokensOrAuto,
@@ -179,7 +179,7 @@ class TrainingConfig(Section):
     """Validate and keep the exponential moving average of the weights with this decay, such as 0.999; 0: no average."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """`bf16` computes matrix products in bfloat16. `auto` does where the device multiplies faster in it."""
-    threads: PositiveInt | Literal["auto"] = "auto"
+    threads: PositiveOrAuto = "auto"
     """Parts of each batch whose gradients are computed side by side, each on a core of its own. `auto`: as many as
     there are cores, but one per 512 of `max_tokens` at most. On a GPU and with `shard`, one computes whole batches."""
     device: Device = "auto"
@@ -201,7 +201,7 @@ class TrainingConfig(Section):
     """The number of best checkpoints to keep, which `mtformer average` can average."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
     """The metric that selects the best model; the validation loss breaks ties."""
-    early_stopping_patience: PatienceOrAuto | None = "auto"
+    early_stopping_patience: PositiveOrAuto | None = "auto"
     """Stop after this many validations without a better model; `null`: never. `auto`: 10 with `constant` and
     `inverse_sqrt`; never with the schedules that decay to zero, since models improve most while the rate decays."""
     log_to: list[Literal["tensorboard", "wandb"]] = Field(default=[])

@@ -106,7 +106,7 @@ _number_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "
 TokensOrAuto = Annotated[
     Annotated[int, Field(ge=64), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
 ]
-PatienceOrAuto = Annotated[
+PositiveOrAuto = Annotated[
     Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
 ]
 _bool_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[bool]")
