@@ -16,8 +16,7 @@ from conftest import Project, make_project
 
 from mtformer.support.progress import Progress, watched
 from mtformer.training.display import Pace, ValidationTable, live_note
-from mtformer.training.running_loss import RunningLoss
-from mtformer.training.update import Update
+from mtformer.training.update import RunningLoss, Update
 from mtformer.training.validation import Sample, Validation
 
 HEADER = "    step   epoch  minutes  train loss  valid loss  perplexity    BLEU  tokens/s"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mtformer.runs.contents import METRIC_NAMES
 from mtformer.support import logs
 from mtformer.support.progress import clock
-from mtformer.training.running_loss import RunningLoss
+from mtformer.training.update import RunningLoss
 from mtformer.training.validation import Validation
 
 log = logging.getLogger(__name__)

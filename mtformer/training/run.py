@@ -1,6 +1,7 @@
 """A run: everything that happens between a config and a trained model, kept in one folder."""
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -17,13 +18,14 @@ from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import MtformerError
 from mtformer.support.files import require_distinct, write_atomically
 from mtformer.support.hardware import pick_device, usable_cores
 from mtformer.support.memory import keep_freed_memory
+from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.clearing import clear, forget_earlier_launch, is_cleared
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize
 from mtformer.training.forecast import forecast, shortened_warmup
@@ -245,3 +247,37 @@ def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Token
                 lines = "".join(f"{text}\n" for text in texts)
                 write_atomically(path, partial(Path.write_text, data=lines, encoding="utf-8", newline="\n"))
     write_atomically(folder.config, partial(Path.write_text, data=dump_config(config), encoding="utf-8"))
+
+
+def forget_earlier_launch(folder: RunFolder) -> None:
+    """Remove the note of an earlier launch, which may have had the same id as that of this process.
+
+    A restart keeps the note: it is that of its own launch.
+    """
+    if not is_restart():
+        folder.cleared.unlink(missing_ok=True)
+
+
+def is_cleared(folder: RunFolder) -> bool:
+    """Tell whether this process is a restart and its launch has already cleared the folder."""
+    return is_restart() and folder.cleared.is_file() and folder.cleared.read_text(encoding="utf-8") == launch_id()
+
+
+def clear(folder: RunFolder) -> None:
+    """Remove the files of a run, and nothing else; note the launch, whose restarts are to resume.
+
+    Raises:
+        MtformerError: something cannot be removed.
+    """
+    try:
+        for path in folder.folders_left_behind:
+            if path.exists():
+                shutil.rmtree(path)
+        for path in folder.files_left_behind:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise MtformerError(
+            f"cannot remove {path}: {error.strerror}; remove it, or choose another name (--set run.name=…)"
+        ) from error
+    if launch_id():
+        write_atomically(folder.cleared, partial(Path.write_text, data=launch_id(), encoding="utf-8"))

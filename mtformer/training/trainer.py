@@ -24,15 +24,13 @@ from mtformer.support.processes.interrupt import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.checkpoint import remove_others, restore, save_checkpoint, set_aside_damaged
+from mtformer.training.checkpoint import Score, TrainState, remove_others, restore, save_checkpoint, set_aside_damaged
 from mtformer.training.display import Pace, ValidationTable, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.model import describe_model
 from mtformer.training.optimizer import WARMUP_SHARES, learning_rate
-from mtformer.training.running_loss import RunningLoss
 from mtformer.training.sharding import is_sharded, unsharded
-from mtformer.training.state import Score, TrainState
-from mtformer.training.update import Update, Updater
+from mtformer.training.update import RunningLoss, Update, Updater
 from mtformer.training.validation import Validator
 from mtformer.training.writers import Writer
 
