@@ -24,6 +24,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 import yaml
+from instructions import add_option, limit
 
 from mtformer.config import TextFiles, TokenizerConfig
 from mtformer.data.sources.parallel import ParallelText
@@ -193,7 +194,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of Multi30k")
     parser.add_argument("--rounds", type=int, default=3, help="turns per system")
     parser.add_argument("--steps", type=int, default=20, help=f"updates per turn; the first {N_WARM} do not count")
+    add_option(parser)
     arguments = parser.parse_args()
+    limit(arguments.isa)
     folder = arguments.work / "text"
     flop = flop_per_tgt_token(*prepare(arguments.data, folder, arguments.steps))
     competitors = systems(arguments.work, arguments.steps)
@@ -202,7 +205,8 @@ def main() -> None:
         for system in competitors:
             measure(system, folder)
     ours = statistics.median(competitors[0].speeds)
-    print(f"\n{flop / 1e6:.1f} MFLOP a target token; {torch.get_num_threads()} threads\n")
+    cores, processor = torch.get_num_threads(), torch.cpu.get_capabilities().get("cpu_name", "unknown processor")
+    print(f"\n{flop / 1e6:.1f} MFLOP a target token; {cores} cores of {processor}, instructions: {arguments.isa}\n")
     print("| system | target tokens/s | lowest to highest | ours is faster by | peak memory | MFU |")
     print("|---|---|---|---|---|---|")
     for system in competitors:

@@ -26,6 +26,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from instructions import add_option, limit
+
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.evaluate.metrics import bleu, bleu_tokenize
 from mtformer.runs.folder import find_model
@@ -330,12 +332,14 @@ def parse_arguments() -> argparse.Namespace:
     add("--threads", type=int, default=1, metavar="N", help="threads of each system, on as many cores (1)")
     add("--timeout", type=float, default=600, metavar="SECONDS", help="the most that a turn may take (600)")
     add("--markdown", action="store_true", help="print the tables as Markdown")
+    add_option(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Measure, and print a table for each beam size; exit with status 1 if a system failed."""
     arguments = parse_arguments()
+    limit(arguments.isa)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.threads])  # for all systems
     try:
         path = find_model(arguments.model).absolute()

@@ -21,7 +21,9 @@ BUNDLE = FIXTURES / "bundle-2.safetensors"
 PAIRS = [(row["src"], row["translation"]) for row in json.loads((FIXTURES / "bundle-2.json").read_text("utf-8"))]
 WEIGHTS = json.loads((FIXTURES / "peer_weights.json").read_text("utf-8"))  # of the toolkits' own models of this shape
 CONVERT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/peers/convert.py"))
-BENCH: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/bench_translate.py"))
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(ROOT / "scripts")  # as when it is run
+    BENCH: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/bench_translate.py"))
 
 
 def states() -> dict[str, dict[str, Any]]:
@@ -123,3 +125,13 @@ def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:
     (tmp_path / "small.de").write_text("eins\n")
     with pytest.raises(UserError, match="2 sources and 1 references"):
         BENCH["Text"].read(tmp_path, "small", ("en", "de"), 10)
+
+
+def test_a_limit_of_instructions_holds_for_all_that_is_started(tmp_path: Path) -> None:
+    script = "import sys, os; sys.path.insert(0, sys.argv[1]); import instructions; instructions.limit('avx2')"
+    show = f"{script}; print(os.environ['ONEDNN_MAX_CPU_ISA'], os.environ['CT2_FORCE_CPU_ISA'])"
+    (tmp_path / "bench.py").write_text(show, encoding="utf-8")
+    done = subprocess.run([sys.executable, tmp_path / "bench.py", ROOT / "scripts"], capture_output=True, text=True)
+    has_avx2 = torch.cpu.get_capabilities().get("avx2", False)
+    expected = (0, "AVX2 AVX2\n") if has_avx2 else (1, "")
+    assert (done.returncode, done.stdout) == expected

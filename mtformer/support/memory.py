@@ -31,7 +31,7 @@ def return_freed_memory_if_scarce() -> None:
         return
     import psutil
 
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library, or another system
+    with contextlib.suppress(OSError, psutil.Error, AttributeError, TypeError):  # another C library, or no /proc
         memory, available = psutil.Process().memory_info(), psutil.virtual_memory().available
         resident = memory.rss - memory.shared  # files left out
         if resident <= available:
