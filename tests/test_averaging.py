@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import list_checkpoints, load_checkpoint, model_weights, step_of
-from mtformer.training.optimizer import WeightAverage
+from mtformer.training.ema import WeightAverage
 
 
 def test_the_moving_average_is_its_formula() -> None:

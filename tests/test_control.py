@@ -20,6 +20,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import EnsembleDecoder
 from mtformer.search.engine import SearchRequest, results_of
+from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.search.processors import (
     ForcePrefixes,
@@ -30,7 +31,6 @@ from mtformer.search.processors import (
     RepetitionPenalty,
     rules_of,
 )
-from mtformer.search.sampling import greedy_search
 from mtformer.support.errors import UserError
 
 CPU = torch.device("cpu")

@@ -12,7 +12,8 @@ from torch.testing import assert_close
 from mtformer.config import ModelConfig, TrainingConfig
 from mtformer.model.attention import stacked_matrices
 from mtformer.model.transformer import Transformer
-from mtformer.training.optimizer import Muon, make_optimizers, orthogonalize
+from mtformer.training.muon import Muon, orthogonalize
+from mtformer.training.optimizer import make_optimizers
 
 RATE, DECAY = 0.02, 0.1
 SHAPES = [(6, 6), (12, 5), (5, 12), (6, 6), (1, 7)]
@@ -60,7 +61,7 @@ def by_the_equations(start: Tensor, gradients: Sequence[Tensor]) -> Tensor:
 
 @pytest.mark.parametrize("most_elements", [1, 100, 1 << 24])
 def test_updates_are_those_of_the_equations(most_elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtformer.training.optimizer._MAX_ELEMENTS", most_elements)
+    monkeypatch.setattr("mtformer.training.muon._MAX_ELEMENTS", most_elements)
     starts, gradients = draw(SHAPES, 1), [draw(SHAPES, seed) for seed in (2, 3, 4)]
     parameters = parameters_of(starts)
     muon = make_muon(parameters)

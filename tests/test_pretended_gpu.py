@@ -47,6 +47,6 @@ def test_the_processor_waits_for_the_end_and_for_nan_in_each_step_of_a_greedy_se
         in_each_step = {place: n for place, n in run["waits"]["beam 1"].items() if n >= n_steps}
         assert in_each_step.keys() <= {
             "search/processors.py refuse_nan",
-            "search/sampling.py choose",
-            "search/sampling.py decode_rows",
+            "search/greedy.py choose",
+            "search/greedy.py decode_rows",
         }

@@ -18,9 +18,9 @@ from mtformer.model.transformer import Transformer
 from mtformer.search.beam import beam_search
 from mtformer.search.candidates import likeliest
 from mtformer.search.engine import SearchRequest
+from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
-from mtformer.search.sampling import greedy_search
 from mtformer.support.errors import MtformerError
 
 EOS, A, B, C = EOS_ID, 4, 5, 6

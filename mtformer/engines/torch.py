@@ -21,9 +21,10 @@ from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
 from mtformer.search.engine import AlignRequest, Request, ScoreRequest, SearchRequest, fill_batches, longest_first
+from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan, rules_of
-from mtformer.search.sampling import greedy_search, sample
+from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError
 from mtformer.support.hardware import require_precision
 from mtformer.support.processes.threads import Threads

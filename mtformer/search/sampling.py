@@ -1,6 +1,6 @@
-"""Greedy search and sampling: one hypothesis a row, token by token, with the likeliest token or one that is drawn."""
+"""Sampling: draw each token by its probability instead of choosing the best."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,96 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mtformer.config import SearchOptions
-from mtformer.search.candidates import Candidates, SearchObserver, SearchStep, likeliest
 from mtformer.search.decoder import Decoder
 from mtformer.search.engine import SearchRequest
+from mtformer.search.greedy import decode_rows
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
-from mtformer.search.processors import Prefixes, Processor, next_log_probs
+from mtformer.search.processors import Prefixes, Processor
 from mtformer.support.errors import MtformerError
 
-Choose = Callable[[Prefixes, Tensor, Tensor], Tensor]
-
-_N_OBSERVED = 10  # candidates of a step, of which the search takes the first
 _USUAL_NUCLEUS = 128  # tokens; finding these takes a fraction of sorting all
 _BLOCK = 64  # tokens whose probabilities are summed first: summing is several times as fast as cumulative summing
-
-
-def greedy_search(
-    decoder: Decoder, n_sentences: int, processors: Sequence[Processor], observer: SearchObserver | None = None
-) -> list[Hypothesis]:
-    """Decode B sentences side by side; see :func:`decode_rows`.
-
-    Args:
-        decoder: at its start, with B sentences.
-        n_sentences: B.
-        processors: applied to each step in order; they must see to it that every sentence ends.
-        observer: called with each step.
-
-    Returns:
-        One hypothesis for each sentence.
-
-    Raises:
-        MtformerError: the model predicts NaN, or no hypothesis is possible.
-    """
-
-    def choose(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor) -> Tensor:
-        best, _, tokens = likeliest(log_probs[:, None], log_probs.new_zeros(len(log_probs), 1), 1)  # (n, 1)
-        if best.isneginf().any():
-            raise MtformerError(NO_HYPOTHESIS)
-        if observer is not None:
-            observer(_step(prefixes, token_log_probs, log_probs, decoder.special_ids.eos))
-        return tokens
-
-    return decode_rows(decoder, n_sentences, processors, choose)
-
-
-def _step(prefixes: Prefixes, token_log_probs: Tensor, log_probs: Tensor, eos: int) -> SearchStep:
-    """Describe a step by its likeliest candidates (n, C), given log probabilities (n, t - 1) before and (n, V) next."""
-    best, tokens = log_probs.topk(min(_N_OBSERVED, log_probs.size(1)))
-    candidates = Candidates(token_log_probs.sum(dim=1, keepdim=True) + best, torch.zeros_like(tokens), tokens, best)
-    finished = (tokens == eos) & (torch.arange(tokens.size(1), device=tokens.device) == 0)
-    return SearchStep(prefixes, candidates, torch.zeros_like(tokens[:, :1]), finished)
-
-
-def decode_rows(decoder: Decoder, n_rows: int, processors: Sequence[Processor], choose: Choose) -> list[Hypothesis]:
-    """Decode N rows side by side; each leaves the batch when it ends.
-
-    Args:
-        decoder: at its start, with N sentences.
-        n_rows: N.
-        processors: applied to each step in order; they must see to it that every row ends.
-        choose: returns the next token (n, 1) of each row, given the prefixes, the log probabilities (n, t - 1) of their
-            tokens, and those of the next token (n, V); raises MtformerError if none is possible.
-
-    Returns:
-        One hypothesis for each row.
-
-    Raises:
-        MtformerError: the model predicts NaN, or no hypothesis is possible.
-    """
-    hypotheses: list[Hypothesis] = [Hypothesis([], [])] * n_rows
-    rows = torch.arange(n_rows, device=decoder.device)  # (n,): those that have not ended
-    ids = torch.full((n_rows, 1, 1), decoder.special_ids.start, device=decoder.device)  # (n, 1, t)
-    token_log_probs = torch.empty(n_rows, 0, device=decoder.device)  # (n, t - 1)
-    penalties = torch.zeros(n_rows, device=decoder.device)  # (n,)
-    while len(rows):
-        prefixes = Prefixes(ids, rows)
-        processed, own = next_log_probs(decoder, prefixes, processors)  # (n, 1, V)
-        tokens = choose(prefixes, token_log_probs, processed[:, 0])  # (n, 1)
-        chosen = own[:, 0].gather(1, tokens)  # (n, 1)
-        if own is not processed:
-            penalties = penalties + (chosen - processed[:, 0].gather(1, tokens))[:, 0]
-        ids = torch.cat([ids, tokens[:, :, None]], dim=2)
-        token_log_probs = torch.cat([token_log_probs, chosen], dim=1)
-        is_eos = tokens[:, 0] == decoder.special_ids.eos
-        if is_eos.any():
-            columns = (rows, ids[:, 0, 1:-1], token_log_probs, penalties)
-            for row, *values in zip(*(column[is_eos].tolist() for column in columns), strict=True):
-                hypotheses[row] = Hypothesis(*values)
-            kept = (~is_eos).nonzero()[:, 0]
-            rows, ids, token_log_probs, penalties = rows[kept], ids[kept], token_log_probs[kept], penalties[kept]
-            decoder.select(kept, torch.zeros_like(kept)[:, None])
-    return hypotheses
 
 
 def sample(

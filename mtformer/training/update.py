@@ -20,7 +20,8 @@ from mtformer.support.memory import return_freed_memory_if_scarce
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.processes.threads import Threads
 from mtformer.support.reproducibility import derive_seed
-from mtformer.training.optimizer import WeightAverage, make_optimizers
+from mtformer.training.ema import WeightAverage
+from mtformer.training.optimizer import make_optimizers
 from mtformer.training.sharding import computes_in_threads, is_sharded, whole
 
 log = logging.getLogger(__name__)
