@@ -41,7 +41,7 @@ _INSTEAD = {
 
 
 class _Described(NamedTuple):
-    """What typer is told of a parameter, and its default."""
+    """The declaration of a parameter for typer, and its default."""
 
     info: Any
     default: Any

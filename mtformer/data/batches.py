@@ -22,7 +22,6 @@ _MOST_CELLS = 5_000  # clustering takes 4 bytes for each pair of cells: 100 MB
 
 _buckets_of: "WeakKeyDictionary[Corpus, tuple[np.ndarray, np.ndarray]]" = WeakKeyDictionary()
 
-
 _UNKNOWN = torch.empty(0)  # positions that are not given
 
 

@@ -302,6 +302,6 @@ def _halves(pairs: Sequence[SentencePair]) -> Ints:
 
 
 def _aspect(way: str) -> str:
-    """Return the features by which the pairs are told that are corrupted in a way."""
+    """Return the features that distinguish pairs corrupted in a certain way."""
     corruption, _, side = way.partition(" ")
     return {"misaligned": "association", "truncated": "association and ends", "misordered": f"{side} order"}[corruption]

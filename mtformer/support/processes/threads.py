@@ -2,7 +2,7 @@
 
 By default torch divides every operation among the cores. Its threads then meet several hundred times per update and
 wait for each other in a busy loop: beside a program that takes one of the cores, all of them wait for the slowest, and
-training takes 3 to 80 times as long (docs/performance.md). Here each thread computes a part of a batch, or a batch of
+training takes several times as long (docs/performance.md). Here each thread computes a part of a batch, or a batch of
 its own, and they meet once at the end.
 """
 
@@ -47,7 +47,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(n, "mtformer", torch.set_num_threads, (1,)) if n > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result, None, None]:
-        """Yield the results of ``function`` in order. After an error, calls that have begun end before it is raised."""
+        """Yield the results of ``function`` in order. An error is raised once the calls that have begun are finished."""
         if self._pool is None or len(items) == 1:
             yield from map(function, items)
             return
