@@ -22,7 +22,7 @@ from mtformer.data.sources.parallel import ParallelText
 from mtformer.data.tokens import Corpus, Encoder
 from mtformer.model.transformer import Transformer
 from mtformer.search.engine import fill_batches
-from mtformer.support.memory import keep_freed_memory
+from mtformer.support.hardware import keep_freed_memory
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.training.memory import used_memory
 from mtformer.training.update import Updater

@@ -10,8 +10,7 @@ import pytest
 from mtformer.support.terminal import text_width, wrap
 from mtformer.text.lines import Line
 from mtformer.translate.jobs.core import run
-from mtformer.translate.jobs.documents import paragraphs
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import Source, paragraphs
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import psutil
 import torch
-from mtformer.support import memory
+from mtformer.support import hardware
 
-memory.keep_freed_memory()
+hardware.keep_freed_memory()
 tensors, between = [], []
 for _ in range(200):
     tensors.append(torch.ones(2**18))  # 1 MiB
@@ -23,7 +23,7 @@ resident = lambda: psutil.Process().memory_info().rss
 freed = resident()
 for available in (10**12, 10**8):
     psutil.virtual_memory = lambda: SimpleNamespace(available=available)
-    memory.return_freed_memory_if_scarce()
+    hardware.return_freed_memory_if_scarce()
     print(freed - resident())
 """
 

@@ -18,11 +18,10 @@ from faults import PowerCut, disk_error_before, power_cut_before
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.translate.jobs import reading
 from mtformer.translate.jobs.core import process, run
-from mtformer.translate.jobs.documents import Paragraph
 from mtformer.translate.jobs.options import Format, OnError, Shard
 from mtformer.translate.jobs.partial import PartialFile
 from mtformer.translate.jobs.ranks import run_on_ranks
-from mtformer.translate.jobs.reading import Source, windows
+from mtformer.translate.jobs.reading import Paragraph, Source, windows
 from mtformer.translate.jobs.translating import TranslationJob
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator

@@ -11,8 +11,7 @@ import yaml
 from conftest import Project, make_project, training_settings
 from filelock import lock_descriptor, unlock_descriptor
 
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 
 SETTINGS = {"max_steps": 400, "max_epochs": None, "max_minutes": None, "early_stopping_patience": 2}
 

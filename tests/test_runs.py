@@ -14,8 +14,7 @@ import torch
 from conftest import Project
 
 from mtformer.bundle.format import load_bundle
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
 
 HOLDER = """

@@ -24,8 +24,7 @@ from mtformer.data.store import stored_text
 from mtformer.data.training import TrainingData
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.text.pairs import SentencePair

@@ -13,9 +13,8 @@ from mtformer.config import BuiltinText, HubDataset, SacrebleuSet, Source, parse
 from mtformer.data.sources.hub import license_of, pinned, split_names
 from mtformer.data.sources.parallel import ParallelText, source_files, source_name
 from mtformer.support import __version__
-from mtformer.support.digests import file_digest
 from mtformer.support.errors import UserError
-from mtformer.support.files import write_atomically
+from mtformer.support.files import file_digest, write_atomically
 from mtformer.support.progress import watched
 from mtformer.text.lines import open_output
 from mtformer.text.pairs import Drops, Example, SentencePair, fingerprint

@@ -28,8 +28,8 @@ from mtformer.data.store import (
     unpack,
 )
 from mtformer.support.cache import cache_folder, from_cache
-from mtformer.support.digests import digest_of
 from mtformer.support.errors import UserError
+from mtformer.support.files import digest_of
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 

@@ -29,9 +29,8 @@ from mtformer.data.sources.parallel import (
 )
 from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
-from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import Problems, UserError
-from mtformer.support.files import remove_folder
+from mtformer.support.files import digest_of, file_digest, remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair

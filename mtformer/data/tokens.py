@@ -23,8 +23,7 @@ from mtformer.data.augment import Augmenter, EncodedPair, TermSampler
 from mtformer.data.store import CHUNK, MAX_BYTES, Chunk, StoredText, pack, unpack
 from mtformer.model.architecture import SPECIAL_IDS, SpecialIds
 from mtformer.support.cache import cache_folder, from_cache
-from mtformer.support.digests import digest_of
-from mtformer.support.files import remove_folder
+from mtformer.support.files import digest_of, remove_folder
 from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair

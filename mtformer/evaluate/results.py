@@ -18,8 +18,7 @@ from mtformer.evaluate.analysis import Analysis, Bucket
 from mtformer.evaluate.comparison import compare_systems
 from mtformer.evaluate.metrics import Score
 from mtformer.evaluate.testsets import EvalSet
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.reproducibility import versions
 from mtformer.support.terminal import as_text

@@ -8,9 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mtformer.report.curves import chart_figures, controls, curves_side_by_side, thinning_note
 from mtformer.report.elements import Detail, Html, document, element, fitted, muted, table
-from mtformer.report.page import describe_state, render, score, short
+from mtformer.report.page import (
+    chart_figures,
+    controls,
+    curves_side_by_side,
+    describe_state,
+    render,
+    score,
+    short,
+    thinning_note,
+)
 from mtformer.report.test_set import translate_test_set
 from mtformer.runs.contents import METRIC_NAMES, Contents, differing_settings, gather
 from mtformer.runs.folder import RunFolder

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mtformer.bundle.peek import peek_shapes
 from mtformer.config import ResolvedConfig, TrainingConfig
 from mtformer.runs.checkpoints import list_checkpoints, step_of
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
 
 

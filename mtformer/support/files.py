@@ -1,4 +1,4 @@
-"""Write files so that a crash, a full disk or ``kill -9`` leaves the old file or the new one, never half of one.
+"""Files: written so that a crash, a full disk or ``kill -9`` leaves the old one or the new one; digests of them.
 
 Every system replaces a file in one step. A folder is replaced in two, and a crash between them leaves the old one under
 another name, where :func:`intact_folder` finds it. What has been written survives a power failure, but Windows alone
@@ -9,6 +9,8 @@ writing fails after a moment.
 import contextlib
 import errno
 import glob
+import hashlib
+import json
 import logging
 import os
 import secrets
@@ -18,6 +20,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from pydantic import JsonValue
 
 from mtformer.support.errors import MtformerError, UserError
 
@@ -285,3 +289,18 @@ def _disk_errors(path: Path) -> Iterator[None]:
         if isinstance(error, FileNotFoundError) and path.exists():
             reason = "another process has written it meanwhile"
         raise MtformerError(f"cannot write {path}: {reason}") from error
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's contents.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(values: JsonValue) -> str:
+    """Return a name for what ``values`` determine."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]

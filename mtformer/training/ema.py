@@ -1,10 +1,24 @@
-"""A running average of the weights, which usually translates better than the weights of any single step."""
+"""Averages of weights, which usually translate better than the weights of any single step.
 
-from collections.abc import Iterator
+A running average follows the training. Checkpoints and bundles can be averaged afterwards.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+
+from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.model.weights import load_weights, weights
+from mtformer.runs.checkpoints import best_checkpoints, list_checkpoints, model_weights, step_of
+from mtformer.runs.folder import RunFolder
+from mtformer.support.errors import UserError
+
+log = logging.getLogger(__name__)
 
 
 class WeightAverage:
@@ -46,3 +60,76 @@ class WeightAverage:
             weight = parameter.detach().clone()
             parameter.copy_(self.tensors[name])  # in place: a sharded model sends its weights from this memory
             self.tensors[name].copy_(weight)
+
+
+def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int | None) -> None:
+    """Write a bundle with the mean of the weights of a run's checkpoints (Popel and Bojar 2018).
+
+    Args:
+        run: the folder of the run.
+        output: the bundle to write.
+        last: average this many of the newest checkpoints; if ``best`` is not given either, all of them.
+        best: average the checkpoints of this many of the best validations.
+
+    Raises:
+        UserError: there are fewer, or one cannot be loaded.
+    """
+    folder = RunFolder(run).checkpoints
+    checkpoints = list_checkpoints(folder) if best is None else best_checkpoints(folder)
+    wanted = best or last or len(checkpoints)
+    if not checkpoints and best is None:
+        raise UserError(f"{run} has no checkpoints: name the folder of a run")
+    if len(checkpoints) < wanted:
+        key, meant = ("keep_last", "") if best is None else ("keep_best", " of its best validations")
+        raise UserError(
+            f"{run} has {len(checkpoints)} checkpoints{meant}, not {wanted}; training.{key} sets how many a run keeps"
+        )
+    chosen = checkpoints[:wanted]
+    log.info("averaging the checkpoints of steps %s", ", ".join(str(step_of(path)) for path in sorted(chosen)))
+    bundle = load_bundle(RunFolder(run).bundle)
+    _save_mean(bundle, (model_weights(path) for path in chosen), len(chosen), output)
+
+
+def average_bundles(paths: Sequence[Path], output: Path) -> None:
+    """Write a bundle with the mean of the weights of the given ones.
+
+    Raises:
+        UserError: their languages, tokenizers or sizes differ.
+    """
+    first = load_bundle(paths[0])
+    bundles = map(load_bundle, paths)
+
+    def weights_of(path: Path, bundle: Bundle) -> dict[str, Tensor]:
+        ours, theirs = bundle.tokenizer, first.tokenizer
+        if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
+            raise UserError(f"{path} and {paths[0]} have different tokenizers: their weights cannot be averaged")
+        if bundle.header.language_pairs != first.header.language_pairs:
+            raise UserError(
+                f"{path} translates {bundle.header.title}, and {paths[0]} {first.header.title}: their weights "
+                "cannot be averaged"
+            )
+        if _shape(bundle) != _shape(first):
+            raise UserError(f"{path} and {paths[0]} are models of different architecture or size")
+        return weights(bundle.model)
+
+    _save_mean(first, map(weights_of, paths, bundles), len(paths), output)
+
+
+def _shape(bundle: Bundle) -> dict[str, object]:
+    """Return the settings of a model that determine the meaning of its weights."""
+    architecture = bundle.header.architecture
+    free = {"dropout", "attention_dropout", "layer_drop"}
+    if architecture.positions != "learned":
+        free.add("max_length")
+    return architecture.model_dump(exclude=free)
+
+
+def _save_mean(bundle: Bundle, models: Iterable[dict[str, Tensor]], n: int, output: Path) -> None:
+    """Write ``bundle`` with the mean weights of ``n`` models, which are read one at a time."""
+    total: dict[str, Tensor] = {}
+    for model in models:
+        for name, tensor in model.items():
+            total[name] = total.get(name, 0) + tensor.double() / n
+    load_weights(bundle.model, {name: tensor.float() for name, tensor in total.items()})
+    header = bundle.header.model_copy(update={"scores": {}})  # the bundle's scores are of other weights
+    save_bundle(output, replace(bundle, header=header))

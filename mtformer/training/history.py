@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from mtformer.config import Change, Config, Provenance, ResolvedConfig
 from mtformer.runs.checkpoints import list_checkpoints, newest_checkpoint
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 

@@ -20,23 +20,21 @@ from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import MtformerError
 from mtformer.support.files import require_distinct, write_atomically
-from mtformer.support.hardware import pick_device, usable_cores
-from mtformer.support.memory import keep_freed_memory
+from mtformer.support.hardware import keep_freed_memory, pick_device, usable_cores
 from mtformer.support.processes.launch import is_restart, launch_id
 from mtformer.support.processes.ranks import ALONE, Ranks, joined_ranks, local_device
 from mtformer.support.processes.threads import choose_threads, one_core_per_operation
 from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.training.display import make_writers, require_packages
 from mtformer.training.facts import collect_facts
 from mtformer.training.finetune import freeze, initialize
-from mtformer.training.forecast import forecast, shortened_warmup
+from mtformer.training.forecast import forecast, record_start, shortened_warmup
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
 from mtformer.training.sharding import computes_in_threads, is_sharded, shard
-from mtformer.training.starts import record_start
 from mtformer.training.trainer import Trainer
 from mtformer.training.validation import Validator
-from mtformer.training.writers import make_writers, require_packages
 
 log = logging.getLogger(__name__)
 

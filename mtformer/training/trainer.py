@@ -17,22 +17,20 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
 from mtformer.runs.contents import LOWER_IS_BETTER, limit_reached, out_of_patience
-from mtformer.runs.folder import RunFolder
-from mtformer.runs.journal import Journal
+from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.support.processes.interrupt import Interrupt
+from mtformer.support.processes.launch import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.checkpoint import Score, TrainState, remove_others, restore, save_checkpoint, set_aside_damaged
-from mtformer.training.display import Pace, ValidationTable, live_note
+from mtformer.training.display import Pace, ValidationTable, Writer, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.model import describe_model
 from mtformer.training.optimizer import WARMUP_SHARES, learning_rate
 from mtformer.training.sharding import is_sharded, unsharded
 from mtformer.training.update import RunningLoss, Update, Updater
 from mtformer.training.validation import Validator
-from mtformer.training.writers import Writer
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from mtformer.model.dropout import randomness_from
 from mtformer.model.output import Losses
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import MtformerError
-from mtformer.support.hardware import autocast
-from mtformer.support.memory import return_freed_memory_if_scarce
+from mtformer.support.hardware import autocast, return_freed_memory_if_scarce
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.processes.threads import Threads
 from mtformer.support.reproducibility import derive_seed

@@ -1,8 +1,10 @@
-"""Start several training processes with torchrun."""
+"""Processes of a training: start several with torchrun, tell which one this is, interrupt and end it."""
 
 import os
+import signal
 import sys
-from typing import NoReturn
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, Self
 
 from mtformer.support.errors import UserError
 from mtformer.support.hardware import pick_device
@@ -76,3 +78,29 @@ def is_restart() -> bool:
 def launch_id() -> str:
     """Return the id of the launch, Slurm's or torchrun's, which restarts share; empty without them."""
     return os.environ.get("SLURM_JOB_ID") or os.environ.get("TORCHELASTIC_RUN_ID", "")
+
+
+class Interrupt:
+    """Inside, the first Ctrl-C or SIGTERM sets :attr:`requested`; the second one raises KeyboardInterrupt at once."""
+
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._previous = {number: signal.signal(number, self._handle) for number in self._SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+        os.write(2, b"\nsaving after this step; Ctrl-C again stops at once\n")  # a signal handler must not use print

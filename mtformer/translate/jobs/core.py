@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from mtformer.support import __version__
-from mtformer.support.digests import digest_of, file_digest
 from mtformer.support.errors import UserError
-from mtformer.support.files import require_distinct
+from mtformer.support.files import digest_of, file_digest, require_distinct
 from mtformer.support.progress import Progress
 from mtformer.text.lines import is_regular_input, is_regular_output, open_output
 from mtformer.translate.jobs.options import Shard

@@ -24,9 +24,8 @@ from mtformer.text.lines import is_regular_output
 from mtformer.text.numbers import find_numbers
 from mtformer.translate.guard import REPAIRED_NUMBERS
 from mtformer.translate.jobs.core import Job, Tallies, Unit, Work
-from mtformer.translate.jobs.documents import Paragraph
 from mtformer.translate.jobs.partial import Done
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import Paragraph, Source
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mtformer.support.errors import UserError
 from mtformer.text.lines import input_name, read_lines
 from mtformer.translate.jobs.core import Job, Tallies, Work
-from mtformer.translate.jobs.documents import Paragraph
 from mtformer.translate.jobs.options import Format
 from mtformer.translate.jobs.partial import Done
+from mtformer.translate.jobs.reading import Paragraph
 from mtformer.translate.jobs.translating import formatted
 from mtformer.translate.translation import Translation
 

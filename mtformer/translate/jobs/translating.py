@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.lines import is_regular_output
 from mtformer.translate.jobs.core import Job, Tallies, Work
-from mtformer.translate.jobs.documents import Paragraph
 from mtformer.translate.jobs.options import Format, OnError, Shard
-from mtformer.translate.jobs.reading import Source
+from mtformer.translate.jobs.reading import Paragraph, Source
 from mtformer.translate.translation import Translation
 
 if TYPE_CHECKING:
