@@ -1,8 +1,9 @@
 """A GPU where there is none: a device of its own, whose tensors compute on the processor.
 
 As with CUDA, an operation on tensors of two devices is an error, and the processor waits for the device whenever it
-needs a value or a shape that depends on values. Run as a program, this module computes an update and translations of
-several architectures on the device and on the processor, and prints both and the places of the code that waited.
+needs a value or a shape that depends on values. Run as a program, this module computes an update, a validation and
+translations of several architectures on the device and on the processor, and prints both and the places of the code
+that waited.
 """
 
 import itertools
@@ -124,6 +125,8 @@ def prepare() -> None:
     setattr(torch, "inference_mode", lambda mode=True: torch.no_grad())  # noqa: B010
 
 
+VOCAB_SIZE = 320
+LIMITS = (8, 3, 5, 8)  # of the translations of each sentence
 ARCHITECTURES: tuple[dict[str, Any], ...] = (
     {"norm": "post"},
     {"norm": "pre", "feed_forward": "swiglu", "positions": "rotary", "norm_type": "rmsnorm"},
@@ -132,8 +135,26 @@ ARCHITECTURES: tuple[dict[str, Any], ...] = (
 )
 
 
-def results(settings: dict[str, Any], on_device: bool) -> dict[str, Any]:
-    """Train a model once and search with it."""
+def make_validator() -> Any:
+    """Return a validator of a few pairs, with a tokenizer of ``VOCAB_SIZE`` tokens."""
+    from conftest import sentence_pairs
+
+    from mtformer.config import Config, Facts, TokenizerConfig, resolve
+    from mtformer.text.pairs import SentencePair
+    from mtformer.text.tokenizer.train import train_tokenizer
+    from mtformer.training.validation import Validator
+
+    pairs = [SentencePair(*pair) for pair in sentence_pairs(40)]
+    tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=VOCAB_SIZE), "en", "de")
+    files = {"src_lang": "en", "tgt_lang": "de", "train": [{"src": "train.en", "tgt": "train.de"}], "max_length": 64}
+    sections = {"data": files, "training": {"max_tokens": 64, "precision": "fp32"}}
+    config = resolve(Config.model_validate(sections), Facts(n_pairs=1))
+    [languages] = config.data.language_pairs
+    return Validator(config, tokenizer, {languages: pairs[:3]})
+
+
+def results(settings: dict[str, Any], on_device: bool, validator: Any) -> dict[str, Any]:
+    """Train a model once, validate it and search with it."""
     from conftest import training_settings
     from test_update import CORPUS
 
@@ -148,7 +169,9 @@ def results(settings: dict[str, Any], on_device: bool) -> dict[str, Any]:
     config = ModelConfig(
         d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=2, dropout=0.0, **settings
     )
-    model = Transformer(config.architecture(src_vocab_size=30, tgt_vocab_size=30, joint=True, max_length=16))
+    model = Transformer(
+        config.architecture(src_vocab_size=VOCAB_SIZE, tgt_vocab_size=VOCAB_SIZE, joint=True, max_length=16)
+    )
     if on_device:
         send(model)
     updater = Updater(model, training_settings(optimizer="muon", ema_decay=0.9))
@@ -158,11 +181,16 @@ def results(settings: dict[str, Any], on_device: bool) -> dict[str, Any]:
     waits.clear()
     losses = [updater.update(batches, step, 0.01).loss for step in (1, 2)]
     shown["losses"], waited["update"] = losses, Counter(waits)
+    waits.clear()
+    shown["validation"] = list(validator.validate(model).scores.values())
+    waited["validation"] = Counter(waits)
     engine = TorchEngine(model.eval())
     sources = [CORPUS.src[i].tolist() for i in range(4)]
     for beam_size in (1, 4):
         waits.clear()
-        found = results_of(engine, [SearchRequest(row, SearchOptions(beam_size=beam_size), 8) for row in sources])
+        options = SearchOptions(beam_size=beam_size)
+        requests = [SearchRequest(row, options, limit) for row, limit in zip(sources, LIMITS, strict=True)]
+        found = results_of(engine, requests)
         shown[f"beam {beam_size}"] = [[(list(h.ids), sum(h.token_log_probs)) for h in row] for row in found]
         waited[f"beam {beam_size}"] = Counter(waits)
     targets = [CORPUS.tgt[i][:-1].tolist() for i in range(4)]
@@ -175,6 +203,7 @@ def results(settings: dict[str, Any], on_device: bool) -> dict[str, Any]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     prepare()
+    validator = make_validator()
     for architecture, on_device in itertools.product(ARCHITECTURES, (False, True)):
         with Device():  # type: ignore[no-untyped-call]
-            print(json.dumps(results(architecture, on_device)))
+            print(json.dumps(results(architecture, on_device, validator)))

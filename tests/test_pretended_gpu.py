@@ -39,14 +39,17 @@ def test_the_processor_waits_once_in_an_update(runs: list[dict[str, Any]]) -> No
     assert all(run["waits"]["update"] == {"training/update.py update": 2} for run in runs[1::2])  # of two updates
 
 
-def test_the_processor_waits_for_the_end_and_for_nan_in_each_step_of_a_greedy_search(
-    runs: list[dict[str, Any]],
-) -> None:
+def test_a_greedy_search_waits_once_in_each_step_and_where_sentences_end(runs: list[dict[str, Any]]) -> None:
     for run in runs[1::2]:
-        n_steps = 1 + max(len(ids) for [(ids, _)] in run["results"]["beam 1"])
-        in_each_step = {place: n for place, n in run["waits"]["beam 1"].items() if n >= n_steps}
-        assert in_each_step.keys() <= {
-            "search/processors.py refuse_nan",
-            "search/greedy.py choose",
-            "search/greedy.py decode_rows",
-        }
+        lengths = [len(ids) for [(ids, _)] in run["results"]["beam 1"]]
+        waits = run["waits"]["beam 1"]
+        assert waits.pop("search/greedy.py decode_rows") == 1 + max(lengths)
+        assert waits.pop("model/inference.py _additive") == 2  # at the start
+        assert waits.pop("search/greedy.py <genexpr>") == 3 * len(set(lengths))  # at the end
+        assert waits.keys() == {"model/inference.py select"}
+
+
+def test_a_validation_waits_for_the_loss_of_each_batch_besides_its_searches(runs: list[dict[str, Any]]) -> None:
+    for run in runs[1::2]:
+        in_training = {place: n for place, n in run["waits"]["validation"].items() if place.startswith("training/")}
+        assert in_training == {"training/validation.py _summed_loss": 2}

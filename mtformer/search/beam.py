@@ -11,7 +11,7 @@ from mtformer.config import SearchOptions
 from mtformer.search.candidates import Candidates, SearchObserver, SearchStep, likeliest
 from mtformer.search.decoder import Decoder
 from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
-from mtformer.search.processors import Prefixes, Processor, next_log_probs
+from mtformer.search.processors import Prefixes, Processor, next_log_probs, without_nan
 from mtformer.support.errors import MtformerError
 
 
@@ -50,7 +50,7 @@ def beam_search(
     selection = selection or Likeliest(options.beam_size, eos)
     beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
-        log_probs, own = next_log_probs(decoder, beams.prefixes, processors)  # (n, K, V)
+        log_probs, own = next_log_probs(decoder, beams.prefixes, [without_nan, *processors])  # (n, K, V)
         candidates, chosen = selection.select(beams, log_probs)
         if own is not log_probs:
             candidates = _with_own(candidates, own)
@@ -132,6 +132,8 @@ class _Finished:
         scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold the start instead of EOS
         ended = (candidates.tokens == self._eos) & (scores > self.threshold[sentences, None])  # (n, 2K)
         rows, columns = ended.nonzero(as_tuple=True)
+        if not len(rows):
+            return
         parents = candidates.beams[rows, columns]
         last = candidates.token_log_probs[rows, columns]
         token_log_probs = torch.cat([beams.token_log_probs[rows, parents], last[:, None]], dim=1)

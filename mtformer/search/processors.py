@@ -110,13 +110,9 @@ def next_log_probs(decoder: Decoder, prefixes: Prefixes, processors: Sequence[Pr
 
     Returns:
         The processed log probabilities (n, K, V), to choose by, and the model's own. Without a :class:`Penalty` they
-        are one tensor.
-
-    Raises:
-        MtformerError: the model predicts NaN.
+        are one tensor. Where the model predicts NaN, every token that is not forbidden has NaN.
     """
     log_probs = decoder.step(prefixes.ids[:, :, -1].flatten()).unflatten(0, prefixes.ids.shape[:2])
-    refuse_nan(log_probs)
     own = log_probs.clone() if any(isinstance(process, Penalty) for process in processors) else None
     for process in processors:
         log_probs = process(prefixes, log_probs)
@@ -127,6 +123,12 @@ def refuse_nan(log_probs: Tensor) -> None:
     """Raise MtformerError if log probabilities (…, V) that a softmax has normalized are NaN anywhere."""
     if log_probs[..., 0].isnan().any():  # one NaN makes the sum NaN that all V of them are divided by
         raise MtformerError(PREDICTS_NAN)
+
+
+def without_nan(prefixes: Prefixes, log_probs: Tensor) -> Tensor:
+    """Refuse NaN, as the first processor of a search that has no other way to notice it."""
+    refuse_nan(log_probs)
+    return log_probs
 
 
 def rules_of(options: SearchOptions, eos: int) -> list[Processor]:

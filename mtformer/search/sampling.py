@@ -11,7 +11,7 @@ from mtformer.config import SearchOptions
 from mtformer.search.decoder import Decoder
 from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import decode_rows
-from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis
+from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis
 from mtformer.search.processors import Prefixes, Processor
 from mtformer.support.errors import MtformerError
 
@@ -48,8 +48,8 @@ def sample(
 
     def choose(prefixes: Prefixes, _token_log_probs: Tensor, log_probs: Tensor) -> Tensor:
         probabilities = token_probabilities(log_probs, options)
-        if probabilities[:, 0].isnan().any():  # every token has probability 0
-            raise MtformerError(NO_HYPOTHESIS)
+        if probabilities[:, 0].isnan().any():  # every token has probability 0 or NaN
+            raise MtformerError(PREDICTS_NAN if log_probs.isnan().any() else NO_HYPOTHESIS)
         return draw(probabilities, uniforms[prefixes.sentences, prefixes.length])[:, None]
 
     samples, n = decode_rows(decoder, len(requests), processors, choose), options.n_best
