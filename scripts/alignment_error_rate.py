@@ -16,10 +16,10 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from phrasebook_measures import concepts
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.bundle.header import AlignmentHead
-from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import Saying, held_out
 from mtformer.runs.folder import find_model
 from mtformer.search.alignment import all_heads, choose_heads, cross_attention, of_head

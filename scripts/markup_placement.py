@@ -10,8 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from phrasebook_measures import concepts
+
 from mtformer.bundle.format import load_bundle
-from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import LANGUAGES, held_out
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError

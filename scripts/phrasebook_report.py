@@ -8,9 +8,10 @@ import argparse
 import sys
 from pathlib import Path
 
+import phrasebook_measures as measures
+
 from mtformer.bundle.format import load_bundle
 from mtformer.evaluate.metrics import all_scores
-from mtformer.phrasebook import measures
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.folder import find_model
 from mtformer.support.errors import UserError

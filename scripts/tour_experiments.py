@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import phrasebook_measures as measures
 import torch
 from torch import Tensor
 
@@ -28,7 +29,6 @@ from mtformer.config import BuiltinText, load_config
 from mtformer.data.sources.parallel import ParallelText
 from mtformer.evaluate.metrics import bleu
 from mtformer.model.attention import MultiHeadAttention
-from mtformer.phrasebook import measures
 from mtformer.phrasebook.splits import held_out
 from mtformer.runs.folder import RunFolder
 from mtformer.support.files import write_atomically

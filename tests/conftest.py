@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: two test processes share two cores
+sys.path.append(str(Path(__file__).parent.parent / "scripts"))  # at the end: some have the names of packages
 
 import numpy as np
 import pytest

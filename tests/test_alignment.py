@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import BOS_ID, EOS_ID, Project, make_project, sentence_pairs, write_pairs
 from engines import align
+from phrasebook_measures import concepts
 
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.bundle.header import AlignmentHead
@@ -19,7 +20,6 @@ from mtformer.config import ModelConfig, TokenizerConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.attention import record_attention
 from mtformer.model.transformer import Transformer
-from mtformer.phrasebook.measures import concepts
 from mtformer.phrasebook.splits import held_out
 from mtformer.search.alignment import choose_heads
 from mtformer.support.errors import UserError

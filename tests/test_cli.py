@@ -104,14 +104,6 @@ def test_a_text_a_file_and_a_pipe_give_the_same(trained: Project, tmp_path: Path
     assert (tmp_path / "out.txt").read_text() == TRANSLATION + "\n"
 
 
-def test_an_option_that_was_removed_names_what_to_use_instead(trained: Project) -> None:
-    for command in (["translate", SENTENCE], ["eval"]):
-        result = trained.mtformer(*command, "--coverage-penalty", "0.2")
-        assert result.status == 2
-        assert "--coverage-penalty was removed: use --mbr, which" in result.stderr
-    assert "--coverage-penalty" not in trained.mtformer("translate", "--help").stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

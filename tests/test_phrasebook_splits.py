@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import combinations as pairs_of
 
 import pytest
+from phrasebook_measures import Challenge, ambiguous_words, pronouns
 
 from mtformer.phrasebook.lexicon import LEXICON, is_ambiguous
 from mtformer.phrasebook.meaning import Clause, NounPhrase, Pronoun, Sentence
-from mtformer.phrasebook.measures import Challenge, ambiguous_words, pronouns
 from mtformer.phrasebook.phrases import adjectives_of, nouns, pronoun_for
 from mtformer.phrasebook.splits import (
     HELD_OUT,

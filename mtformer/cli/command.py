@@ -213,18 +213,13 @@ class Command(TyperCommand):
         return "".join(_HINTS.get(name, "") for name in metavars)
 
     def _refuse(self, ctx: Any, name: str) -> None:
-        """Say what to use instead of an option that was removed, or that others have; otherwise return."""
-        from mtformer.config import Config, SearchOptions
+        """Name the option to use instead of one that other commands or toolkits have; otherwise return."""
+        from mtformer.config import Config
         from mtformer.config.problems import our_keys
-        from mtformer.config.search import REMOVED_OPTIONS
         from mtformer.config.section import subsections
 
         key = name.removeprefix("--").replace("-", "_")
         known = {spelling for parameter in self.params for spelling in parameter.opts}
-        if advice := REMOVED_OPTIONS.get(key):
-            fields = SearchOptions.model_fields
-            advice = re.sub(r"\w+", lambda word: _spelled(word[0]) if word[0] in fields else word[0], advice)
-            ctx.fail(f"{name} was removed: {advice}")
         keys = [f"{section}.{key}" for section, part in subsections(Config).items() if key in part.model_fields]
         keys = keys or our_keys(key)
         instead = [_INSTEAD.get(name, ""), *(_spelled(key.split(".")[1]) for key in keys)]
@@ -237,11 +232,11 @@ class Command(TyperCommand):
         """Write the arguments, and the options of each panel in the order in which the panels first occur."""
         panels: dict[str, list[tuple[str, str]]] = {}
         options = [parameter for parameter in self.params if parameter.param_type_name == "option"]
-        other = "Other" if all(getattr(option, "rich_help_panel", None) for option in options) else "Options"
+        unnamed = "Other" if all(getattr(option, "rich_help_panel", None) for option in options) else "Options"
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 is_argument = parameter.param_type_name == "argument"
-                panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or other
+                panel = "Arguments" if is_argument else getattr(parameter, "rich_help_panel", None) or unnamed
                 panels.setdefault(panel, []).append(record)
         for panel, records in panels.items():
             with formatter.section(panel):

@@ -14,13 +14,6 @@ from mtformer.support.errors import UserError
 _MAX_BEAM_SIZE = 64
 _MAX_SAMPLES = 1_000  # of a line
 SearchPrecision = Literal["fp32", "bf16", "int8"]
-REMOVED_OPTIONS = {
-    "coverage_penalty": "use mbr, which finds translations with more of the source",
-    "beam_groups": "for translations that differ, use sample with n_best",
-    "diversity": "for translations that differ, use sample with n_best",
-    "epsilon": "use top_p, which leaves out improbable tokens too",
-}
-"""What to use instead of search options of earlier versions."""
 
 
 class SearchConfig(Section):
@@ -134,8 +127,6 @@ def _explained(details: ErrorDetails) -> str:
     if details["type"] == "value_error":
         return str(details["ctx"]["error"])
     [name] = details["loc"]
-    if name in REMOVED_OPTIONS:
-        return f"{name} was removed: {REMOVED_OPTIONS[str(name)]}"
     if details["type"] == "extra_forbidden":
         same = [key.removeprefix("search.") for key in our_keys(str(name)) if key.startswith("search.")]
         meant = same or difflib.get_close_matches(str(name), SearchOptions.model_fields, n=1)

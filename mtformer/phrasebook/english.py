@@ -71,12 +71,12 @@ def _words(meaning: Sentence) -> str:
 
 
 def _statement(clause: Clause) -> str:
-    auxiliary, rest = _verb_group(clause)
+    auxiliary, main_verb = _verb_group(clause)
     if clause.negated:
         auxiliary = "cannot" if auxiliary == "can" else f"{auxiliary} not"
     front = f"{clause.time.id}" if clause.time and clause.time_first else ""
     subject = _phrase(clause.subject, as_subject=True)
-    return f"{front} {subject} {auxiliary} {_adverb(clause)} {_predicate(clause, rest)}"
+    return f"{front} {subject} {auxiliary} {_adverb(clause)} {_predicate(clause, main_verb)}"
 
 
 def _embedded(clause: Clause) -> str:
@@ -90,11 +90,11 @@ def _embedded(clause: Clause) -> str:
 def _question(clause: Clause) -> str:
     if clause.asked is Asked.SUBJECT:
         return _statement(clause)
-    auxiliary, rest = _verb_group(clause, inverted=True)
+    auxiliary, main_verb = _verb_group(clause, inverted=True)
     subject = _phrase(clause.subject, as_subject=True)
     wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked, "")
     negation = "not" if clause.negated else ""
-    return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, rest)}"
+    return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, main_verb)}"
 
 
 def _predicate(clause: Clause, verb: str) -> str:
@@ -242,10 +242,10 @@ def _relative(phrase: NounPhrase) -> str:
     clause = phrase.relative
     if clause is None:
         return ""
-    auxiliary, rest = _verb_group(clause)
+    auxiliary, main_verb = _verb_group(clause)
     if phrase.relative_role == "subject":
-        return f" who {auxiliary} {_predicate(clause, rest)}"
-    return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, rest)}"
+        return f" who {auxiliary} {_predicate(clause, main_verb)}"
+    return f" that {_phrase(clause.subject, as_subject=True)} {auxiliary} {_predicate(clause, main_verb)}"
 
 
 def forms(entry: Entry) -> set[str]:

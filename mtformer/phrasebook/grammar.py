@@ -388,8 +388,8 @@ class Grammar(Phrases):
         verb = reasons.verb
         subject, obj = self._unlike_nouns(reasons)
         speaks_of_subject = self._chance(0.5)
-        antecedent, other = (subject, obj) if speaks_of_subject else (obj, subject)
-        adjective = self._choice(telling(reasons, antecedent, other, of_subject=speaks_of_subject))
+        antecedent, candidate = (subject, obj) if speaks_of_subject else (obj, subject)
+        adjective = self._choice(telling(reasons, antecedent, candidate, of_subject=speaks_of_subject))
         if verb.aspect == "fit":
             kind = self._choice(("past", "present"))
         else:
@@ -456,16 +456,16 @@ def _plain(clause: Clause) -> Tense:
     return Tense.PAST if clause.tense is Tense.PERFECT else clause.tense
 
 
-def _overlap(one: Phrasal | None, other: Phrasal | None) -> bool:
+def _overlap(left: Phrasal | None, right: Phrasal | None) -> bool:
     """Return whether both phrases may include the same person."""
     speaker = {Pronoun.I, Pronoun.WE}
-    first, second = set(heads(one)), set(heads(other))
+    first, second = set(heads(left)), set(heads(right))
     return bool(first & second) or bool(first & speaker and second & speaker)
 
 
 @cache
-def telling(reasons: Reasons, antecedent: Noun, other: Noun, *, of_subject: bool) -> tuple[Adjective, ...]:
+def telling(reasons: Reasons, antecedent: Noun, candidate: Noun, *, of_subject: bool) -> tuple[Adjective, ...]:
     """Return the reasons that can apply to ``antecedent`` only."""
     own, its = (reasons.of_subject, reasons.of_object) if of_subject else (reasons.of_object, reasons.of_subject)
-    rival = {adjective.word for adjective in its if adjective.describes(other)}
+    rival = {adjective.word for adjective in its if adjective.describes(candidate)}
     return tuple(a for a in own if a.describes(antecedent) and a.word not in rival)

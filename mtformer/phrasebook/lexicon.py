@@ -367,7 +367,7 @@ def senses(entry: Entry) -> tuple[Entry, ...]:
     """Return the entries of the same English word and part of speech, including ``entry``."""
     tables: dict[type[Entry], dict[str, Any]]
     tables = {Verb: LEXICON.verbs, Noun: LEXICON.nouns, Adjective: LEXICON.adjectives}
-    return tuple(other for other in tables[type(entry)].values() if other.word == entry.word)
+    return tuple(sense for sense in tables[type(entry)].values() if sense.word == entry.word)
 
 
 def is_ambiguous(entry: Entry) -> bool:

@@ -137,9 +137,9 @@ class Phrases:
         is_plain = not phrase.owner and phrase.det is Det.NONE and not phrase.count and not phrase.adjective
         if is_plain and not negated and self._chance(0.15):
             kind = next(selector for selector in verb.object if selector in noun.kinds)
-            others = [other for other in nouns((kind,)) if other.number == noun.number and other is not noun]
-            if others:
-                return Pair(phrase, replace(phrase, head=self._choice(others)))
+            alike = [each for each in nouns((kind,)) if each.number == noun.number and each is not noun]
+            if alike:
+                return Pair(phrase, replace(phrase, head=self._choice(alike)))
         return phrase
 
     def _in_general(self, noun: Noun) -> NounPhrase:
@@ -170,7 +170,7 @@ class Phrases:
         kind = self._weighted({"pronoun": 4, "name": 4, "noun": 8})
         if kind == "pronoun":
             own = {Pronoun.I, Pronoun.WE} if who in (Pronoun.I, Pronoun.WE) else {who}
-            return NounPhrase(self._choice([one for one in SPEAKERS if one not in own]))
+            return NounPhrase(self._choice([speaker for speaker in SPEAKERS if speaker not in own]))
         if kind == "name" and "person" in noun.kinds:
             used = {who} if isinstance(subject, NounPhrase) else {subject.first.head, subject.second.head}
             return NounPhrase(self._choice([name for name in names_of("person") if name not in used]))

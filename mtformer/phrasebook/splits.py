@@ -122,17 +122,17 @@ def is_held_out(combination: Combination) -> bool:
     """
     kind, first, second = combination
     noun = LEXICON.nouns[second]
-    other: Entry
+    partner: Entry
     if kind == "verb, object":
-        other = LEXICON.verbs[first]
-        n_partners = len(nouns(other.object)), sum(noun in nouns(verb.object) for verb in LEXICON.verbs.values())
+        partner = LEXICON.verbs[first]
+        n_partners = len(nouns(partner.object)), sum(noun in nouns(verb.object) for verb in LEXICON.verbs.values())
     elif kind == "adjective, noun":
-        other = adjective = LEXICON.adjectives[first]
-        described = sum(adjective.describes(one) for one in LEXICON.nouns.values())
-        n_partners = described, sum(one.describes(noun) for one in LEXICON.adjectives.values())
+        partner = adjective = LEXICON.adjectives[first]
+        described = sum(adjective.describes(each) for each in LEXICON.nouns.values())
+        n_partners = described, sum(each.describes(noun) for each in LEXICON.adjectives.values())
     else:
-        other, n_partners = LEXICON.nouns[first], (_FEW, _FEW)
-    if is_ambiguous(noun) or is_ambiguous(other) or min(n_partners) < _FEW:
+        partner, n_partners = LEXICON.nouns[first], (_FEW, _FEW)
+    if is_ambiguous(noun) or is_ambiguous(partner) or min(n_partners) < _FEW:
         return False
     return zlib.crc32("|".join(combination).encode()) % _HELD_OUT_SHARE == 0
 

@@ -101,10 +101,10 @@ def _logging_above_bar() -> AbstractContextManager[None]:
 
 def watched(items: Iterable[Item], what: str, unit: str) -> Iterator[Item]:
     """Yield ``items`` and show how many have been taken so far, from the first one on: it may take work of its own."""
-    rest = iter(items)
-    first = list(islice(rest, 1))
+    remaining = iter(items)
+    first = list(islice(remaining, 1))
     with Progress(what, unit=unit) as progress:
-        for item in chain(first, rest):
+        for item in chain(first, remaining):
             yield item
             progress.advance()
 

@@ -161,9 +161,9 @@ def save_checkpoint(
 
 def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) -> None:
     """Remove the checkpoints beside ``path``, except for the ``keep_last`` newest and those of ``keep_steps``."""
-    for other in list_checkpoints(path.parent)[keep_last:]:
-        if other != path and step_of(other) not in keep_steps:
-            remove_folder(other)
+    for checkpoint in list_checkpoints(path.parent)[keep_last:]:
+        if checkpoint != path and step_of(checkpoint) not in keep_steps:
+            remove_folder(checkpoint)
     for unfinished in path.parent.glob(".step-*.tmp"):  # of a save that was killed
         shutil.rmtree(unfinished, ignore_errors=True)
 

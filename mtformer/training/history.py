@@ -158,9 +158,9 @@ def warn_of_changes(changes: list[Change], step: int) -> None:
             log.warning("%s was %s, is %s from step %d on", change.key, _shown(change.old), _shown(change.new), step)
 
 
-def warn_of_foreign_provenance(given: Provenance, found: Provenance) -> None:
+def warn_of_foreign_provenance(given: Provenance, current: Provenance) -> None:
     """Log in which conditions a new run differs from the one whose ``config.yaml`` it was given."""
-    for key, (old, new) in _differences(_circumstances(given), _circumstances(found)).items():
+    for key, (old, new) in _differences(_circumstances(given), _circumstances(current)).items():
         if old is not None:
             log.warning("provenance.%s of the config is not that of this run: %s, here %s", key, old, new)
 

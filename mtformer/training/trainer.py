@@ -240,8 +240,8 @@ class Trainer:
             assert len(plan), "without batches, the epochs would go by for ever"
             self.steps_per_epoch = math.ceil(len(plan) / settings.grad_accum_steps)
             self._require_plan_of_epoch(plan)
-            rest = iter(plan[self.state.batch :])
-            while group := list(islice(rest, settings.grad_accum_steps)):
+            remaining = iter(plan[self.state.batch :])
+            while group := list(islice(remaining, settings.grad_accum_steps)):
                 batches = [batch for planned in group if (batch := self._share_of(planned)) is not None]
                 rate = self._learning_rate()
                 self.state.batch += len(group)

@@ -43,10 +43,10 @@ def launch(n_processes: int, device: str) -> NoReturn:
 def without_nproc(arguments: list[str]) -> list[str]:
     """Return command-line arguments without ``--nproc N`` and ``--nproc=N``."""
     kept = []
-    rest = iter(arguments)
-    for argument in rest:
+    remaining = iter(arguments)
+    for argument in remaining:
         if argument == "--nproc":
-            next(rest, None)
+            next(remaining, None)
         elif not argument.startswith("--nproc="):
             kept.append(argument)
     return kept

@@ -37,13 +37,13 @@ def in_order(work: Callable[[Task], Done], tasks: Iterable[Task]) -> Iterator[tu
     Raises:
         MtformerError: one of these processes has died.
     """
-    rest = iter(tasks)
+    remaining = iter(tasks)
     n_processes = n_cpus()
-    for task in islice(rest, _N_ALONE) if n_processes > 1 else rest:
+    for task in islice(remaining, _N_ALONE) if n_processes > 1 else remaining:
         yield task, work(task)
-    for task in islice(rest, 1):
+    for task in islice(remaining, 1):
         with _workers(work, n_processes) as connections:
-            yield from _distributed(connections, chain([task], rest))
+            yield from _distributed(connections, chain([task], remaining))
 
 
 def n_cpus() -> int:

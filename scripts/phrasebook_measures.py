@@ -68,7 +68,7 @@ def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozens
 def _tells_senses_apart(entry: Entry, language: str) -> bool:
     """Return whether the language has different words for the senses of the English word."""
     forms = LANGUAGES[language].forms
-    return any(forms(entry).isdisjoint(forms(other)) for other in senses(entry))
+    return any(forms(entry).isdisjoint(forms(sense)) for sense in senses(entry))
 
 
 def _count(word: str, text: str) -> int:
@@ -99,13 +99,13 @@ def _expressed(saying: Saying, language: str) -> list[_Span | None]:
     assert isinstance(saying.meaning, Sentence)
     text = saying.text(language)
     forms = list(_forms(saying.meaning, language))
-    found: list[_Span | None] = [None] * len(forms)
+    places: list[_Span | None] = [None] * len(forms)
     for place in sorted(range(len(forms)), key=lambda place: -max(map(len, forms[place]), default=0)):
         matches = [match.span() for match in _pattern(forms[place], language).finditer(text)] if forms[place] else []
-        found[place] = matches[0] if len(matches) == 1 else None
+        places[place] = matches[0] if len(matches) == 1 else None
         for start, end in matches:  # a longer word first: 老 is also part of 老虎
             text = text[:start] + "\n" * (end - start) + text[end:]
-    return found
+    return places
 
 
 def _pattern(forms: set[str], language: str) -> re.Pattern[str]:
