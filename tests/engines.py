@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mtformer.config import SearchOptions
 from mtformer.search.constraints import Constraint
-from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, SearchRequest, results_of
+from mtformer.search.engine import AlignRequest, Engine, ScoreRequest, SearchRequest, results_of, succeeded
 from mtformer.search.hypothesis import Hypothesis
-from mtformer.translate.plan import Plan, run, succeeded
+from mtformer.translate.plan import Plan, run
 
 Ids = Sequence[int]
 T = TypeVar("T")

@@ -7,9 +7,9 @@ import pytest
 from engines import given, result_of
 
 from mtformer.config import SearchOptions
-from mtformer.search.engine import OnDone, Request, ScoreRequest
+from mtformer.search.engine import OnDone, Request, ScoreRequest, succeeded
 from mtformer.support.errors import MtformerError
-from mtformer.translate.plan import Plan, ask, run, succeeded, together
+from mtformer.translate.plan import Plan, ask, run, together
 
 
 class Doubler:

@@ -60,7 +60,7 @@ class PrefixTokens(Stored):
 
 
 class Toward(NamedTuple):
-    """What a user asks of a model that has several directions, or was trained with tags; None leaves it open.
+    """A user's choice among the directions and the tags of a model; None leaves it open.
 
     Attributes:
         src_lang: the source language, which may stay open: the model does not need it.

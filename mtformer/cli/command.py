@@ -184,7 +184,7 @@ def _expanded(function: Function) -> Function:
 
 
 class Command(TyperCommand):
-    """A command whose help lists options by panel, and whose errors name what may be meant."""
+    """A command whose help lists options by panel, and whose errors suggest the intended usage."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""

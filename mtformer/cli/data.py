@@ -73,7 +73,7 @@ def check(
     json: bool = options.JSON,
     strict: bool = option("Exit with status 1 if there is any problem."),
 ) -> None:
-    """Report what is wrong with the text of a config.
+    """Report the problems of the text of a config.
 
     That is, where its sides slip out of alignment, and which pairs the rules of data.filters would drop.
     """
@@ -249,11 +249,5 @@ class DataGroup(Group):
     """Get, check, make and filter parallel text."""
 
     functions = {  # noqa: RUF012 (a constant)
-        "sample": sample,
-        "fetch": fetch,
-        "check": check,
-        "backtranslate": backtranslate,
-        "distill": distill,
-        "score": score,
-        "select": select,
+        command.__name__: command for command in (sample, fetch, check, backtranslate, distill, score, select)
     }

@@ -147,7 +147,7 @@ def compared_options(context: typer.Context) -> dict[str, object]:
 
 
 def load_translator(models: Sequence[Path], **options: Any) -> "Translator":
-    """Load a model or an ensemble; this takes seconds, so jobs do it once they have refused what cannot work."""
+    """Load a model or an ensemble; this takes seconds, so jobs check their options first."""
     from mtformer.translate.translator import Translator
 
     return Translator.load(models, **options)
@@ -188,7 +188,7 @@ def require_file(option: str, path: Path | None, shown: str) -> None:
 
 
 def columns() -> int:
-    """Return the width to print at: that of the terminal, or 100 where there is none, within what can be read."""
+    """Return the width to print at: that of the terminal, within readable limits, or 100 where there is none."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 140))
 
 

@@ -156,10 +156,7 @@ def average(
 
 
 # What --to needs, and what installs it.
-_PACKAGES = {
-    "ctranslate2": ("ctranslate2", "ctranslate2"),
-    "huggingface": ("transformers", "'mtformer[huggingface]'"),
-}
+_PACKAGES = {"ctranslate2": ("ctranslate2", "ctranslate2"), "huggingface": ("transformers", "'mtformer[huggingface]'")}
 
 
 def export(

@@ -145,7 +145,7 @@ class ScoredFileOptions(Options):
 
 
 class ScoreOptions(Options):
-    """The scores, and what they choose."""
+    """The scores, and the selection by them."""
 
     panel = "Scores"
     normalize: bool = option("The mean log probability per token instead of the sum.")

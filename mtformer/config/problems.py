@@ -1,4 +1,4 @@
-"""Problems of a config in the words of our errors: what was given, what is allowed, and which name may be meant."""
+"""Sentences about problems of a config: the given value, the allowed ones, and the nearest valid name."""
 
 import difflib
 from functools import cache
@@ -48,7 +48,7 @@ def shown(value: object) -> str:
 
 
 def explained(details: ErrorDetails, section: type[Section] | None = None, root: type[Section] | None = None) -> str:
-    """Turn one of pydantic's errors into a sentence: what was given, and what is allowed or may be meant.
+    """Turn one of pydantic's errors into a sentence with the given value and the allowed ones, or the nearest name.
 
     Args:
         details: the error.
@@ -98,7 +98,7 @@ def allowed(details: ErrorDetails) -> str:
 
 @cache
 def other_names() -> dict[str, list[str]]:
-    """Return what other toolkits call our keys, with underscores for hyphens, by the dotted key."""
+    """Return the names of our keys in other toolkits, with underscores for hyphens, by the dotted key."""
     import yaml  # only where a key is wrong
 
     names = yaml.safe_load(Path(__file__).with_name("other_names.yaml").read_text(encoding="utf-8"))
@@ -106,7 +106,7 @@ def other_names() -> dict[str, list[str]]:
 
 
 def our_keys(name: str) -> list[str]:
-    """Return the dotted keys for what another toolkit calls ``name``."""
+    """Return the dotted keys of the settings that another toolkit calls ``name``."""
     return [ours for ours, others in other_names().items() if name.lower().replace("-", "_") in others]
 
 

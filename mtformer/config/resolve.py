@@ -20,7 +20,7 @@ _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
 class Size(NamedTuple):
-    """What a corpus of up to ``max_pairs`` sentence pairs gets by default."""
+    """The defaults for a corpus of up to ``max_pairs`` sentence pairs."""
 
     max_pairs: float
     preset: str
@@ -64,7 +64,7 @@ class ResolvedTraining(TrainingConfig):
 
 
 class ResolvedConfig(Config):
-    """A config in which the data, the model and the machine have decided what the user left open."""
+    """A config with nothing left open: the data, the model and the machine have decided the rest."""
 
     tokenizer: ResolvedTokenizer
     training: ResolvedTraining
@@ -79,7 +79,7 @@ class Base(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run finds out about its data, its model and its machine.
+    """The facts about its data, its model and its machine that a run collects.
 
     Attributes:
         n_pairs: the number of training pairs.
@@ -105,7 +105,7 @@ class Facts:
 
 
 def resolve(config: Config, facts: Facts) -> ResolvedConfig:
-    """Fill in what ``config`` leaves open; what it sets, it keeps.
+    """Fill in the open settings of ``config``; all others stay.
 
     Raises:
         UserError: the size of the data chooses a model that contradicts what ``config`` sets.

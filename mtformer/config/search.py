@@ -55,7 +55,7 @@ class SearchConfig(Section):
 
 
 class SearchOptions(SearchConfig):
-    """How to search in one call: the settings of the config, and what only a call may ask for."""
+    """The search options of one call: the settings of the config, and options that only a call may set."""
 
     precision: SearchPrecision = "fp32"
     """The number format of matrix products: `bf16` is faster on a GPU or processor with instructions for it, `int8` on

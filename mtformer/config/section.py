@@ -110,10 +110,7 @@ PositiveOrAuto = Annotated[
     Annotated[int, Field(ge=1), Tag("[number]")] | Annotated[Literal["auto"], Tag("[auto]")], _number_or_auto
 ]
 _bool_or_auto = Discriminator(lambda value: "[auto]" if value == "auto" else "[bool]")
-BoolOrAuto = Annotated[
-    Annotated[bool, Tag("[bool]")] | Annotated[Literal["auto"], Tag("[auto]")],
-    _bool_or_auto,
-]
+BoolOrAuto = Annotated[Annotated[bool, Tag("[bool]")] | Annotated[Literal["auto"], Tag("[auto]")], _bool_or_auto]
 
 
 class Section(BaseModel):

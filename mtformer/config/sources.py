@@ -1,7 +1,7 @@
 """The sources that sentence pairs come from, and the languages that a model translates between."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, TypeGuard
+from typing import Annotated, Any, Literal, NamedTuple, TypeGuard, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
@@ -210,19 +210,6 @@ class BuiltinText(SourceSection):
     """The seed that draws the sentences of `train`."""
 
 
-SOURCE_KINDS: dict[str, type[SourceSection]] = {
-    "src/tgt": TextFiles,
-    "moses": MosesFiles,
-    "tsv": TsvFile,
-    "csv": CsvFile,
-    "jsonl": JsonlFile,
-    "tmx": TmxFile,
-    "hf": HubDataset,
-    "sacrebleu": SacrebleuSet,
-    "builtin": BuiltinText,
-}
-
-
 def _source_kind(value: Any) -> str | None:
     """Return the kind of a source, by the key that only this kind has."""
     keys = set(value if isinstance(value, dict) else getattr(type(value), "model_fields", ()))
@@ -243,12 +230,15 @@ Source = Annotated[
     | Annotated[BuiltinText, Tag("builtin")],
     Discriminator(_source_kind),
 ]
+SOURCE_KINDS: dict[str, type[SourceSection]] = {
+    tag.tag: kind for kind, tag in map(get_args, get_args(get_args(Source)[0]))
+}
 
 _SIDES = ("src", "tgt", "src_column", "tgt_column", "src_key", "tgt_key")
 
 
 def shared_sides(sources: Sequence[SourceSection]) -> Iterator[str]:
-    """Yield what to do about sources that name their two sides and are read for several directions."""
+    """Yield advice on sources that name their two sides and are read for several directions."""
     seen: dict[str, LanguagePair] = {}
     for source in sources:
         sides = [name for name in _SIDES if getattr(source, name, None) is not None]

@@ -17,16 +17,7 @@ from mtformer.data.arrays import read_arrays
 from mtformer.data.clean.filters import filters_of, reason_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
 from mtformer.data.sources.parallel import ParallelText
-from mtformer.data.store import (
-    MAX_BYTES,
-    Chunk,
-    Portion,
-    StoredText,
-    TextFacts,
-    TextWriter,
-    stored_text,
-    unpack,
-)
+from mtformer.data.store import MAX_BYTES, Chunk, Portion, StoredText, TextFacts, TextWriter, stored_text, unpack
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.errors import UserError
 from mtformer.support.files import digest_of

@@ -20,13 +20,7 @@ from mtformer.config import HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters
 from mtformer.data.sources.hub import commit_of
-from mtformer.data.sources.parallel import (
-    ParallelText,
-    Versions,
-    file_version,
-    require_same,
-    source_name,
-)
+from mtformer.data.sources.parallel import ParallelText, Versions, file_version, require_same, source_name
 from mtformer.support import __version__
 from mtformer.support.cache import cache_folder, from_cache
 from mtformer.support.errors import Problems, UserError
@@ -255,7 +249,7 @@ class TextWriter(ArrayWriter):
 
 
 def _write(folder: Path, text: ParallelText, filters: Mapping[LanguagePair, Filters]) -> None:
-    """Read the sources and write what :class:`StoredText` takes."""
+    """Read the sources and write the arrays of a :class:`StoredText`."""
     digest = hashlib.sha256()
     drops = [Drops() for _ in text.sources]
     n_pairs = [0] * len(text.sources)

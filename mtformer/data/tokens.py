@@ -342,7 +342,7 @@ class TokenStore:
             out.facts = {"drops": _DROPS.dump_python(drops, mode="json")}
 
     def _write_varied(self, folder: Path, variation: Variation) -> None:
-        """Encode what varies and write the arrays of the corpus with it."""
+        """Encode the varied pairs and write the arrays of the corpus with them."""
         numbers = self.corpus.numbers
         src, tgt = self._sides
         with _RowWriter(folder, self._encoder) as out, self._progress() as progress:

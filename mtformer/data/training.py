@@ -73,7 +73,7 @@ class TrainingData:
             self.corpus = self._tagged(self._tokens.varied(variation, settings))
 
     def end(self) -> None:
-        """Remove from the cache what was varied for the last epoch, which a run that is resumed would have used."""
+        """Remove the varied pairs of the last epoch from the cache, where a resumed run would have found them."""
         self._tokens.forget_epoch()
 
     def order(self, epoch: int) -> np.ndarray:

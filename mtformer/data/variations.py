@@ -1,4 +1,4 @@
-"""The kinds of variations: what each does to a pair, and random texts to insert that a translation copies."""
+"""The kinds of variations of a pair, and random texts to insert that a translation copies."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""What engines have in common: requests that are alike are computed in batches, and a bad one fails alone."""
+"""The base of engines: similar requests are computed in batches, and a bad one fails alone."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence

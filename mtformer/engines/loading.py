@@ -162,7 +162,7 @@ def _load_exported(path: Path, engine: str | None, device: str, **changes: float
 
 
 def _load_converted(path: Path, device: str, **changes: float | str | None) -> LoadedModel | None:
-    """Load a bundle on CTranslate2 if that is what ``auto`` takes; None if torch has to translate."""
+    """Load a bundle on CTranslate2 if ``auto`` takes it; None if torch has to translate."""
     if not _suits_ctranslate2(path, device, **changes):
         return None
     try:

@@ -39,7 +39,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a score alone does not say. Shares are from 0 to 1.
+    """Details behind a score. Shares are from 0 to 1.
 
     Attributes:
         exact_matches: the share of translations that equal a reference.

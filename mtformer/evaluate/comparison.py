@@ -25,7 +25,7 @@ COMPARED = ("BLEU", "chrF2", "TER")
 
 
 class Outcome(StrEnum):
-    """What can be said about a system and the baseline."""
+    """The conclusion about a system and the baseline."""
 
     better = "better"
     worse = "worse"

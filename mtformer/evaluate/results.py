@@ -1,4 +1,4 @@
-"""What scoring a model gives, how it is shown, and the record that a run keeps of it."""
+"""The results of scoring a model, how they are shown, and the record that a run keeps of them."""
 
 import logging
 import math
@@ -183,7 +183,7 @@ class Record(BaseModel):
 
     @property
     def evaluated(self) -> tuple[object, ...]:
-        """What the translations depend on besides the text; the options include the precision."""
+        """All that determines the translations besides the text; the options include the precision."""
         return self.digest, self.engine, self.options, self.raw, self.tag
 
 

@@ -26,7 +26,7 @@ _HOW_TO_NAME_ONE = "name one with --data, or --src and --ref"
 
 @dataclass(frozen=True)
 class System:
-    """What is compared.
+    """A system to compare.
 
     Attributes:
         name: short, and different from that of every other system.

@@ -56,7 +56,7 @@ class AttentionChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """What changes between two traces.
+    """The differences between two traces.
 
     Attributes:
         source: operations that turn the tokens of the first source into those of the second, as
@@ -107,7 +107,7 @@ def _aligned(a: Sequence[Token], b: Sequence[Token]) -> tuple[list[int], list[in
 
 @dataclass(frozen=True)
 class Explanation:
-    """What ``mtformer explain`` shows.
+    """The answer of ``mtformer explain``.
 
     Attributes:
         model: the bundle's name, digest, step, languages and sizes.

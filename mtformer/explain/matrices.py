@@ -37,7 +37,7 @@ _KINDS: dict[Kind, tuple[str, str, Side, Side]] = {
 
 
 class ForwardPass(NamedTuple):
-    """What a model computed for one sentence.
+    """The matrices that a model computed for one sentence.
 
     Attributes:
         attentions: the weights of all attentions: encoder, decoder, cross, by layer.

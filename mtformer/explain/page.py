@@ -106,7 +106,7 @@ def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS) -> str:
 
 
 class _Contents:
-    """What a page contains at each level. A matrix that several levels share is packed once."""
+    """The contents of a page at each level. A matrix that several levels share is packed once."""
 
     def __init__(self, explanation: dict[str, Any]) -> None:
         self._explanation = explanation

@@ -42,7 +42,7 @@ _HESITATION = 1.0  # nats: with a smaller margin, the second-best token gets an 
 
 @dataclass(frozen=True)
 class Explainer:
-    """What translates, as parts that can be watched.
+    """A model and its search, as parts that can be watched.
 
     Attributes:
         engine: the model.

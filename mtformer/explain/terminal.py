@@ -23,7 +23,7 @@ _TITLES: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class View:
-    """What the account shows, and how.
+    """The parts of the account to show, and the width.
 
     Attributes:
         columns: the width of the terminal.

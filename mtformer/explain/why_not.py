@@ -71,10 +71,7 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
             answer = replace(answer, text=best.text, score=best.score)
     fate, pruned_at = _fate(explainer, trace, pattern, answer.text)
     return replace(
-        answer,
-        message=" ".join([*sentences, fate]),
-        steps=tuple(place.at for place in free),
-        pruned_at=pruned_at,
+        answer, message=" ".join([*sentences, fate]), steps=tuple(place.at for place in free), pruned_at=pruned_at
     )
 
 

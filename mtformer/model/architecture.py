@@ -1,4 +1,4 @@
-"""What a model is: the description from which its weights, inference, explanation and every export follow.
+"""The description of a model, from which its weights, inference, explanation and every export follow.
 
 Each kind of activation, normalization and position encoding is a row of a table here, and nowhere else. A new one whose
 computation torch has needs nothing more: configs and bundles accept its name, and the exporters use it or refuse it.
@@ -88,7 +88,7 @@ else:
 
 
 class Stored(BaseModel):
-    """What bundles store: keys that a later version adds are ignored, types are exact."""
+    """The base of stored descriptions: keys that a later version adds are ignored, types are exact."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, ser_json_inf_nan="constants", defer_build=True)
 
@@ -129,7 +129,7 @@ SPECIAL_IDS = SpecialIds(pad=0, unk=1, bos=2, eos=3, start=2)  # of the vocabula
 
 
 class Architecture(Stored):
-    """What determines the names, shapes and meaning of a model's weights.
+    """The settings that determine the names, shapes and meaning of a model's weights.
 
     The keys belong to the format of bundles: they stay as they are when keys of the training config are renamed.
 

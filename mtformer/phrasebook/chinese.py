@@ -23,13 +23,7 @@ from mtformer.phrasebook.meaning import (
 )
 
 _PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
-_LINKS = {
-    Link.AND: "，",
-    Link.BUT: "，但是",
-    Link.BECAUSE: "，因为",
-    Link.THAT: "",
-    Link.ASKING: "",
-}
+_LINKS = {Link.AND: "，", Link.BUT: "，但是", Link.BECAUSE: "，因为", Link.THAT: "", Link.ASKING: ""}
 _WHEN = "什么时候"
 _FRONTED = {  # the second clause comes first: the conjunctions of both clauses
     Link.BECAUSE: ("因为", "所以"),
@@ -104,7 +98,7 @@ def _quality(clause: Clause, quality: Quality, *, whether: bool) -> str:
 
 
 def _profession(clause: Clause, noun: Noun, *, whether: bool) -> str:
-    """Build what the subject is: 是学生, 不是学生, 是学生吗, 是不是学生."""
+    """Build the profession of the subject: 是学生, 不是学生, 是学生吗, 是不是学生."""
     if clause.asked is Asked.TRUTH:
         return f"是不是{noun.chinese}" if whether else f"是{noun.chinese}吗"
     return ("不是" if clause.negated else "是") + noun.chinese
@@ -166,7 +160,7 @@ def _past(clause: Clause, verb: Verb, *, whether: bool) -> str:
 
 
 def _perfect(clause: Clause, verb: Verb, *, whether: bool) -> str:
-    """Build what has happened already, or not yet."""
+    """Build an event that has happened already, or not yet."""
     if clause.negated:
         return "还没" + _doing(clause, verb, verb.chinese)
     if clause.asked is Asked.TRUTH:

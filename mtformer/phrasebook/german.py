@@ -109,7 +109,7 @@ def _words(meaning: Sentence) -> str:
 
 
 def _existence(clause: Clause) -> str:
-    """Build existence: *Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel* for what stays there."""
+    """Build existence: *Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel* for permanent things."""
     head = clause.subject.head if isinstance(clause.subject, NounPhrase) else None
     if isinstance(head, Noun) and "landmark" in head.kinds:
         return f"gibt es {_phrase(clause.subject, 'acc')}"
@@ -138,7 +138,7 @@ def _verb_last(clause: Clause, relative: str = "") -> str:
 
 
 def _front(clause: Clause) -> str:
-    """Return what precedes the finite verb instead of the subject, or "" if the subject does."""
+    """Return the words before the finite verb if it is not the subject that precedes it, otherwise ""."""
     match clause.asked:
         case Asked.SUBJECT:
             return _phrase(clause.subject, "nom")
@@ -238,7 +238,7 @@ def _quality(quality: Quality | None) -> str:
 
 
 def _profession(clause: Clause) -> str:
-    """Build what the subject is, without an article: *ich bin Student*."""
+    """Build the profession of the subject, without an article: *ich bin Student*."""
     if clause.profession is None:
         return ""
     _, plural = agreement(clause.subject)

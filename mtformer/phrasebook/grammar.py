@@ -142,7 +142,7 @@ class Grammar(Phrases):
         return Clause(subject, quality=Quality(adjective, "" if plain else self._weighted(degrees)), negated=negated)
 
     def _profession(self) -> Clause:
-        """Draw what someone is by profession; German has feminine nouns for women, so *she* takes only those."""
+        """Draw the profession of someone; German has feminine nouns for women, so *she* takes only those."""
         subject = self._anyone() if self._chance(0.7) else self._relation_of(self._choice(SPEAKERS))
         gender = {Pronoun.HE: "m", Pronoun.SHE: "f"}.get(pronoun_for(subject))
         professions = [noun for noun in nouns(("profession",)) if gender in (None, noun.gender)]
@@ -273,7 +273,7 @@ class Grammar(Phrases):
         return Sentence(self._feeling())
 
     def _being_a(self) -> Meaning:
-        """Draw what someone is by profession, or a question about it."""
+        """Draw a statement of the profession of someone, or a question about it."""
         clause = self._profession()
         if heads(clause.subject)[0] not in (Pronoun.I, Pronoun.WE) and self._chance(0.25):
             return Sentence(replace(clause, negated=False, asked=Asked.TRUTH), Mood.QUESTION)
@@ -344,7 +344,7 @@ class Grammar(Phrases):
         return Sentence(Clause(subject, know, negated=True), link=Link.ASKING, second=second)
 
     def _because(self) -> Meaning:
-        """Draw a state and what it leads to, in either order; *although* when it leads to the opposite; or *if*."""
+        """Draw a state and its consequence, in either order; *although* when it leads to the opposite; or *if*."""
         motive = self._choice(LEXICON.motives)
         negated = not motive.verbs or self._chance(0.5)
         verb = self._choice(motive.negated_verbs if negated else motive.verbs)
@@ -372,7 +372,7 @@ class Grammar(Phrases):
                 return replace(who, adjective=None)
 
     def _if_weather(self) -> Meaning:
-        """Draw what someone will or will not do if it rains tomorrow."""
+        """Draw a plan of someone for the case that it rains tomorrow."""
         weather = self._choice(verbs_of("weather"))
         verb = self._choice(verbs_of("go", "stay", "activity", "skill"))
         who = self._person(("person",)) if "person" in verb.subject else self._subject(verb)

@@ -280,7 +280,7 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Motive:
-    """A state of a person, and what it makes people do or not do."""
+    """A state of a person, and the actions that it leads to or prevents."""
 
     adjective: Adjective
     verbs: tuple[Verb, ...]

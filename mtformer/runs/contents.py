@@ -151,7 +151,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is known of a run.
+    """The records of a run.
 
     Attributes:
         folder: the run's.
@@ -233,7 +233,7 @@ class Contents:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the last start has recorded of the training text; empty for a run of an older version."""
+        """The training text, as the last start has recorded it; empty for a run of an older version."""
         return self.starts[-1].get("data", {}) if self.starts else {}
 
     @property

@@ -14,7 +14,7 @@ from mtformer.support.terminal import as_text
 
 @dataclass(frozen=True)
 class ListedRun:
-    """What the list says of a run.
+    """A row of the list of runs.
 
     Attributes:
         path: its folder.

@@ -50,10 +50,7 @@ def of_head(weights: Tensor, head: AlignmentHead) -> Tensor:
 
 @torch.inference_mode()
 def cross_attention(
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    forced: Sequence[int] = (),
+    model: Transformer, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], forced: Sequence[int] = ()
 ) -> Iterator[tuple[int, Tensor]]:
     """Yield for each pair its index and the weights (L, H, T + 1, S) of all cross-attention, by teacher forcing.
 

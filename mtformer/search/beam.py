@@ -79,7 +79,7 @@ class Beams:
 
 
 class Selection(Protocol):
-    """How a search chooses what to continue.
+    """The choice of the beams to continue.
 
     Attributes:
         beam_size: K at the start of the search.

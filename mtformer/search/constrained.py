@@ -94,7 +94,7 @@ class _Beam(NamedTuple):
 
 
 class _Room:
-    """What the next beams of a sentence may still be: any K, and the likeliest in each bank within reach.
+    """The room for the next beams of a sentence: any K, and the likeliest in each bank within reach.
 
     A bank is within reach if a beam is in it or has one phrase more to go. The last bank, where all phrases are
     missing, needs no beam of its own.
@@ -246,7 +246,7 @@ class ConstrainedSelection:
         self._opened: list[Tensor] = []  # (n, F) each: the log probability, beam and token of each of these
 
     def __call__(self, prefixes: Prefixes, log_probs: Tensor) -> Tensor:
-        """Note the probabilities of what each beam can open or continue."""
+        """Note the probabilities of the phrases that each beam can open or continue."""
         self._openings = [sentence.openings(prefixes.length) for sentence in self._of(prefixes)]
         vocab_size = log_probs.size(2)
         places = [[beam * vocab_size + way.ids[0] for beam, way in openings] for openings in self._openings]

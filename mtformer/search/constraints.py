@@ -1,4 +1,4 @@
-"""What a translation must contain, as an automaton that reads its tokens.
+"""Constraints: phrases that a translation must contain, as an automaton that reads its tokens.
 
 Phrases are found in the text that the tokens spell, however they spell it, and as whole words. This is how many phrases
 are missing while a constraint that requires the German word *rot* once reads "Ein rotes Brot (rot)":
@@ -166,7 +166,7 @@ class Way(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """What matters of the tokens that have been read.
+    """A summary of the tokens that have been read.
 
     Attributes:
         before: what the next character has before it.

@@ -1,4 +1,4 @@
-"""What a search needs from a model, and the Transformer as such a model."""
+"""Decoders: the interface of a model to a search, and the Transformer as one."""
 
 import math
 from collections.abc import Sequence

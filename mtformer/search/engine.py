@@ -1,4 +1,4 @@
-"""Requests to a model, their batches, and the protocol of what computes them. Nothing here imports torch or numpy."""
+"""Requests to a model, their batches, and the protocol of engines. Nothing here imports torch or numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Weights: TypeAlias = NDArray[np.float32]
 
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 OnDone = Callable[[Sequence[int]], object]  # called with the indices of what is done
 
@@ -131,12 +132,19 @@ def results_of(engine: Engine, requests: Sequence[Request[R_co]]) -> list[R_co]:
     Raises:
         MtformerError: that of the first request that has failed.
     """
-    results: list[R_co] = []
-    for result in engine.submit(requests):
-        if isinstance(result, MtformerError):
-            raise result
-        results.append(result)
-    return results
+    return succeeded(engine.submit(requests))
+
+
+def succeeded(outcomes: Sequence[T | MtformerError]) -> list[T]:
+    """Return results that must not be errors.
+
+    Raises:
+        MtformerError: the first of the errors.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, MtformerError):
+            raise outcome
+    return list(outcomes)  # type: ignore[arg-type]
 
 
 def fill_batches(order: Sequence[int], lengths: Sequence[int], max_tokens: int) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Rules on what a search may choose: functions of the prefixes and of the log probabilities of the next tokens."""
+"""Rules on the choices of a search: functions of the prefixes and of the log probabilities of the next tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from mtformer.support.errors import MtformerError
 
 @dataclass(frozen=True)
 class Prefixes:
-    """What a search has chosen so far.
+    """The tokens that a search has chosen so far.
 
     Attributes:
         ids: (n, K, t), the id that starts decoding first.

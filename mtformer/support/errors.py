@@ -1,4 +1,4 @@
-"""What can go wrong, divided by who has to act.
+"""Errors, divided by who has to act.
 
 The command line prints the message of an error without a traceback and turns its class into an exit status.
 """
@@ -12,7 +12,7 @@ class MtformerError(Exception):
 
 
 class UserError(MtformerError):
-    """What the user gave cannot be used (exit status 2): a config, an argument, a file."""
+    """The user's input cannot be used (exit status 2): a config, an argument, a file."""
 
 
 class OutputClosed(MtformerError):  # noqa: N818, it is no error

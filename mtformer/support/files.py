@@ -302,5 +302,5 @@ def file_digest(path: Path) -> str:
 
 
 def digest_of(values: JsonValue) -> str:
-    """Return a name for what ``values`` determine."""
+    """Return a digest of JSON values."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]

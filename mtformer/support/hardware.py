@@ -154,6 +154,6 @@ def return_freed_memory_if_scarce() -> None:
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What mallinfo(3) returns; number 7 and number 4 are the bytes in use, on the heap and mapped."""
+    """The result of mallinfo(3); number 7 and number 4 are the bytes in use, on the heap and mapped."""
 
     _fields_ = (("counts", ctypes.c_size_t * 10),)

@@ -12,7 +12,7 @@ _CANNOT_LOCK = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of s
 
 
 def lock(path: Path, *, seconds: float = 0.0, waiting: str = "", holder: str = "", remove: bool = False) -> ExitStack:
-    """Take the lock at ``path``; leaving or closing what is returned releases it.
+    """Take the lock at ``path``; leaving or closing the returned stack releases it.
 
     Where the file system has no locks, there is a warning instead.
 
@@ -72,7 +72,7 @@ def is_locked(path: Path) -> bool:
 
 
 def holder_of(path: Path) -> str:
-    """Return what the process that holds, or last held, the lock at ``path`` wrote into it; empty if unknown."""
+    """Return the note of the process that holds, or last held, the lock at ``path``; empty if unknown."""
     try:
         with path.open("rb", buffering=0) as file:
             file.seek(1)

@@ -119,10 +119,7 @@ def clock(seconds: float) -> str:
 
 
 def expected_seconds(
-    batches: Sequence[Item],
-    work: Callable[[Sequence[Item]], object],
-    size: Callable[[Item], float],
-    n_measured: int,
+    batches: Sequence[Item], work: Callable[[Sequence[Item]], object], size: Callable[[Item], float], n_measured: int
 ) -> float:
     """Return how long ``work`` on all batches takes, from the time that it takes on some of them.
 

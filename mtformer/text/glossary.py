@@ -151,7 +151,7 @@ def _parse(line: str) -> Term:
 
 
 def _warn_of_header_and_quotes(name: str, terms: Sequence[Term], lines: Mapping[str, int]) -> None:
-    """Say what was probably not meant as part of a term; ``lines`` has the line of each in the file ``name``."""
+    """Warn of a header and of quotes, which are hardly terms; ``lines`` has the line of each in the file ``name``."""
     if terms and all(map(is_column_name, terms[0])):
         src, tgt = terms[0]
         log.warning(

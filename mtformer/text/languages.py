@@ -7,9 +7,8 @@ from functools import lru_cache
 _WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
-_DECIMAL_POINTS = (
-    "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
-)  # CLDR
+# CLDR
+_DECIMAL_POINTS = "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
 _ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 
 

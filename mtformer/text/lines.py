@@ -32,7 +32,7 @@ class DamagedError(Exception):
 
 
 class UnsupportedError(Exception):
-    """Data is compressed in a way that cannot be read here; the message says what to do."""
+    """Data is compressed in a way that cannot be read here; the message has a remedy."""
 
 
 class _Reader(Protocol):
@@ -88,7 +88,7 @@ def decompressed(file: io.RawIOBase) -> BinaryIO:
 
 
 class _Stream(io.RawIOBase):
-    """Reads what a function returns, after a head that has been read before.
+    """Reads the results of a function, after a head that has been read before.
 
     Under a buffer, which splits lines in C, this is faster than the lines of the standard library's classes.
     """

@@ -75,7 +75,7 @@ def is_column_name(cell: str) -> bool:
 
 @dataclass
 class Drops:
-    """Counts what is left out of a source, by reason.
+    """Counts the lines left out of a source, by reason.
 
     Attributes:
         counts: the number of lines by reason.

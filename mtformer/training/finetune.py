@@ -72,7 +72,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
 
 
 def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list[str]) -> S:
-    """Return the section ``old`` with what the user has given and may change; note the rest as problems."""
+    """Return the section ``old`` with the changes that the user may make; note all others as problems."""
     changed = {key: value for key in given.model_fields_set if (value := getattr(given, key)) != getattr(old, key)}
     problems += [
         f"{section}.{key} = {value}, but the bundle has {getattr(old, key)}"

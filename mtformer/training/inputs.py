@@ -1,4 +1,4 @@
-"""What a run reads before it trains: text, a bundle to start from, a tokenizer, a glossary."""
+"""The inputs of a run: text, a bundle to start from, a tokenizer, a glossary."""
 
 import logging
 from collections import Counter
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a config names, read.
+    """The contents of the files that a config names.
 
     Attributes:
         text: the training text.

@@ -23,7 +23,7 @@ _FEWEST_UPDATES = 100  # of an epoch: larger batches would leave too few for lea
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the peak memory in bytes: the GPU's for ``cuda``; for ``mps``, what its driver has now; else resident."""
+    """Return the peak memory in bytes: the GPU's for ``cuda``, the driver's now for ``mps``, or the resident memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if device.type == "mps":

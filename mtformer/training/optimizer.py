@@ -35,10 +35,7 @@ def make_optimizers(
     hidden = {name: parameter for name, parameter in matrices.items() if "layers" in name}
     others = [parameter for name, parameter in matrices.items() if "layers" not in name]
     by_adamw = others if config.optimizer == "muon" else [*hidden.values(), *others]
-    groups = [
-        {"params": by_adamw, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": by_adamw, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     adamw = torch.optim.AdamW(groups, lr=0.0, betas=_BETAS, eps=_EPS, fused=True)
     if config.optimizer != "muon" or not hidden:
         return [adamw]

@@ -191,11 +191,7 @@ def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer,
     if is_sharded(model):
         where += ", sharded"
     log.info(
-        "%s parameters, vocabulary of %s tokens, %s on %s",
-        n_parameters,
-        n_tokens,
-        config.training.precision,
-        where,
+        "%s parameters, vocabulary of %s tokens, %s on %s", n_parameters, n_tokens, config.training.precision, where
     )
     if config.model.preset in ("base", "big") and config.model.norm == "post":
         log.info(

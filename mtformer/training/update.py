@@ -207,7 +207,7 @@ class Updater:
 
 
 def _add_gradients(weights: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
-    """Add what a thread has computed, if it has, to the gradients of the weights."""
+    """Add the gradients that a thread has computed, if any, to those of the weights."""
     sums, terms = [], []
     for weight, gradient in zip(weights, gradients, strict=False):
         if weight.grad is None:

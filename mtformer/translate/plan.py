@@ -1,4 +1,4 @@
-"""Plans: what happens to a text, as a generator that asks for searches, scores and alignments and gets their results.
+"""Plans of translating a text: generators that ask for searches, scores and alignments and get their results.
 
 A plan does no input or output, and leaves computing to whoever drives it: :func:`run` drives the plans of many texts at
 once and submits what all of them ask for together, so that an engine finds sentences of one length for its batches.
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from mtformer.search.engine import Engine, R_co, Request
+from mtformer.search.engine import Engine, R_co, Request, succeeded
 from mtformer.support.errors import MtformerError
 
 T = TypeVar("T")
@@ -40,18 +40,6 @@ def together(plans: Iterable[Plan[T]]) -> Plan[list[T]]:
     while group.requests:
         group.receive((yield group.requests))
     return succeeded(group.outcomes)
-
-
-def succeeded(outcomes: Sequence["T | MtformerError"]) -> list[T]:
-    """Return results that must not be errors.
-
-    Raises:
-        MtformerError: the first of the errors.
-    """
-    for outcome in outcomes:
-        if isinstance(outcome, MtformerError):
-            raise outcome
-    return list(outcomes)  # type: ignore[arg-type]
 
 
 class Group(Generic[T]):

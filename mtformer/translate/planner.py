@@ -1,4 +1,4 @@
-"""What happens to a text: markup is taken out, texts are prepared, searched for, checked, and all is put back."""
+"""The plan of a text: markup is taken out, texts are prepared, searched for, checked, and all is put back."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

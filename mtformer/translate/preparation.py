@@ -20,23 +20,11 @@ from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 _JOINERS = "\u200d\ufe0e\ufe0f"  # zero-width joiner and variation selectors: parts of emoji
 # What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
 _ALIKE = {
-    character: form
-    for form, characters in {
-        "'": "‘’‚‛′ʼ`´",
-        '"': "“”„‟″«»",
-        "-": "‐‑‒–—―−",
-        "...": "…",
-        "/": "⁄",
-        "ß": "ẞ",
-        "ss": "ß",
-        ",": "，、",
-        ".": "。",
-        "，": ",",
-        "。": ".",
-        "？": "?",
-        "！": "!",
-    }.items()
-    for character in characters
+    **dict.fromkeys("‘’‚‛′ʼ`´", "'"),
+    **dict.fromkeys("“”„‟″«»", '"'),
+    **dict.fromkeys("‐‑‒–—―−", "-"),
+    **{"…": "...", "⁄": "/", "ẞ": "ß", "ß": "ss", "，": ",", "、": ",", "。": "."},
+    **{",": "，", ".": "。", "?": "？", "!": "！"},
 }
 _ESCAPE = re.compile("\x1b\\[[0-9;]*[A-Za-z]")  # colours of a terminal
 _WORD = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W\d_]+(?:['’][^\W\d_]+)*")  # the U.S. are one

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from mtformer.engines.loading import LoadedModel, load_model
 from mtformer.runs.folder import find_model
+from mtformer.search.engine import succeeded
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.glossary import Glossary
 from mtformer.text.lines import without_surrogates
 from mtformer.translate.guard import Guard
-from mtformer.translate.plan import run, succeeded
+from mtformer.translate.plan import run
 from mtformer.translate.planner import Planner
 from mtformer.translate.preparation import standard_preparations
 from mtformer.translate.terms import Terms

@@ -1,1 +1,1 @@
-"""Filters for training text, and ``mtformer data check``, which reports what they find."""
+"""Filters for training text, and ``mtformer data check``, which reports their findings."""

@@ -21,16 +21,7 @@ from numpy.typing import NDArray
 from mtformer.config import LanguagePair
 from mtformer.data.arrays import Ragged
 from mtformer.data.clean.seen import hashes
-from mtformer.data.clean.words import (
-    Association,
-    EncodedPairs,
-    Encoder,
-    Features,
-    Floats,
-    Ints,
-    WordOrder,
-    Words,
-)
+from mtformer.data.clean.words import Association, EncodedPairs, Encoder, Features, Floats, Ints, WordOrder, Words
 from mtformer.text.pairs import SentencePair
 
 log = logging.getLogger(__name__)
@@ -220,7 +211,7 @@ class LearnedRules:
     """Scores pairs for each of :data:`CORRUPTIONS`."""
 
     def __init__(self, encoder: Encoder, halves: Sequence[Half], classifiers: dict[str, Classifier]) -> None:
-        """Take what :meth:`learn` has learned: ``halves[i]`` from the pairs whose half is i."""
+        """Take the results of :meth:`learn`: ``halves[i]`` is learned from the pairs whose half is i."""
         self._encoder = encoder
         self._halves = halves
         self._classifiers = classifiers

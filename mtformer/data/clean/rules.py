@@ -188,7 +188,7 @@ def _hour(match: re.Match[str]) -> str:
 
 
 def _codes(*languages: str) -> re.Pattern[str]:
-    """Return a pattern of what localized URLs have for languages: ``/de/``, ``/en-us/``, ``de.`` or ``?lang=de``."""
+    """Return a pattern of the language codes in localized URLs: ``/de/``, ``/en-us/``, ``de.`` or ``?lang=de``."""
     codes = "|".join(re.escape(base_language(code).casefold()) for code in languages)
     return re.compile(rf"(?<=[/=])(?:{codes})(?:[-_][a-z]{{2,4}})?(?:[/.]|(?=[?&#])|$)")
 

@@ -107,7 +107,7 @@ class Duplicates:
     """Finds the pairs of a text that occurred before."""
 
     def __init__(self, key: Callable[[str], str]) -> None:
-        """Compare what ``key`` returns of each side."""
+        """Compare the keys of each side."""
         self._key, self._seen = key, HashSet()
 
     def add(self, pairs: Sequence[SentencePair]) -> list[bool]:

@@ -99,7 +99,7 @@ class Words:
     """
 
     def __init__(self, numbers: dict[str, int], *, is_spaced: bool) -> None:
-        """Take what :meth:`learn` has learned."""
+        """Take the numbers of words, from 1."""
         self.is_spaced = is_spaced
         self._numbers = _Numbers(numbers)
 

@@ -163,7 +163,7 @@ def _rows(rows: Any, source: HubDataset) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _explained(source: HubDataset) -> Iterator[None]:
-    """Turn the many errors of the libraries into a sentence that says what to do.
+    """Turn the many errors of the libraries into a sentence with a remedy.
 
     Raises:
         UserError: the user has to name something else, or to ask for access.

@@ -93,7 +93,7 @@ class ParallelText:
 
     @property
     def has_pipe(self) -> bool:
-        """Whether a source is a pipe or standard input; raises what :attr:`files` does."""
+        """Whether a source is a pipe or standard input; raises the errors of :attr:`files`."""
         return not all(map(can_be_read_again, self.files))
 
     def _languages(self, source: Source) -> LanguagePair:
@@ -222,7 +222,7 @@ def require_same(versions: Versions) -> None:
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:
-    """Describe a file by what changes when it is written; None for a pipe, and if it cannot be read."""
+    """Return size, time and number of a file, by which changes show; None for a pipe or an unreadable file."""
     try:
         status = path.stat()
     except OSError:  # reading it says what is wrong

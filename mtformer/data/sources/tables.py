@@ -243,7 +243,7 @@ def _require_two(cells: list[str], source: TsvFile | CsvFile, where: str) -> Non
 
 
 def _hint(cells: list[str], source: TsvFile | CsvFile) -> str:
-    """Say what to do about a row with another number of columns."""
+    """Return advice on a row with another number of columns."""
     if isinstance(source, CsvFile):
         return "; set delimiter, or put quotes around text that contains it"
     is_quoted = not source.quotes and any(cell.startswith('"') for cell in cells)

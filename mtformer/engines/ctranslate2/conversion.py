@@ -60,7 +60,7 @@ with it. A text with a token that has no line in it needs the whole vocabulary: 
 
 
 def parse_quantization(given: str) -> str:
-    """Return the type in which weights are to be stored; ``int8_float16`` keeps in float16 what int8 does not hold.
+    """Return the type to store weights in; ``int8_float16`` keeps those in float16 that int8 cannot hold.
 
     Raises:
         UserError: CTranslate2 has no such type.

@@ -270,11 +270,7 @@ class CTranslate2Engine(BatchedEngine):
         beam_size = requests[0].options.beam_size
         n_finished = round(_PATIENCE * beam_size)
         results = self._decode(
-            requests,
-            suppress=suppress,
-            beam_size=beam_size,
-            num_hypotheses=n_finished,
-            patience=n_finished / beam_size,
+            requests, suppress=suppress, beam_size=beam_size, num_hypotheses=n_finished, patience=n_finished / beam_size
         )
         return [
             [

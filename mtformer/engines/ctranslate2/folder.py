@@ -23,7 +23,7 @@ _JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.mo
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """What the folder of an exported model says.
+    """The contents of the folder of an exported model, except for the weights.
 
     Attributes:
         path: the folder.

@@ -60,7 +60,7 @@ def learn_vocabulary_map(src: Path, tgt: Path, bundle: Bundle) -> str:
 
 
 def _log_prob(bundle: Bundle, pairs: Sequence[SentencePair]) -> float:
-    """Return the mean log probability of the targets per character; what is too long for the model is cut off."""
+    """Return the mean log probability of the targets per character, cut to the longest that the model takes."""
     longest = bundle.header.architecture.max_length
     sources = bundle.tokenizer.encode_src([pair.src for pair in pairs])
     targets = bundle.tokenizer.encode_tgt([pair.tgt for pair in pairs])

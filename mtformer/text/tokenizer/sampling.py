@@ -59,11 +59,7 @@ class Sampler:
     """Samples segmentations by a unigram or BPE model. Symbols that a user has defined stay whole."""
 
     def __init__(
-        self,
-        tokens: Sequence[Token],
-        algorithm: int,
-        of_word: SentencePieceProcessor,
-        of_part: SentencePieceProcessor,
+        self, tokens: Sequence[Token], algorithm: int, of_word: SentencePieceProcessor, of_part: SentencePieceProcessor
     ) -> None:
         """Take a model.
 

@@ -15,7 +15,7 @@ MARKERS = ("<term>", "<is>", "</term>")  # around an annotated term, before its 
 
 
 class Prefixes(NamedTuple):
-    """What stands before the texts of a direction, on either side.
+    """The ids before the texts of a direction, on either side.
 
     Attributes:
         src: the ids before each source: the tokens of a language and of a corpus.

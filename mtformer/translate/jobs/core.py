@@ -220,7 +220,7 @@ def process(job: Job[Any], output: Output, *loads: Load) -> Tallies:
 
 
 def _windows(job: Job[Unit]) -> Iterator[list[Unit]]:
-    """Return windows of what is there if somebody may wait for an answer, and full windows otherwise."""
+    """Return windows of the available units if somebody may wait for an answer, and full windows otherwise."""
     is_stored = all(map(is_regular_input, job.inputs()))
     return (windows if is_stored or is_regular_output(job.output) else available)(share_of(job.units, job.shard))
 

@@ -1,4 +1,4 @@
-"""A line with markup: what of it is translated, and how the translations go back between the marks.
+"""A line with markup: the texts in it to translate, and the way back of their translations between the marks.
 
 The marks of each segment become a tree over the text that remains.
 """
@@ -26,19 +26,7 @@ from mtformer.translate.markup.scanner import (
 from mtformer.translate.translation import FLAG, Translation, joined
 
 _CLOSING_PUNCTUATION = tuple(".,;:!?)]}…。，、；：！？）」』”’")
-_BRACKETS = {
-    "(": ")",
-    "[": "]",
-    "{": "}",
-    "<": ">",
-    '"': '"',
-    "'": "'",
-    "“": "”",
-    "‘": "’",
-    "„": "“",
-    "«": "»",
-    "（": "）",
-}
+_BRACKETS = dict(zip("([{<\"'“‘„«（", ")]}>\"'”’“»）", strict=True))
 _DEEPEST = 50  # pairs inside each other; no text has more
 _GLUE = re.compile(r"[\w$€£#@/&=+%°-]", re.ASCII)
 

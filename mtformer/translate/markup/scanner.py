@@ -1,4 +1,4 @@
-"""Find in a text what must come through a translation unchanged: tags, Markdown, placeholders, URLs, emoji."""
+"""Find the marks in a text, which a translation must not change: tags, Markdown, placeholders, URLs, emoji."""
 
 import html
 import html.entities
