@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 import torch
+from recorded_graph import Recorded
 from test_layers import assert_same, randomize
 from test_transformer import MAX_LENGTH, SRC, SRC_MASK, TGT_IN, all_positions, both_norms, make_model
 from torch import Tensor
 
 from mtformer.config import SearchPrecision
 from mtformer.model.architecture import ACTIVATIONS, NORMS
-from mtformer.model.inference import Cache, InferenceModel
+from mtformer.model.cache import CAPTURES, Cache
+from mtformer.model.inference import InferenceModel
 from mtformer.model.packing import pack, rounded
 from mtformer.model.transformer import Transformer
 from mtformer.support.errors import UserError
@@ -53,8 +55,13 @@ def test_steps_equal_the_full_forward_pass(norm: str, positions: str, variant: d
 
 @both_norms
 @all_positions
+@pytest.mark.parametrize("has_graphs", [False, True])
 @torch.inference_mode()
-def test_a_cache_follows_any_choice_of_sentences_and_beams(norm: str, positions: str) -> None:
+def test_a_cache_follows_any_choice_of_sentences_and_beams(
+    norm: str, positions: str, has_graphs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if has_graphs:
+        monkeypatch.setitem(CAPTURES, "cpu", Recorded)
     model, inference = prepared(norm=norm, positions=positions)
     cache, generator = inference.start(SRC, SRC_MASK), torch.Generator().manual_seed(3)
     alive, prefixes = EVERYONE, torch.empty(len(SRC), 1, 0, dtype=torch.long)  # (n, K, t)
@@ -77,6 +84,7 @@ def test_a_cache_follows_any_choice_of_sentences_and_beams(norm: str, positions:
 def test_choosing_beams_moves_no_keys_and_values_and_dropping_sentences_only_those_that_fill_the_gaps() -> None:
     _, inference = prepared()
     cache = inference.start(SRC, SRC_MASK)
+    assert isinstance(cache, Cache)
     cache.select(EVERYONE, torch.zeros(3, 2, dtype=torch.long))
     inference.step(torch.tensor([4, 5, 6, 7, 8, 9]), cache)
     tensors = [cache.memory_kv, cache.prefix_kv[:, :, :, :, : cache.n_slots]]  # (L, 2, n, H, …, Dh)
@@ -91,9 +99,10 @@ def test_choosing_beams_moves_no_keys_and_values_and_dropping_sentences_only_tho
 @torch.inference_mode()
 def test_full_sources_need_no_mask() -> None:
     _, inference = prepared()
-    cache: Cache = inference.start(SRC[:1], SRC_MASK[:1])
-    assert cache.src_mask is None
-    assert inference.start(SRC, SRC_MASK).src_mask is not None
+    for n, has_mask in ((1, False), (3, True)):
+        cache = inference.start(SRC[:n], SRC_MASK[:n])
+        assert isinstance(cache, Cache)
+        assert (cache.src_mask is not None) == has_mask
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 64])

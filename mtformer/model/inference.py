@@ -9,125 +9,19 @@ L layers, H heads, D ``d_model``, Dh = D / H, V vocabulary. Masks are numbers to
 query may not attend.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, cast
+from collections.abc import Callable
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.model.attention import MultiHeadAttention, attention_weights
+from mtformer.model.cache import CAPTURES, Cache, StaticCache, Step
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from mtformer.model.packing import Precision, pack, pack_linear
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
-
-_FIRST_SLOTS = 16  # in a new cache, which doubles when it is full
-
-
-@dataclass
-class Cache:
-    """The key/value cache: the memory of decoding between steps, for n sentences.
-
-    The keys and values of every beam stay in the slots where they were written, K in each step. Beams that share a
-    prefix share its slots, and ``visible`` tells each beam which slots are its own prefix; so choosing other beams
-    moves nothing.
-
-    Attributes:
-        memory_kv: (L, 2, n, H, S, Dh), each layer's keys and values of the memory; all beams of a sentence share them.
-        prefix_kv: (L, 2, n, H, C, Dh), each layer's keys and values of the positions decoded so far.
-        src_mask: (n, 1, 1, S); None if there is no padding.
-        visible: (n, K, n_slots), the mask of each beam; None as long as there is one beam, which sees all of them.
-        n_sentences: n.
-        n_beams: K.
-        n_slots: how many slots are in use.
-        length: the number of positions decoded so far.
-    """
-
-    memory_kv: Tensor
-    prefix_kv: Tensor
-    src_mask: Tensor | None
-    n_sentences: int
-    visible: Tensor | None = None
-    n_beams: int = 1
-    n_slots: int = 0
-    length: int = 0
-
-    def select(self, sentences: Tensor, beams: Tensor) -> None:
-        """Keep some sentences, and continue some of their beams.
-
-        Args:
-            sentences: (n',) which sentences to keep, and in which order. Those that keep their index are not copied.
-            beams: (n', K') for each of them the beams, 0 to K - 1, that its new beams continue; beams may repeat.
-        """
-        n_beams = beams.size(1)
-        if n_beams > 1 or self.visible is not None:
-            visible = self.visible
-            if visible is None:
-                visible = self.memory_kv.new_zeros(self.n_sentences, 1, self.n_slots)
-            rows = (sentences[:, None] * self.n_beams + beams).flatten()  # (n'·K',)
-            self.visible = visible.flatten(0, 1).index_select(0, rows).view(*beams.shape, self.n_slots)
-        self.n_beams = n_beams
-        order = torch.arange(sentences.size(0), device=sentences.device)
-        if order.size(0) < self.n_sentences or not torch.equal(sentences, order):
-            self._move(sentences, (sentences != order).nonzero()[:, 0])
-
-    def _move(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep ``sentences`` (n',), copying those whose new index is in ``moved``."""
-        n = self.n_sentences = sentences.size(0)
-        origins = sentences[moved]
-        self.memory_kv[:, :, moved] = self.memory_kv[:, :, origins]
-        self.prefix_kv[:, :, moved, :, : self.n_slots] = self.prefix_kv[:, :, origins, :, : self.n_slots]
-        self.memory_kv, self.prefix_kv = self.memory_kv[:, :, :n], self.prefix_kv[:, :, :n]
-        if self.src_mask is not None:
-            self.src_mask = self.src_mask[sentences]
-
-    def begin_step(self) -> "Step":
-        """Take slots for the next position, of which every beam sees its own."""
-        n, k, start = self.n_sentences, self.n_beams, self.n_slots
-        self.n_slots += k
-        if self.n_slots > self.prefix_kv.size(4):
-            grown = self.prefix_kv.new_empty(*self.prefix_kv.shape[:4], 2 * self.n_slots, self.prefix_kv.size(5))
-            grown[:, :, :, :, :start] = self.prefix_kv[:, :, :, :, :start]
-            self.prefix_kv = grown
-        if self.visible is not None:
-            own = self.visible.new_full((k, k), float("-inf")).fill_diagonal_(0.0)
-            self.visible = torch.cat([self.visible, own.expand(n, k, k)], dim=2)
-        return Step(
-            n_sentences=n,
-            n_beams=k,
-            position=self.length,
-            memory_kv=[kv.unbind() for kv in self.memory_kv.unbind()],
-            src_mask=self.src_mask,
-            new_kv=self.prefix_kv.narrow(4, start, k).unbind(),
-            prefix_kv=[kv.unbind() for kv in self.prefix_kv.narrow(4, 0, self.n_slots).unbind()],
-            visible=None if self.visible is None else self.visible[:, None],
-        )
-
-
-class Step(NamedTuple):
-    """The inputs of the layers for one position. Views of the cache are made once for all layers.
-
-    Attributes:
-        n_sentences: n.
-        n_beams: K.
-        position: its number.
-        memory_kv: for each layer the memory's keys and values, (n, H, S, Dh) each.
-        src_mask: (n, 1, 1, S), or None.
-        new_kv: for each layer (2, n, H, K, Dh), the slots for the keys and values of this position.
-        prefix_kv: for each layer the keys and values of the prefixes, this position included, (n, H, n_slots, Dh) each.
-        visible: (n, 1, K, n_slots), or None.
-    """
-
-    n_sentences: int
-    n_beams: int
-    position: int
-    memory_kv: Sequence[Sequence[Tensor]]
-    src_mask: Tensor | None
-    new_kv: Sequence[Tensor]
-    prefix_kv: Sequence[Sequence[Tensor]]
-    visible: Tensor | None
 
 
 class InferenceModel:
@@ -151,17 +45,21 @@ class InferenceModel:
             x = layer(x, len(src), mask)
         return self.model.encoder_norm(x).unflatten(0, src.shape)
 
-    def start(self, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> Cache:
-        """Encode source ids (B, S), given their mask, and start ``n_copies`` sentences of each, with one beam."""
+    def start(self, src: Tensor, src_mask: Tensor, n_copies: int = 1) -> Cache | StaticCache:
+        """Encode source ids (B, S), given their mask, and start ``n_copies`` sentences of each, with one beam.
+
+        What taps attention must do so before the start, since a graph would bypass it.
+        """
         memory = self.encode(src, src_mask)
         memory_kv = torch.stack([layer.cross_attention.project_memory(memory) for layer in self._decoder_layers])
         if n_copies > 1:
             memory_kv = memory_kv.repeat_interleave(n_copies, dim=2)
             src_mask = src_mask.repeat_interleave(n_copies, dim=0)
-        prefix_kv = memory_kv.new_empty(*memory_kv.shape[:4], _FIRST_SLOTS, memory_kv.size(5))
-        return Cache(memory_kv, prefix_kv, _additive(src_mask), len(src_mask))
+        if self.device.type in CAPTURES and not any(layer.is_tapped for layer in self._decoder_layers):
+            return StaticCache(memory_kv, _additive(src_mask), self.model.tgt_positions)
+        return Cache.start(memory_kv, _additive(src_mask))
 
-    def step(self, tokens: Tensor, cache: Cache) -> Tensor:
+    def step(self, tokens: Tensor, cache: Cache | StaticCache) -> Tensor:
         """Decode one more position.
 
         Args:
@@ -171,17 +69,22 @@ class InferenceModel:
         Returns:
             (N, V), the logits of the next id: what the model's ``forward`` and ``project`` give for this position.
         """
-        step = cache.begin_step()
-        x = self.model.embed_tgt(tokens[:, None], cache.length)[:, 0]  # (N, D)
+        return cache.advance(tokens, self._logits)
+
+    def _logits(self, tokens: Tensor, step: Step) -> Tensor:
+        """Turn the ids (N,) chosen last into the logits (N, V) of the next."""
+        x = self.model.embed_tgt(tokens[:, None], step.position)[:, 0]  # (N, D)
         for i, layer in enumerate(self._decoder_layers):
             x = layer.step(x, step, i)
-        cache.length += 1
         return self._project(self._decoder_norm(x))
 
 
 def _additive(mask: Tensor) -> Tensor | None:
-    """Turn (n, S), True = may attend, into (n, 1, 1, S) to add to scores; None if all may."""
-    if mask.all():
+    """Turn (n, S), True = may attend, into (n, 1, 1, S) to add to scores; None if all may on a CPU.
+
+    The question would have the processor wait for a GPU.
+    """
+    if mask.device.type == "cpu" and mask.all():
         return None
     return torch.zeros(mask.shape, device=mask.device).masked_fill_(~mask, float("-inf"))[:, None, None, :]
 
@@ -228,10 +131,15 @@ class _Attention:
         self._heads = (attention.n_heads, attention.d_model // attention.n_heads)  # (H, Dh)
         self._out_proj = pack_linear(attention.out_proj, precision)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    @property
+    def is_tapped(self) -> bool:
+        """Whether an observer wants the weights."""
+        return self._attention.observer is not None
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, may_tap: bool = True) -> Tensor:
         """Attend with queries (n, H, T, Dh) to keys and values (n, H, S, Dh) and return rows (n·T, D)."""
         observer = self._attention.observer  # which another thread may take away
-        if observer is not None:
+        if observer is not None and may_tap:
             observer(self._weights(q, k, mask))
         heads = F.scaled_dot_product_attention(q, k, v, mask)  # (n, H, T, Dh)
         return self._out_proj(heads.transpose(1, 2).reshape(-1, self._d_model))
@@ -268,9 +176,9 @@ class _PrefixAttention(_SelfAttention):
         qkv = self._project(x, step.n_sentences)  # (3, n, H, K, Dh)
         if self._rotary:
             qkv = torch.cat([rotate(qkv[:2, ..., None, :], step.position)[..., 0, :], qkv[2:]])
-        step.new_kv[i].copy_(qkv.narrow(0, 1, 2))
+        step.write(i, qkv.narrow(0, 1, 2))
         k, v = step.prefix_kv[i]
-        return self._attend(qkv.select(0, 0), k, v, step.visible)
+        return self._attend(qkv.select(0, 0), k, v, step.visible, may_tap=step.slots is None)
 
     def _weights(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         """Return (N, H, 1, t), the weights of each beam on its own prefix."""
@@ -298,7 +206,7 @@ class _CrossAttention(_Attention):
         """Let rows (N, D) attend to the memory in layer ``i``: a sentence's beams are its queries."""
         q = self._q_proj(x).view(step.n_sentences, step.n_beams, *self._heads).transpose(1, 2)
         k, v = step.memory_kv[i]
-        return self._attend(q, k, v, step.src_mask)
+        return self._attend(q, k, v, step.src_mask, may_tap=step.slots is None)
 
 
 class _EncoderLayer:
@@ -322,6 +230,11 @@ class _DecoderLayer:
         self.cross_attention = _CrossAttention(layer.cross_attention, precision)
         self._feed_forward = _FeedForward(layer.feed_forward, precision)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
+
+    @property
+    def is_tapped(self) -> bool:
+        """Whether an observer wants the weights of an attention."""
+        return self._self_attention.is_tapped or self.cross_attention.is_tapped
 
     def step(self, x: Tensor, step: Step, i: int) -> Tensor:
         """Map rows (N, D) in layer ``i``, whose cache their keys and values are added to."""

@@ -36,9 +36,14 @@ class SinusoidalPositions(nn.Module):
         table = sinusoidal_table(min(n_positions, _MOST_PREPARED), d_model)
         self.register_buffer("table", table, persistent=False)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``."""
+    def forward(self, start: int | Tensor, length: int) -> Tensor:
+        """Return (length, D), the encodings of positions ``start`` to ``start + length - 1``.
+
+        The table does not grow for a start in a tensor, whose value nobody waits for.
+        """
         table = self.table  # another thread may replace it meanwhile
+        if isinstance(start, Tensor):
+            return table[positions_from(start, length, table.device)]
         if start + length > len(table):
             with torch.inference_mode(False):  # so that a table built while translating can be used in training
                 grown = sinusoidal_table(2 * (start + length), table.size(1))
@@ -46,20 +51,27 @@ class SinusoidalPositions(nn.Module):
         return table[start : start + length]
 
 
-def rotate(x: Tensor, start: int = 0) -> Tensor:
+def positions_from(start: int | Tensor, length: int, device: torch.device, dtype: torch.dtype = torch.long) -> Tensor:
+    """Return (length,) numbers from ``start`` on, which may be in a tensor (1,) on the device."""
+    if isinstance(start, Tensor):
+        return (start + torch.arange(length, device=device)).to(dtype)
+    return torch.arange(start, start + length, device=device, dtype=dtype)
+
+
+def rotate(x: Tensor, start: int | Tensor = 0) -> Tensor:
     """Rotate each pair of features by an angle proportional to its position (RoPE; Su et al. 2021, equation 34).
 
     The product of a rotated query and a rotated key depends on the distance between them, not on where they are.
 
     Args:
         x: (B, H, T, Dh) queries or keys, at positions ``start`` to ``start + T - 1``.
-        start: the first position.
+        start: the first position, which may be in a tensor (1,).
 
     Returns:
         (B, H, T, Dh).
     """
     length, half = x.size(-2), x.size(-1) // 2
-    position = torch.arange(start, start + length, device=x.device, dtype=torch.float32).unsqueeze(1)  # (T, 1)
+    position = positions_from(start, length, x.device, torch.float32).unsqueeze(1)  # (T, 1)
     rate = torch.exp(torch.arange(half, device=x.device) * (-math.log(10_000.0) / half))  # (Dh / 2)
     cos, sin = torch.cos(position * rate).to(x.dtype), torch.sin(position * rate).to(x.dtype)
     a, b = x.chunk(2, dim=-1)  # feature i is paired with feature i + Dh / 2
@@ -76,7 +88,7 @@ class NoPositions(nn.Module):
     def __init__(self, *, d_model: int, n_positions: int) -> None:
         super().__init__()
 
-    def forward(self, start: int, length: int) -> float:
+    def forward(self, start: int | Tensor, length: int) -> float:
         """Return zero."""
         return 0.0
 
@@ -88,7 +100,7 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_positions, d_model))
 
-    def forward(self, start: int, length: int) -> Tensor:
+    def forward(self, start: int | Tensor, length: int) -> Tensor:
         """Return (length, D); positions beyond the last learned one share its vector."""
-        positions = torch.arange(start, start + length, device=self.weight.device)
+        positions = positions_from(start, length, self.weight.device)
         return self.weight[positions.clamp(max=len(self.weight) - 1)]

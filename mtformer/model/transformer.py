@@ -77,7 +77,7 @@ class Transformer(nn.Module):
         """Turn source ids (B, S) into the encoder's input (B, S, D)."""
         return self._embed(src, self.src_embedding, self.src_positions, 0)
 
-    def embed_tgt(self, tgt: Tensor, start: int = 0) -> Tensor:
+    def embed_tgt(self, tgt: Tensor, start: int | Tensor = 0) -> Tensor:
         """Turn target ids (B, T) at positions from ``start`` on into the decoder's input (B, T, D)."""
         return self._embed(tgt, self.tgt_embedding, self.tgt_positions, start)
 
@@ -88,7 +88,7 @@ class Transformer(nn.Module):
             return layers
         return [layer for layer in layers if random_number() >= layer_drop] or [layers[-1]]
 
-    def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int) -> Tensor:
+    def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int | Tensor) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)
         return self.dropout(x + positions(start, ids.size(1)))
 

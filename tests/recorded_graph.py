@@ -1,0 +1,47 @@
+"""A graph that behaves as CUDA's, on the processor."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Recorded(TorchDispatchMode):
+    """The operations of a step. Capturing them changes no tensor; a replay reads and writes those that were captured.
+
+    Attributes:
+        captured: all graphs.
+        n_replays: how often this one was replayed.
+    """
+
+    captured: list["Recorded"] = []  # noqa: RUF012
+
+    def __init__(self, take: Callable[[], None], device: torch.device) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[tuple[Any, Any, Any, Any]] = []
+        self.n_replays = 0
+        self._before: dict[int, tuple[Tensor, Tensor]] = {}
+        with self:
+            take()
+        for tensor, value in self._before.values():
+            tensor.copy_(value)
+        self.captured.append(self)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        for argument, value in zip(func._schema.arguments, args, strict=False):
+            if argument.is_write:
+                self._before.setdefault(id(value), (value, value.clone()))
+        result = func(*args, **(kwargs or {}))
+        assert all(isinstance(leaf, Tensor) for leaf in tree_leaves(result)), f"{func} waits for the device"
+        self.operations.append((func, args, kwargs or {}, result))
+        return result
+
+    def replay(self) -> None:
+        self.n_replays += 1
+        for func, args, kwargs, result in self.operations:
+            for old, new in zip(tree_leaves(result), tree_leaves(func(*args, **kwargs)), strict=True):
+                if old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
