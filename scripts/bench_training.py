@@ -95,14 +95,10 @@ def prepare(multi30k: Path, folder: Path, n_steps: int) -> tuple[float, float]:
     pairs = list(ParallelText([source], "en", "de"))
     tokenizer = train_tokenizer(pairs, TokenizerConfig(vocab_size=VOCAB_SIZE), "en", "de", seed=1)
     sides = {"en": [pair.src for pair in pairs], "de": [pair.tgt for pair in pairs]}
-    ids = {lang: tokenizer.encode_src(texts) for lang, texts in sides.items()}
-    pieces = {lang: [tokenizer.src_tokens(row[:-1]) for row in rows] for lang, rows in ids.items()}
-    for lang, rows in pieces.items():
-        lines = [" ".join(row) + "\n" for row in rows]
-        (folder / f"train.pieces.{lang}").write_text("".join(lines), encoding="utf-8")
-        (folder / f"valid.pieces.{lang}").write_text("".join(lines[:50]), encoding="utf-8")
-    (folder / "train.json").write_text(json.dumps(list(zip(ids["en"], ids["de"], strict=True))))
-    _write_vocabularies(folder, tokenizer, pieces)
+    ids = write_tokens(folder, tokenizer, sides)
+    for lang in sides:
+        head = (folder / f"train.pieces.{lang}").read_text(encoding="utf-8").splitlines(keepends=True)[:50]
+        (folder / f"valid.pieces.{lang}").write_text("".join(head), encoding="utf-8")
     for name in ("joeynmt.yaml", "opennmt.yaml"):
         text = (SCRIPTS / "peers" / name).read_text(encoding="utf-8")
         (folder / name).write_text(text.replace("{steps}", str(n_steps)), encoding="utf-8")
@@ -117,6 +113,18 @@ def prepare(multi30k: Path, folder: Path, n_steps: int) -> tuple[float, float]:
     return statistics.mean(map(len, ids["en"])), statistics.mean(map(len, ids["de"]))
 
 
+def write_tokens(folder: Path, tokenizer: Tokenizer, sides: dict[str, list[str]]) -> dict[str, list[list[int]]]:
+    """Write the training text as tokens and as ids, and the vocabulary; return the ids by language, source first."""
+    ids = {lang: tokenizer.encode_src(texts) for lang, texts in sides.items()}
+    pieces = {lang: [tokenizer.src_tokens(row[:-1]) for row in rows] for lang, rows in ids.items()}
+    for lang, rows in pieces.items():
+        lines = [" ".join(row) + "\n" for row in rows]
+        (folder / f"train.pieces.{lang}").write_text("".join(lines), encoding="utf-8")
+    (folder / "train.json").write_text(json.dumps(list(zip(*ids.values(), strict=True))))
+    _write_vocabularies(folder, tokenizer, pieces)
+    return ids
+
+
 def _head(sides: dict[str, list[str]], folder: Path) -> dict[str, str]:
     for lang, texts in sides.items():
         (folder / f"valid.{lang}").write_text("".join(f"{text}\n" for text in texts[:50]), encoding="utf-8")
@@ -125,7 +133,7 @@ def _head(sides: dict[str, list[str]], folder: Path) -> dict[str, str]:
 
 def _write_vocabularies(folder: Path, tokenizer: Tokenizer, pieces: dict[str, list[list[str]]]) -> None:
     """Write the same vocabulary in the formats of JoeyNMT, OpenNMT-py and Marian."""
-    all_pieces = tokenizer.src_tokens(range(VOCAB_SIZE))
+    all_pieces = tokenizer.src_tokens(range(tokenizer.src_vocab_size))
     (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in all_pieces), encoding="utf-8")
     counts = Counter(piece for rows in pieces.values() for row in rows for piece in row)
     ordinary = sorted(all_pieces[4:], key=lambda piece: -counts[piece])

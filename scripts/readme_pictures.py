@@ -6,7 +6,7 @@ The first run must be a phrasebook model from English. Of its heads the one is d
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -34,6 +34,9 @@ STYLE = """
     .ink { stroke: #58a6ff } .dot, .strong { fill: #58a6ff }
   }
 """
+
+
+Place = Callable[[float, float], tuple[float, float]]
 
 
 def svg(title: str, parts: Sequence[str]) -> str:
@@ -116,35 +119,45 @@ def draw_it(bundle: Bundle) -> str:
     return svg("What “it” attends to", parts)
 
 
+def axes(title: str, across: str, longest: float, marks: Sequence[int], most: float) -> tuple[list[str], Place]:
+    """Draw a line at each of ``marks`` of BLEU, of ``most`` points, over minutes; return what finds a point's place."""
+    left, top, right, bottom = 42.0, 40.0, WIDTH - 16.0, HEIGHT - 44.0
+    step = next(step for step in (1, 2, 5, 10, 20, 60, 120, 600, 6000) if longest / step <= 8)
+
+    def at(minutes: float, bleu: float) -> tuple[float, float]:
+        return left + (right - left) * minutes / (1.02 * longest), bottom - (bottom - top) * bleu / most
+
+    parts = [text(left, 22, title, "title")]
+    for bleu in marks:
+        _, y = at(0, bleu)
+        parts.append(f'<path class="line" d="M{left} {y:.1f}H{right}"/>')
+        parts.append(text(left - 8, y + 4, str(bleu), "muted small", "end"))
+    minutes = range(0, int(1.02 * longest) + 1, step)
+    parts += [text(at(mark, 0)[0], bottom + 16, str(mark), "muted small", "middle") for mark in minutes]
+    return [*parts, text((left + right) / 2, bottom + 34, across, "muted small", "middle")], at
+
+
 def draw_bleu(run: RunFolder) -> str:
     """Draw the BLEU of each validation over the minutes of training until then."""
     lines = Journal(run.metrics).read()
     points = [(line["seconds"] / 60, line["valid_bleu"]) for line in lines if "valid_bleu" in line]
     if not points:
         raise UserError(f"{run.metrics} has no validation with a BLEU score")
-    left, top, right, bottom = 42.0, 40.0, WIDTH - 16.0, HEIGHT - 44.0
-    step_x = next(step for step in (1, 2, 5, 10, 20, 60, 120, 600, 6000) if points[-1][0] / step <= 8)
-    max_x, max_y = points[-1][0] * 1.02, 10 * -(-max(bleu for _, bleu in points) // 10)
-
-    def at(minutes: float, bleu: float) -> tuple[float, float]:
-        return left + (right - left) * minutes / max_x, bottom - (bottom - top) * bleu / max_y
-
-    parts = [text(left, 22, f"{run.path.name}: BLEU on the validation set", "title")]
-    for bleu in range(0, int(max_y) + 1, 10):
-        _, y = at(0, bleu)
-        parts.append(f'<path class="line" d="M{left} {y:.1f}H{right}"/>')
-        parts.append(text(left - 8, y + 4, str(bleu), "muted small", "end"))
-    marks = range(0, int(max_x) + 1, step_x)
-    parts += [text(at(mark, 0)[0], bottom + 16, str(mark), "muted small", "middle") for mark in marks]
-    parts.append(text((left + right) / 2, bottom + 34, "minutes of training", "muted small", "middle"))
+    most = 10 * -(-max(bleu for _, bleu in points) // 10)
+    title = f"{run.path.name}: BLEU on the validation set"
+    parts, at = axes(title, "minutes of training", points[-1][0], range(0, int(most) + 1, 10), most)
     places = [at(*point) for point in points]
-    curve = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    parts.append(f'<path class="ink" d="M{curve}" stroke-width="2" stroke-linejoin="round"/>')
+    parts.append(f'<path class="ink" d="{line_through(places)}" stroke-width="2" stroke-linejoin="round"/>')
     parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in places]
     minutes, bleu = max(points, key=lambda point: point[1])
     x, y = at(minutes, bleu)
-    parts.append(text(min(x, right), y - 10, f"{bleu:.1f}", "strong", "end"))
+    parts.append(text(min(x, WIDTH - 16.0), y - 10, f"{bleu:.1f}", "strong", "end"))
     return svg("BLEU over minutes of training", parts)
+
+
+def line_through(places: Sequence[tuple[float, float]]) -> str:
+    """Return the path of straight lines from each place to the next."""
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
 def main() -> None:

@@ -146,6 +146,7 @@ def test_the_time_to_a_bleu_is_measured_beside_the_run_of_the_config(
     monkeypatch.chdir(project.folder)
     (project.folder / "runs/config").mkdir(parents=True)
     (project.folder / "runs/config/model.safetensors").write_text("the user's")
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     script = runpy.run_path(str(ROOT / "scripts/time_to_bleu.py"))
     run = script["train"]([str(project.config), "--set", "training.max_steps=2"])
     assert run == Path("runs/time_to_bleu/config")
