@@ -1,8 +1,10 @@
 """The guard: which translations it rejects, what it does about them, and what users hear of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,12 +17,13 @@ from mtformer.model.transformer import Transformer
 from mtformer.text.glossary import Term
 from mtformer.text.numbers import lost_numbers, with_right_number
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.tokenizer import Prefixes, Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
-from mtformer.translate.guard import Guard, guarded, stricter
+from mtformer.translate.guard import Guard, stricter
 from mtformer.translate.jobs.core import Tally
 from mtformer.translate.plan import Plan
-from mtformer.translate.terms import Numbers
+from mtformer.translate.planner import Planner
+from mtformer.translate.terms import Numbers, Terms
 from mtformer.translate.translation import Translation
 from mtformer.translate.translator import Translator
 
@@ -29,6 +32,35 @@ SOURCE = "Two dogs play in the snow with a small child."
 
 def nothing_missing(terms: Sequence[Term], text: str) -> list[str]:
     return []
+
+
+class GivenAttempts(Planner):
+    """A planner whose searches have the results of ``searches``, and those with numbers of ``with_numbers``."""
+
+    searches: Callable[[SearchOptions], list[Translation]]
+    with_numbers: Callable[[], list[Translation]]
+
+    def _plan_search(self, text: str, options: SearchOptions, terms: Terms | None) -> Plan[list[Translation]]:
+        return given(self.searches(options))
+
+    def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
+        return given(self.with_numbers())
+
+
+def guarded(
+    guard: Guard,
+    source: str,
+    first: list[Translation],
+    options: SearchOptions,
+    searches: Callable[[SearchOptions], list[Translation]],
+    with_numbers: Callable[[], list[Translation]] | None = None,
+) -> list[Translation]:
+    """Return what the guard makes of the first attempt, with the results of more searches."""
+    engine: Any = SimpleNamespace(has_constraints=with_numbers is not None)
+    tokenizer: Any = SimpleNamespace(prefixes=Prefixes())
+    planner = GivenAttempts(engine, tokenizer, options, tgt_lang="de", max_length=40)
+    vars(planner).update(searches=searches, with_numbers=with_numbers)
+    return result_of(planner._plan_guarded(guard, source, first))
 
 
 @pytest.fixture(scope="module")
@@ -125,16 +157,16 @@ def attempt(second: str, first: str = "", source: str = SOURCE) -> tuple[list[Tr
     guard = Guard(train_tokenizer(pairs, TokenizerConfig(vocab_size=300), "en", "de", adjust=True), "en", "de")
     used: list[SearchOptions] = []
 
-    def search(options: SearchOptions) -> Plan[list[Translation]]:
+    def search(options: SearchOptions) -> list[Translation]:
         used.append(options)
-        return given([Translation(second, -2.0, -2.0)])
+        return [Translation(second, -2.0, -2.0)]
 
     right = [Translation("Zwei Hunde", -1.0, -1.0)]
     options = SearchConfig().updated(n_best=2)
-    assert result_of(guarded(guard, "Two dogs", right, options, search, nothing_missing)) == right
+    assert guarded(guard, "Two dogs", right, options, search) == right
     assert not used
     doubtful = [Translation(first, -1.0, -1.0), Translation("Zwei", -1.5, -1.5)]
-    return result_of(guarded(guard, source, doubtful, options, search, nothing_missing)), used
+    return guarded(guard, source, doubtful, options, search), used
 
 
 def test_a_second_attempt_replaces_a_rejected_translation() -> None:
@@ -170,13 +202,12 @@ def test_the_first_attempt_stays_with_notes_if_the_second_is_no_better() -> None
 def test_the_search_is_made_to_keep_numbers_that_are_still_lost(
     german: Guard, source: str, again: str | None, expected: str, notes: tuple[str, ...]
 ) -> None:
-    def search_with_numbers() -> Plan[list[Translation]]:
+    def search_with_numbers() -> list[Translation]:
         assert again is not None
-        return given([Translation(again, -3.0, -3.0, ("t",) * 3)])
+        return [Translation(again, -3.0, -3.0, ("t",) * 3)]
 
     lost = [Translation("Zwei Hunde", -1.0, -1.0, ("t",) * 3)]
-    search, options = lambda options: given(lost), SearchConfig().updated()
-    [best] = result_of(guarded(german, source, lost, options, search, nothing_missing, search_with_numbers))
+    [best] = guarded(german, source, lost, SearchConfig().updated(), lambda options: lost, search_with_numbers)
     assert (best.text, best.notes) == (expected, notes)
 
 

@@ -37,17 +37,13 @@ def mark_differences(before: str, after: str, tgt_lang: str) -> tuple[list[Segme
         tgt_lang: their language.
     """
     word = _WORD if is_written_with_spaces(tgt_lang) else _CHARACTER
-    matches = [list(word.finditer(text)) for text in (before, after)]
-    ours, theirs = ([match.group() for match in side] for side in matches)
-    changes = [op for op in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes() if op[0] != "equal"]
-    return (
-        list(
-            _segments(before, [(matches[0][i].start(), matches[0][j - 1].end()) for _, i, j, _, _ in changes if i < j])
-        ),
-        list(
-            _segments(after, [(matches[1][i].start(), matches[1][j - 1].end()) for _, _, _, i, j in changes if i < j])
-        ),
-    )
+    ours, theirs = (list(word.finditer(text)) for text in (before, after))
+    our_words, their_words = ([match[0] for match in side] for side in (ours, theirs))
+    matcher = SequenceMatcher(None, our_words, their_words, autojunk=False)
+    changes = [places for kind, *places in matcher.get_opcodes() if kind != "equal"]
+    removed = [(ours[i].start(), ours[j - 1].end()) for i, j, _, _ in changes if i < j]
+    added = [(theirs[i].start(), theirs[j - 1].end()) for _, _, i, j in changes if i < j]
+    return list(_segments(before, removed)), list(_segments(after, added))
 
 
 def _segments(text: str, spans: list[tuple[int, int]]) -> Iterator[Segment]:

@@ -159,10 +159,8 @@ class _Recorder:
         """Add the embeddings; modules that both sides share are called for the source first."""
         self._enter("embedding")
         place = 0 if self._side == "source" else -1
-        embedded, added = (
-            self._output(embedding, place),
-            self._calls[positions][place].output,
-        )  # (T, D), or 0.0 for none
+        embedded = self._output(embedding, place)
+        added = self._calls[positions][place].output  # (T, D), or 0.0 for none
         self._add("embeddings", "E[ids]", embedded)
         self._add("scaled embeddings", "E[ids]·√d_model", embedded * math.sqrt(self._model.d_model))
         if isinstance(added, Tensor):

@@ -87,9 +87,8 @@ class Updater:
         parts, losses = self._add_up_gradients(batches, step, n_tokens)
         self._share_gradients()
         norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_grad_norm))
-        *sums, grad_norm = torch.cat(
-            [*losses, norm.view(1)]
-        ).tolist()  # one synchronization with a GPU instead of several
+        # One synchronization with a GPU instead of several.
+        *sums, grad_norm = torch.cat([*losses, norm.view(1)]).tolist()
         own_losses, own_cross_entropies = sums[::2], sums[1::2]
         loss, cross_entropy = self.ranks.sum(sum(own_losses), sum(own_cross_entropies))
         fault = self._fault(loss / n_tokens, grad_norm, usual_loss)

@@ -1,4 +1,4 @@
-"""The guard: problems of a translation, seen from the two texts alone; repairs, and a second attempt."""
+"""The guard: problems of a translation, seen from the two texts alone; repairs, and the options of a second attempt."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,7 +12,6 @@ from mtformer.text.languages import base_language, is_written_with_spaces, lette
 from mtformer.text.numbers import lost_numbers, numbers_to_keep, with_right_number
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
-from mtformer.translate.plan import Plan
 from mtformer.translate.translation import FLAG, Translation
 
 REPAIRED_NUMBERS = CORRECTED, ADDED = "numbers corrected", "numbers added"
@@ -213,48 +212,9 @@ def _per_token(translation: Translation) -> float:
     return translation.log_prob / max(1, len(translation.tokens))
 
 
-def guarded(
-    guard: Guard,
-    text: str,
-    first: list[Translation],
-    options: SearchOptions,
-    search: Callable[[SearchOptions], Plan[list[Translation]]],
-    missing: TermNotes,
-    search_with_numbers: Callable[[], Plan[list[Translation]]] | None = None,
-) -> Plan[list[Translation]]:
-    """Search again, more strictly, if the best translation has problems, and keep the one with fewer.
-
-    Then each translation is repaired where that is possible without the model, and gets notes on the problems left. If
-    the best still lacks numbers, the search is made to keep them; the result is taken if it has fewer problems and is
-    not damaged otherwise.
-
-    Args:
-        guard: finds the problems.
-        text: what was translated.
-        first: its translations, best first.
-        options: how they were searched for.
-        search: searches with other options.
-        missing: notes the terms that a repaired translation lacks.
-        search_with_numbers: searches for translations with the numbers of the text; None if the search cannot.
-    """
-    translations = first
-    problems = guard.problems(text, first[0].text, first[0].terms)
-    if set(problems) - {REPEATED_SOURCE}:
-        second = yield from search(stricter(options, text, problems))
-        if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
-            translations = second
-    checked = [guard.checked(text, translation, missing) for translation in translations]
-    best = checked[0]
-    if search_with_numbers is None or not lost_numbers(text, best.text):
-        return checked
-    if sum(map(len, numbers_to_keep(text))) > _MOST_KEPT_DIGITS:
-        return checked
-    third = yield from search_with_numbers()
-    n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
-    if n_after >= n_before or guard.is_damaged(third[0], best):
-        return checked
-    noted = (replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third)
-    return [guard.checked(text, translation, missing) for translation in noted]
+def may_keep_numbers(source: str, translation: str) -> bool:
+    """Tell whether a translation lacks numbers that a search could be made to keep."""
+    return bool(lost_numbers(source, translation)) and sum(map(len, numbers_to_keep(source))) <= _MOST_KEPT_DIGITS
 
 
 def stricter(options: SearchOptions, text: str, problems: Sequence[str]) -> SearchOptions:

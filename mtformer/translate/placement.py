@@ -131,9 +131,8 @@ class Placement:
         request = sentence.request
         if placed:
             ids = self._tokenizer.encode_tgt([prefix])[0][:-1]
-            constraint = self._terms.constraint(
-                [sentence.terms[number] for number in placed]
-            )  # the last must end there
+            # The last term must end there.
+            constraint = self._terms.constraint([sentence.terms[number] for number in placed])
             request = replace(request, prefix=ids, constraint=constraint)
         [candidates] = yield from ask([request])
         [best] = rank(request.options, candidates, self._tokenizer.decode)
@@ -146,9 +145,8 @@ class Placement:
         src, tgt = sentence.request.src, draft.hypothesis.ids
         src_spans = self._tokenizer.src.spans(sentence.text, src[:-1])
         tgt_spans = self._tokenizer.tgt.spans(draft.text, tgt)
-        words = [
-            word for word in word_spans(draft.text) if word[0] >= len(draft.prefix) and _within(tgt_spans, word)
-        ]  # bytes that spell no character have no place
+        # Bytes that spell no character have no place.
+        words = [span for span in word_spans(draft.text) if span[0] >= len(draft.prefix) and _within(tgt_spans, span)]
         if not words or not numbers:
             return None
         term_tokens = [_within(src_spans, sentence.spans[number]) for number in numbers]

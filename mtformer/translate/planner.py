@@ -16,14 +16,14 @@ from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
-from mtformer.translate.guard import Guard, guarded
+from mtformer.translate.guard import ADDED, REPEATED_SOURCE, Guard, may_keep_numbers, stricter
 from mtformer.translate.markup.atoms import Links
 from mtformer.translate.markup.line import MarkedText, take_out
 from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import Preparation, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
-from mtformer.translate.translation import Translation, by_rank, joined
+from mtformer.translate.translation import FLAG, Translation, by_rank, joined
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
@@ -153,20 +153,32 @@ class Planner:
 
     def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options, self.terms)
-        if self.guard is None:
-            return first
-        keeps_numbers = self.engine.has_constraints and self.terms is None and not self.options.sample
-        return (
-            yield from guarded(
-                self.guard,
-                text,
-                first,
-                self.options,
-                lambda options: self._plan_search(text, options, self.terms),
-                self._missing_terms,
-                (lambda: self._plan_with_numbers(text)) if keeps_numbers else None,
-            )
-        )
+        return first if self.guard is None else (yield from self._plan_guarded(self.guard, text, first))
+
+    def _plan_guarded(self, guard: Guard, text: str, first: list[Translation]) -> Plan[list[Translation]]:
+        """Search again, more strictly, if the best translation has problems, and keep the one with fewer.
+
+        Then each translation is repaired where that is possible without the model, and gets notes on the problems left.
+        If the best still lacks numbers, the search is made to keep them, where the engine can; the result is taken if
+        it has fewer problems and is not damaged otherwise.
+        """
+        translations = first
+        problems = guard.problems(text, first[0].text, first[0].terms)
+        if set(problems) - {REPEATED_SOURCE}:
+            second = yield from self._plan_search(text, stricter(self.options, text, problems), self.terms)
+            if len(guard.problems(text, second[0].text, second[0].terms)) < len(problems):
+                translations = second
+        checked = [guard.checked(text, translation, self._missing_terms) for translation in translations]
+        best = checked[0]
+        can_keep_numbers = self.engine.has_constraints and self.terms is None and not self.options.sample
+        if not can_keep_numbers or not may_keep_numbers(text, best.text):
+            return checked
+        third = yield from self._plan_with_numbers(text)
+        n_before, n_after = (len(guard.problems(text, each.text)) for each in (best, third[0]))
+        if n_after >= n_before or guard.is_damaged(third[0], best):
+            return checked
+        noted = (replace(translation, notes=(*translation.notes, FLAG + ADDED)) for translation in third)
+        return [guard.checked(text, translation, self._missing_terms) for translation in noted]
 
     def _plan_with_numbers(self, text: str) -> Plan[list[Translation]]:
         """Translate a text so that its numbers are in the translations."""

@@ -27,14 +27,7 @@ _FEWEST_LETTERS = 10  # in a text that is refused
 _FEWEST_TEXTS = 20  # most of which must be in another language for a warning
 N_TEXTS = 200  # at the beginning of a text, which :func:`language_warning` looks at
 _KANA = re.compile("[\u3040-\u30ff]")
-_SAME = (
-    {"no", "nn", "da"},
-    {"zh", "yue", "wuu"},
-    {"bs", "hr", "sr"},
-    {"id", "ms"},
-    {"en", "pcm"},
-    {"ar", "ary", "arz"},
-)
+_SAME = tuple(map(str.split, ("no nn da", "zh yue wuu", "bs hr sr", "id ms", "en pcm", "ar ary arz")))
 _LABELS = {"nb": "no", "fil": "tl", "iw": "he", "in": "id"}  # codes for which the identifier has another
 
 
@@ -184,7 +177,7 @@ def _n_letters(text: str) -> int:
 
 def _same(language: str) -> set[str]:
     """Return the languages that are not told apart from ``language``."""
-    return next((group for group in _SAME if language in group), {language})
+    return next((set(group) for group in _SAME if language in group), {language})
 
 
 @cache

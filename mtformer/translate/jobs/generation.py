@@ -192,11 +192,8 @@ class CrossEntropyJob(_PairsJob[NumberedPair]):
             for pair in window:
                 if not (pair.src.strip() and pair.tgt.strip()):
                     tallies[_LEFT_OUT].add(pair.number, ["a side is empty"])
-            numbers, sources, targets = (
-                [pair.number for pair in pairs],
-                [pair.src for pair in pairs],
-                [pair.tgt for pair in pairs],
-            )
+            numbers = [pair.number for pair in pairs]
+            sources, targets = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
             forwards = forward.score(sources, targets, numbers=numbers)
             backwards = backward.score(targets, sources, numbers=numbers) if backward else []
             lines = []
