@@ -13,7 +13,7 @@ of all tensors with the model that the header describes before it allocates memo
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,23 @@ class Bundle:
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write ``bundle`` to ``path``, atomically."""
-    tensors = {_WEIGHT + name: tensor for name, tensor in weights(bundle.model).items()}
-    for name, model in zip(TOKENIZERS, (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model), strict=True):
-        if model is not None:
-            tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
-    metadata = {"format": BUNDLE_FORMAT, "header": bundle.header.model_dump_json()}
+    models = [model for model in (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model) if model is not None]
+    write_bundle(path, bundle.header, weights(bundle.model), models)
+
+
+def write_bundle(path: Path, header: Header, weights: Mapping[str, Tensor], tokenizers: Sequence[bytes]) -> None:
+    """Write a bundle of its parts to ``path``, atomically.
+
+    Args:
+        path: where to.
+        header: its description.
+        weights: on the CPU, contiguous.
+        tokenizers: the serialized SentencePiece models, one or two.
+    """
+    tensors = {_WEIGHT + name: tensor for name, tensor in weights.items()}
+    for name, model in zip(TOKENIZERS, tokenizers, strict=False):
+        tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
+    metadata = {"format": BUNDLE_FORMAT, "header": header.model_dump_json()}
     metadata["digest"] = digest(metadata, tensors)
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
 
@@ -152,8 +164,10 @@ def _require_tensors(file: Any, header: Header) -> None:
     architecture = header.architecture
     if architecture.n_encoder_layers + architecture.n_decoder_layers > len(slices):
         raise ValueError("its header describes more layers than it has weights")
-    for name in TOKENIZERS[: 1 if architecture.joint_vocab else 2]:
+    for name in TOKENIZERS:
         if name not in slices:
+            if architecture.joint_vocab and name != TOKENIZERS[0]:
+                continue
             raise ValueError(f"it lacks {name}")
         tokenizer = slices.pop(name)
         if tokenizer.get_dtype() != "U8" or len(tokenizer.get_shape()) != 1:

@@ -1,9 +1,11 @@
 """The description of a trained model, in a bundle and in an exported folder alike. Nothing here imports torch."""
 
+import difflib
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice, permutations
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -12,12 +14,13 @@ from mtformer.config import LanguagePair, Normalization, TokenizerType
 from mtformer.config.sources import MULTIPLE, Direction
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
-from mtformer.text.languages import UNDETERMINED
+from mtformer.text.languages import UNDETERMINED, base_language
 from mtformer.text.pairs import corpus_tag, tags_toward
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 HEADER_FORMATS = (2, 3)  # those that :func:`read_header` reads; the last one is written
 
+_MOST_SHOWN = 10  # of a model's languages
 _Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}([-_][A-Za-z0-9]+)*$", max_length=64)]
 
 
@@ -84,6 +87,8 @@ class Header(Stored):
         tgt_lang: the target language, as in ``de``.
         directions: of a model of several directions, all of them, as in ``en-de``; ``src_lang`` and ``tgt_lang`` are
             ``mul`` where there is more than one. Empty for a model of one direction.
+        languages: of a model that translates from each of these languages into each other one, the token of each, which
+            stands before its sources and starts its translations. Empty for other models.
         architecture: determines the weights.
         tokenizer_type: the algorithm.
         normalization: the form that texts are given before SentencePiece sees them; the tokenizer has it too.
@@ -100,6 +105,7 @@ class Header(Stored):
     src_lang: _Language
     tgt_lang: _Language
     directions: tuple[Direction, ...] = ()
+    languages: dict[_Language, str] = Field(default={})
     architecture: Architecture
     tokenizer_type: TokenizerType
     normalization: Normalization = "nfc"
@@ -132,15 +138,21 @@ class Header(Stored):
     @property
     def language_pairs(self) -> list[LanguagePair]:
         """The directions of the model, one or more."""
+        if self.languages:
+            return [LanguagePair(*pair) for pair in permutations(self.languages, 2)]
         return list(map(LanguagePair.parse, self.directions)) or [LanguagePair(self.src_lang, self.tgt_lang)]
 
     @property
     def target_tags(self) -> list[str]:
-        """The tokens that ask for a target language, one for each if there are several."""
+        """The tokens before sources that ask for a target language, one for each if there are several."""
+        if self.languages:
+            return []
         return list(dict.fromkeys(tag for pair in self.language_pairs for tag in self.prefix_tokens(pair).src))
 
     def prefix_tokens(self, pair: LanguagePair) -> PrefixTokens:
         """Return the tokens before the texts of a direction."""
+        if self.languages:
+            return PrefixTokens(src=(self.languages[pair.src_lang],), tgt=(self.languages[pair.tgt_lang],))
         if self.prefixes:
             return self.prefixes.get(str(pair), PrefixTokens())
         return PrefixTokens(src=tuple(tags_toward(self.language_pairs, pair.tgt_lang)))
@@ -148,10 +160,16 @@ class Header(Stored):
     @property
     def title(self) -> str:
         """The directions as text: ``en-de``, or ``en-de, de-en``."""
+        if len(self.languages) > _MOST_SHOWN:
+            return f"between {len(self.languages)} languages: {', '.join(islice(self.languages, _MOST_SHOWN))}, …"
+        if self.languages:
+            return f"between {', '.join(self.languages)}"
         return ", ".join(map(str, self.language_pairs))
 
     def matching(self, src_lang: str | None, tgt_lang: str | None) -> list[LanguagePair]:
         """Return the directions with these languages; None stands for any."""
+        if src_lang in self.languages and tgt_lang in self.languages:
+            return [LanguagePair(src_lang, tgt_lang)]
         return [
             pair
             for pair in self.language_pairs
@@ -166,14 +184,33 @@ class Header(Stored):
         Raises:
             UserError: the model has no such direction, or the target language is open.
         """
+        src_lang, tgt_lang = self._code(src_lang), self._code(tgt_lang)
         wanted = self.matching(src_lang, tgt_lang)
         if not wanted:
             asked = f" from {src_lang}" * bool(src_lang) + f" to {tgt_lang}" * bool(tgt_lang)
-            raise UserError(f"the model does not translate{asked}; it translates {self.title}")
+            raise UserError(f"the model does not translate{asked}{self._meant(tgt_lang)}; it translates {self.title}")
         sources, targets = map(set, zip(*wanted, strict=True))
         if len(targets) > 1:
             raise UserError(f"the model translates {self.title}: name the target language (--to)")
         return LanguagePair(sources.pop() if len(sources) == 1 else UNDETERMINED, targets.pop())
+
+    def _code(self, lang: str | None) -> str | None:
+        """Return the model's own code of a language, such as ``deu_Latn`` for ``de``, if a single one is meant."""
+        known = self.languages or dict.fromkeys(lang for pair in self.language_pairs for lang in pair)
+        if lang is None or lang in known:
+            return lang
+        same = [code for code in known if base_language(code) == base_language(lang)]
+        return same[0] if len(same) == 1 else lang
+
+    def _meant(self, tgt_lang: str | None) -> str:
+        """Return which of the many target languages of a model a wrong code may have meant, as a question."""
+        if tgt_lang is None:
+            return ""
+        known = self.languages or dict.fromkeys(pair.tgt_lang for pair in self.language_pairs)
+        same = [code for code in known if base_language(code) == base_language(tgt_lang)]
+        if meant := same or difflib.get_close_matches(tgt_lang, known, n=3):
+            return f" (did you mean {' or '.join(meant)}?)"
+        return ""
 
     def toward(
         self, tokenizer: Tokenizer, src_lang: str | None = None, tgt_lang: str | None = None, tag: str | None = None
@@ -195,7 +232,9 @@ class Header(Stored):
         if (src_lang, tgt_lang, tag) == (None, None, None) and MULTIPLE not in (self.src_lang, self.tgt_lang):
             return self, tokenizer
         pair = self.direction(src_lang, tgt_lang)
-        names = [symbol for symbol in tokenizer.control_symbols if symbol not in self.target_tags]
+        src_lang = self._code(src_lang)
+        of_languages = {*self.target_tags, *self.languages.values()}
+        names = [symbol for symbol in tokenizer.control_symbols if symbol not in of_languages]
         if tag is not None and corpus_tag(tag) not in names:
             known = f"it has {', '.join(name[1:-1] for name in names)}" if names else "it was trained without tags"
             raise UserError(f"the model has no tag {tag!r}; {known}")

@@ -1,4 +1,4 @@
-"""``mtformer train``, ``runs``, ``report``, ``average`` and ``export``."""
+"""``mtformer train``, ``runs``, ``report``, ``average``, ``export`` and ``import``."""
 
 import importlib.util
 import logging
@@ -224,3 +224,27 @@ def _huggingface_writer(path: Path) -> Callable[[Path], None]:
     from mtformer.export.huggingface import write_huggingface
 
     return partial(write_huggingface, bundle=load_bundle(path), name=path.name)
+
+
+def import_(
+    model: str = argument("The folder of a model of Hugging Face's transformers.", "MODEL"),
+    *,
+    output: Path = option("A folder to create, for the bundle."),
+    src_lang: str | None = option("Source language, if the model does not say.", "--from", metavar="LANG"),
+    tgt_lang: str | None = option("Target language, if the model does not say.", "--to", metavar="LANG"),
+) -> None:
+    """Make a model of another toolkit ours.
+
+    The new bundle can be used and fine-tuned like one that was trained here.
+    """
+    from mtformer.config import LanguagePair
+    from mtformer.support.files import require_new_folder, write_new_folder
+
+    if (src_lang is None) != (tgt_lang is None):
+        raise UserError("--from and --to go together")
+    languages = LanguagePair(src_lang, tgt_lang) if src_lang and tgt_lang else None
+    require_new_folder(output, "--output")
+    from mtformer.export.importing import read_model, write_model
+
+    imported = read_model(model, languages)
+    options.print_result(write_new_folder(output, partial(write_model, imported), "--output"))

@@ -146,7 +146,7 @@ class _Recorder:
         """Add the embeddings of one side, and the layers of its stack."""
         self._side = side
         layers, norm = getattr(self._model, f"{stack}_layers"), getattr(self._model, f"{stack}_norm")
-        self._embedding(embedding, positions, layers[0])
+        self._embedding(stack, embedding, positions, layers[0])
         for number, layer in enumerate(layers, 1):
             for residual, sublayer in zip(layer.residuals, _SUBLAYERS[stack], strict=True):
                 self._enter(stack, number, sublayer)
@@ -155,7 +155,7 @@ class _Recorder:
             self._enter(stack, None, "norm")
             self._add(f"{stack} output", f"{_norm_formula(norm)} of the last layer", self._output(norm))
 
-    def _embedding(self, embedding: nn.Module, positions: nn.Module, first_layer: nn.Module) -> None:
+    def _embedding(self, stack: str, embedding: nn.Module, positions: nn.Module, first_layer: nn.Module) -> None:
         """Add the embeddings; modules that both sides share are called for the source first."""
         self._enter("embedding")
         place = 0 if self._side == "source" else -1
@@ -165,7 +165,9 @@ class _Recorder:
         self._add("scaled embeddings", "E[ids]·√d_model", embedded * math.sqrt(self._model.d_model))
         if isinstance(added, Tensor):
             self._add("positions", "PE[0 … n−1]", added)
-            self._add("x", "E[ids]·√d_model + PE", self._input(first_layer))
+            norm = getattr(self._model, f"{stack}_input_norm")
+            normalized = "" if isinstance(norm, nn.Identity) else f", {_norm_formula(norm)}"
+            self._add("x", f"E[ids]·√d_model + PE{normalized}", self._input(first_layer))
 
     def _residual(self, residual: Residual, sublayer: Any, name: str) -> None:
         """Add a sub-layer with the normalization before or after it, and the residual sum."""

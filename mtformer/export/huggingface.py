@@ -29,6 +29,7 @@ from transformers import (
 from mtformer.bundle.format import Bundle
 from mtformer.engines.ctranslate2.folder import describe_tags
 from mtformer.export import require_huggingface
+from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
@@ -39,16 +40,6 @@ from mtformer.text.tokenizer.vocabulary import CONTROL_CHARACTERS, form_of
 
 _TARGET = "target"  # the folder of the target language's tokenizer, where it has its own
 _LEAST_POSITIONS = 4_096
-_NAMES = (  # of our modules and theirs
-    ("self_attention", "self_attn"),
-    ("cross_attention", "encoder_attn"),
-    ("feed_forward.linear1", "fc1"),
-    ("feed_forward.linear2", "fc2"),
-    ("encoder_layers", "encoder.layers"),
-    ("decoder_layers", "decoder.layers"),
-    ("encoder_norm", "encoder.layer_norm"),
-    ("decoder_norm", "decoder.layer_norm"),
-)
 _USE = """\
 # {name}
 
@@ -161,7 +152,7 @@ def _fill(theirs: MarianMTModel | PegasusForConditionalGeneration, ours: Transfo
     vocabularies = ("embed_tokens.weight", "shared.weight", "lm_head.weight", "final_logits_bias")
     assert not unexpected, unexpected
     assert all("embed_positions" in name or name.endswith(vocabularies) for name in missing), missing
-    order = _order(ours)
+    order = sines_first(ours.d_model)
     tables = (
         (theirs.model.encoder.embed_tokens, ours.src_embedding),
         (theirs.model.decoder.embed_tokens, ours.tgt_embedding),
@@ -177,40 +168,17 @@ def _fill(theirs: MarianMTModel | PegasusForConditionalGeneration, ours: Transfo
         theirs.final_logits_bias[0, : len(ours.output.bias)] = ours.output.bias
 
 
-def _order(model: Transformer) -> Tensor:
-    """Return the places of our features in transformers' order: those with sines, then those with cosines."""
-    return torch.cat([torch.arange(0, model.d_model, 2), torch.arange(1, model.d_model, 2)])
-
-
 def _state(model: Transformer) -> dict[str, Tensor]:
     """Return the weights of the layers by transformers' names, with features in the order of their sinusoids."""
-    order, state = _order(model), dict[str, Tensor]()
+    order, state = sines_first(model.d_model), dict[str, Tensor]()
     for name, tensor in weights(model).items():
         if "embedding" in name or name.startswith("output."):
             continue
-        path, kind = name.rsplit(".", 1)  # as in encoder_layers.0.self_attention.qkv_proj, weight
-        parent, _, module = path.rpartition(".")
-        reads_features = module in ("qkv_proj", "linear1")  # the others write them
-        if not reads_features:
-            tensor = tensor[order]
-        elif kind == "weight":
-            tensor = tensor[:, order]
-        if module == "qkv_proj":
-            for part, matrix in zip("qkv", tensor.chunk(3), strict=True):
-                state[_renamed(f"{parent}.{part}_proj.{kind}")] = matrix
-        else:
-            state[_renamed(name)] = tensor
+        dimension, names = feature_dimension(name), names_in_transformers(name)
+        if dimension is not None:
+            tensor = tensor.index_select(dimension, order)
+        state |= zip(names, tensor.chunk(len(names)), strict=True)
     return state
-
-
-def _renamed(name: str) -> str:
-    stack = name.split("_", 1)[0]
-    norms = {"encoder": ("self_attn", "final"), "decoder": ("self_attn", "encoder_attn", "final")}[stack]
-    for number, norm in enumerate(norms):
-        name = name.replace(f"residuals.{number}.norm", f"{norm}_layer_norm")
-    for ours, theirs in _NAMES:
-        name = name.replace(ours, theirs)
-    return f"model.{name}"
 
 
 def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFast:

@@ -53,12 +53,14 @@ class Positions(NamedTuple):
         is_rotary: whether self-attention rotates its queries and keys.
         ctranslate2: whether CTranslate2 can have it.
         transformers: whether Hugging Face's transformers can have it.
+        is_trained: whether models are trained with it here; others are only imported.
     """
 
     module: str
     is_rotary: bool = False
     ctranslate2: bool = True
     transformers: bool = False
+    is_trained: bool = True
 
 
 ACTIVATIONS = {
@@ -76,6 +78,7 @@ POSITIONS = {
     "learned": Positions("LearnedPositions"),
     "rotary": Positions("NoPositions", is_rotary=True),
     "none": Positions("NoPositions"),
+    "fairseq": Positions("FairseqPositions", transformers=True, is_trained=False),
 }
 
 # The names as types, whose values pydantic checks and lists in its errors.
@@ -99,7 +102,7 @@ class SpecialIds(Stored):
     Attributes:
         pad: fills the shorter rows of a batch.
         unk: what has no token.
-        bos: the beginning of a text.
+        bos: the beginning of a text; padding in a vocabulary without such a token.
         eos: its end.
         start: what the decoder reads first; often BOS, in some models padding or EOS.
     """
@@ -120,7 +123,7 @@ class SpecialIds(Stored):
 
     @model_validator(mode="after")
     def _are_different(self) -> "SpecialIds":
-        if len({self.pad, self.unk, self.bos, self.eos}) < 4:
+        if len({self.pad, self.unk, self.eos}) < 3 or self.bos in (self.unk, self.eos):
             raise ValueError(f"padding, unknown, BOS and EOS share an id: {self}")
         return self
 
@@ -145,6 +148,7 @@ class Architecture(Stored):
         positions: a key of :data:`POSITIONS`.
         tie_embeddings: whether the target embedding is the output projection, and with ``joint_vocab`` the source
             embedding too.
+        embedding_norm: whether the sum of embeddings and positions is normalized, as in mBART.
         output_bias: whether the output projection has a bias.
         joint_vocab: whether both languages share one vocabulary.
         src_vocab_size: tokens of the source language.
@@ -167,6 +171,7 @@ class Architecture(Stored):
     activation: ActivationName
     positions: PositionsName
     tie_embeddings: bool
+    embedding_norm: bool = False
     output_bias: bool = False
     joint_vocab: bool
     src_vocab_size: int = Field(ge=1, le=2**20)

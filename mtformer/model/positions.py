@@ -26,14 +26,26 @@ def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
     return table
 
 
+def fairseq_table(n_positions: int, d_model: int) -> Tensor:
+    """Return (n_positions, D): the sinusoids of fairseq and Tensor2Tensor, all sines before all cosines.
+
+    Their rates are 10000^(-i / (D/2 - 1)), and the first position is number 2, after that of padding.
+    """
+    half = d_model // 2
+    position = torch.arange(2, n_positions + 2, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
+    rate = torch.exp(torch.arange(half, dtype=torch.float32) * (-math.log(10_000.0) / (half - 1)))
+    return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], dim=1)
+
+
 class SinusoidalPositions(nn.Module):
     """The paper's sinusoids. Every position has an encoding, so the table grows for longer texts."""
 
     table: Tensor
+    make_table = staticmethod(sinusoidal_table)
 
     def __init__(self, *, d_model: int, n_positions: int) -> None:
         super().__init__()
-        table = sinusoidal_table(min(n_positions, _MOST_PREPARED), d_model)
+        table = self.make_table(min(n_positions, _MOST_PREPARED), d_model)
         self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int | Tensor, length: int) -> Tensor:
@@ -46,9 +58,15 @@ class SinusoidalPositions(nn.Module):
             return table[positions_from(start, length, table.device)]
         if start + length > len(table):
             with torch.inference_mode(False):  # so that a table built while translating can be used in training
-                grown = sinusoidal_table(2 * (start + length), table.size(1))
+                grown = self.make_table(2 * (start + length), table.size(1))
                 self.table = table = grown.to(table.device, table.dtype)
         return table[start : start + length]
+
+
+class FairseqPositions(SinusoidalPositions):
+    """The sinusoids of models that fairseq trained, such as M2M-100 and NLLB."""
+
+    make_table = staticmethod(fairseq_table)
 
 
 def positions_from(start: int | Tensor, length: int, device: torch.device, dtype: torch.dtype = torch.long) -> Tensor:

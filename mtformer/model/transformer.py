@@ -32,6 +32,8 @@ class Transformer(nn.Module):
             self.output.weight = self.tgt_embedding.weight
         self.src_positions = make_positions(architecture)
         self.tgt_positions = make_positions(architecture)
+        self.encoder_input_norm = make_norm(architecture) if architecture.embedding_norm else nn.Identity()
+        self.decoder_input_norm = make_norm(architecture) if architecture.embedding_norm else nn.Identity()
         self.dropout = Dropout(architecture.dropout)
         self.encoder_layers = nn.ModuleList(EncoderLayer(architecture) for _ in range(architecture.n_encoder_layers))
         self.decoder_layers = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.n_decoder_layers))
@@ -75,11 +77,11 @@ class Transformer(nn.Module):
 
     def embed_src(self, src: Tensor) -> Tensor:
         """Turn source ids (B, S) into the encoder's input (B, S, D)."""
-        return self._embed(src, self.src_embedding, self.src_positions, 0)
+        return self._embed(src, self.src_embedding, self.src_positions, self.encoder_input_norm, 0)
 
     def embed_tgt(self, tgt: Tensor, start: int | Tensor = 0) -> Tensor:
         """Turn target ids (B, T) at positions from ``start`` on into the decoder's input (B, T, D)."""
-        return self._embed(tgt, self.tgt_embedding, self.tgt_positions, start)
+        return self._embed(tgt, self.tgt_embedding, self.tgt_positions, self.decoder_input_norm, start)
 
     def _kept(self, layers: nn.ModuleList) -> Iterable[nn.Module]:
         """Drop, in training, each layer with probability ``layer_drop`` (Fan et al. 2020), but never all."""
@@ -88,9 +90,11 @@ class Transformer(nn.Module):
             return layers
         return [layer for layer in layers if random_number() >= layer_drop] or [layers[-1]]
 
-    def _embed(self, ids: Tensor, embedding: nn.Module, positions: nn.Module, start: int | Tensor) -> Tensor:
+    def _embed(
+        self, ids: Tensor, embedding: nn.Module, positions: nn.Module, norm: nn.Module, start: int | Tensor
+    ) -> Tensor:
         x = embedding(ids) * math.sqrt(self.d_model)
-        return self.dropout(x + positions(start, ids.size(1)))
+        return self.dropout(norm(x + positions(start, ids.size(1))))
 
     def _init_weights(self) -> None:
         """Draw projections as in Glorot and Bengio 2010, and embeddings whose √D-fold has unit variance."""

@@ -50,7 +50,12 @@ def letters_of(code: str) -> str | None:
 
 
 def base_language(code: str) -> str:
-    """Return the language without script and region: ``zh`` for ``zh-Hant`` and ``zh_TW``."""
+    """Return the language without script and region: ``zh`` for ``zh-Hant``, ``zh_TW`` and ``zho_Hans``."""
+    language = _first_part(code)
+    return _CODES.get(language, language)
+
+
+def _first_part(code: str) -> str:
     return re.split("[-_]", code)[0]
 
 
@@ -132,7 +137,7 @@ def matches_language(name: str, code: str) -> int:
         return EXACT
     if not is_language(name):
         return 0
-    same = _base(name) == _base(code)
+    same = base_language(name) == base_language(code)
     return VARIANT if same and ("-" not in name or "-" not in code) else 0
 
 
@@ -146,13 +151,7 @@ def language_code(name: str) -> str | None:
     """Return the shortest code of a language, with its region or script; None if ``name`` is none."""
     if not is_language(name):
         return None
-    base = base_language(name)
-    return _base(base.lower()) + name[len(base) :]
-
-
-def _base(name: str) -> str:
-    base = base_language(name)
-    return _CODES.get(base, base)
+    return base_language(name.lower()) + name[len(_first_part(name)) :]
 
 
 def _normalized(name: str) -> str:

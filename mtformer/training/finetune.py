@@ -23,7 +23,10 @@ _MAY_DIFFER = ("preset", "dropout", "attention_dropout", "layer_drop")
 # The old tokens stay as they are with any of these.
 _MAY_DIFFER_IN_TOKENIZER = ("vocab_size", "character_coverage", "sampling", "user_symbols")
 _PARTS = {
-    "embeddings": ("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
+    "embeddings": (
+        *("src_embedding", "tgt_embedding", "output", "src_positions", "tgt_positions"),
+        *("encoder_input_norm", "decoder_input_norm"),
+    ),
     "encoder": ("encoder_layers", "encoder_norm"),
     "decoder": ("decoder_layers", "decoder_norm"),
 }

@@ -168,6 +168,7 @@ def _layer_options(architecture: Architecture) -> dict[str, Any]:
         "activation": Activation[str(activation.ctranslate2)],
         "ffn_glu": activation.is_gated,
         "rotary_interleave": False,
+        "layernorm_embedding": architecture.embedding_norm,
         **(norm.ctranslate2 or {}),
     }
     if POSITIONS[architecture.positions].is_rotary:
@@ -181,7 +182,8 @@ def _set_encoder(spec: Any, model: Transformer) -> None:
         _set_self_attention(layer_spec.self_attention, layer.self_attention)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward)
         _set_residuals([layer_spec.self_attention, layer_spec.ffn], layer.residuals)
-    _set_final_norm(spec, model.encoder_norm)
+    _set_norm_if_any(spec, "layer_norm", model.encoder_norm)
+    _set_norm_if_any(spec, "layernorm_embedding", model.encoder_input_norm)
 
 
 def _set_decoder(spec: Any, model: Transformer, aligning: Sequence[AlignmentHead]) -> None:
@@ -193,7 +195,8 @@ def _set_decoder(spec: Any, model: Transformer, aligning: Sequence[AlignmentHead
         _set_cross_attention(layer_spec.attention, layer.cross_attention, first)
         _set_feed_forward(layer_spec.ffn, layer.feed_forward)
         _set_residuals([layer_spec.self_attention, layer_spec.attention, layer_spec.ffn], layer.residuals)
-    _set_final_norm(spec, model.decoder_norm)
+    _set_norm_if_any(spec, "layer_norm", model.decoder_norm)
+    _set_norm_if_any(spec, "layernorm_embedding", model.decoder_input_norm)
 
 
 def _set_positions(spec: Any, positions: nn.Module, d_model: int, n_positions: int | None) -> None:
@@ -239,9 +242,9 @@ def _set_residuals(specs: Sequence[Any], residuals: Any) -> None:
         _set_norm(spec.layer_norm, residual.norm)
 
 
-def _set_final_norm(spec: Any, norm: nn.Module) -> None:
+def _set_norm_if_any(spec: Any, name: str, norm: nn.Module) -> None:
     if not isinstance(norm, nn.Identity):
-        _set_norm(spec.layer_norm, norm)
+        _set_norm(getattr(spec, name), norm)
 
 
 def _set_norm(spec: Any, norm: Any) -> None:

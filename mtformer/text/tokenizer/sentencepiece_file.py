@@ -6,7 +6,7 @@ that it then has twice, the last one counts, and messages in the same field are 
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ SPECIAL_TOKENS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # Numbers of fields: of the model, of a token, of the trainer's settings and of the normalizer's.
 _TOKEN, _TRAINER, _NORMALIZER = 1, 2, 3
+_N_KNOWN = 200  # the first of the fields that SentencePiece leaves to others
 _TEXT, _SCORE, _KIND = 1, 2, 3
 _ALGORITHM, _BYTE_FALLBACK, _SUFFIX = 3, 35, 24
 _SPECIAL_NAMES = (48, 45, 46, 47)  # in the order of SPECIAL_TOKENS
@@ -62,6 +63,7 @@ class Settings(NamedTuple):
         escapes_spaces: whether spaces become ``▁``.
         has_suffixes: whether the ``▁`` of a space ends a token instead of beginning one.
         special_names: of padding, of what is unknown, of the beginning and of the end of a text.
+        n_known: the tokens that the Transformer knows, which come first; None: all.
     """
 
     algorithm: int
@@ -72,6 +74,7 @@ class Settings(NamedTuple):
     escapes_spaces: bool
     has_suffixes: bool
     special_names: tuple[str, str, str, str]
+    n_known: int | None = None
 
 
 def read_settings(model: bytes) -> Settings:
@@ -82,9 +85,12 @@ def read_settings(model: bytes) -> Settings:
     """
     trainer: dict[int, int | bytes] = {}
     normalizer: dict[int, int | bytes] = {}
+    n_known = None
     for field, value in _fields(model, _end_of_tokens(model)):
         if isinstance(value, bytes) and field in (_TRAINER, _NORMALIZER):
             (trainer if field == _TRAINER else normalizer).update(_fields(value))
+        elif isinstance(value, int) and field == _N_KNOWN:
+            n_known = value
     names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
     pad, unk, bos, eos = (_text(trainer.get(field, name.encode())) for field, name in names)
     return Settings(
@@ -96,6 +102,7 @@ def read_settings(model: bytes) -> Settings:
         escapes_spaces=bool(normalizer.get(_ESCAPED_SPACES, 1)),
         has_suffixes=bool(trainer.get(_SUFFIX, 0)),
         special_names=(pad, unk, bos, eos),
+        n_known=n_known,
     )
 
 
@@ -114,6 +121,48 @@ def with_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
     names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
     special = b"".join(_field(field, name.encode()) for field, name in names)
     return append_tokens(b"", tokens) + b"".join(settings) + _field(_TRAINER, special + _field(_BYTE_FALLBACK, 1))
+
+
+def in_order(model: bytes, vocabulary: Sequence[str], control: Collection[str]) -> bytes:
+    """Return a serialized model whose ids are those of a Transformer that was trained with a vocabulary of its own.
+
+    Texts are split as before. What the model does not know stays unused, and what the vocabulary lacks comes after it.
+
+    Args:
+        model: the model.
+        vocabulary: the Transformer's tokens by id, :data:`SPECIAL_TOKENS` among them; ``<s>`` may be missing.
+        control: those that no text contains.
+    """
+    own = {token.text: token for token in read_tokens(model) if token.kind not in (Kind.CONTROL, Kind.UNKNOWN)}
+    tokens = [
+        Token(text, kind=Kind.UNKNOWN if text == "<unk>" else Kind.CONTROL)
+        if text in SPECIAL_TOKENS or text in control
+        else own.pop(text, Token(text, kind=Kind.UNUSED))
+        for text in vocabulary
+    ]
+    settings = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
+    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
+    special = b"".join(_field(field, name.encode()) for field, name in names)
+    end = _field(_TRAINER, special) + _field(_N_KNOWN, len(vocabulary))
+    return append_tokens(append_tokens(b"", tokens), own.values()) + b"".join(settings) + end
+
+
+def make_model(tokens: Iterable[Token], *, algorithm: int, character_map: bytes, rule: str) -> bytes:
+    """Return a serialized model of tokens, as SentencePiece itself would have trained it.
+
+    Args:
+        tokens: all tokens, by id.
+        algorithm: :data:`UNIGRAM` or :data:`BPE`.
+        character_map: the replacements of characters by the model itself; empty for none.
+        rule: the name of the rule of normalization.
+    """
+    tokens = list(tokens)
+    has_bytes = any(token.kind == Kind.BYTE for token in tokens)
+    names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
+    trainer = b"".join(_field(field, name.encode()) for field, name in names)
+    trainer += _field(_ALGORITHM, algorithm) + _field(_BYTE_FALLBACK, has_bytes)
+    normalizer = _field(_RULE, rule.encode()) + _field(_CHARACTER_MAP, character_map)
+    return append_tokens(b"", tokens) + _field(_TRAINER, trainer) + _field(_NORMALIZER, normalizer)
 
 
 def append_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from itertools import zip_longest
 from typing import get_args
 
 from sentencepiece import SentencePieceProcessor
@@ -64,7 +65,8 @@ class Vocabulary:
     """The tokens of a language, in a SentencePiece model.
 
     The ids of SentencePiece are those of the Transformer: where a Transformer has its tokens in another order, its
-    SentencePiece model gets that order too (:mod:`mtformer.text.tokenizer.adopt`), so that no table stands between.
+    SentencePiece model gets that order too, so that no table stands between. A Transformer from elsewhere may lack
+    some of SentencePiece's tokens, and have others; :func:`.in_order` says how.
 
     Attributes:
         type: the algorithm.
@@ -96,7 +98,7 @@ class Vocabulary:
     @property
     def vocab_size(self) -> int:
         """The number of tokens."""
-        return self._processor.vocab_size()
+        return self._settings.n_known or self._processor.vocab_size()
 
     @property
     def user_symbols(self) -> list[str]:
@@ -142,12 +144,34 @@ class Vocabulary:
         """Turn texts into ids, each ending in EOS; ``inside`` those that follow other text without a space."""
         if sampling is not None:
             rows = self._sampler.encode([self.normalize(text) for text in texts], sampling, inside=inside)
-            return [[*row, self.special_ids.eos] for row in rows]
+            return [[*self._known(row), self.special_ids.eos] for row in rows]
         processor = self._inside if inside else self._processor
         texts = [normalize(text, self.form) for text in texts]
         if len(texts) == 1:  # a list starts threads, which take 20 times as long
-            return [processor.encode(texts[0], add_eos=True)]
-        return processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
+            rows = [processor.encode(texts[0], add_eos=True)]
+        else:
+            rows = processor.encode(texts, add_eos=True, num_threads=1)  # more threads take twice the CPU time
+        if self._settings.n_known is None:
+            return rows
+        spells = [partial(processor.encode, text, out_type=str) for text in texts]
+        return list(map(self._known, rows, spells))
+
+    def _known(self, ids: list[int], spell: Callable[[], list[str]] | None = None) -> list[int]:
+        """Return ids with those that the Transformer knows for the tokens that it or SentencePiece does not know."""
+        n_known, unk = self._settings.n_known, self.special_ids.unk
+        if n_known is None or (unk not in ids and max(ids, default=0) < n_known):
+            return ids
+        spelled = spell() if spell is not None else []
+        return [
+            i if i < n_known and i != unk else self._unused.get(token or "", unk)
+            for i, token in zip_longest(ids, spelled[: len(ids)])
+        ]
+
+    @cached_property
+    def _unused(self) -> dict[str, int]:
+        """The ids that the Transformer has for tokens that SentencePiece does not know: those of the other language."""
+        tokens = read_tokens(self._data)[: self.vocab_size]
+        return {token.text: i for i, token in enumerate(tokens) if token.kind == Kind.UNUSED}
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn ids into text on a single line; special ids are skipped."""
@@ -188,8 +212,10 @@ def _type_of(data: bytes, settings: Settings) -> TokenizerType:
 
 def _special_ids(model: SentencePieceProcessor) -> SpecialIds:
     """Return the ids of the special tokens, which must have our names and never be parsed from text."""
-    ids = (model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id())
-    if min(ids) < 0 or model.id_to_piece(list(ids)) != list(SPECIAL_TOKENS):
+    pad, unk, bos, eos = ids = (model.pad_id(), model.unk_id(), model.bos_id(), model.eos_id())
+    if min(pad, unk, eos) < 0 or [model.id_to_piece(i) for i in ids if i >= 0] != [
+        token for token, i in zip(SPECIAL_TOKENS, ids, strict=True) if i >= 0
+    ]:
         raise UserError(f"this SentencePiece model has other special tokens than {', '.join(SPECIAL_TOKENS)}")
-    pad, unk, bos, eos = ids
+    bos = pad if bos < 0 else bos
     return SpecialIds(pad=pad, unk=unk, bos=bos, eos=eos, start=bos)

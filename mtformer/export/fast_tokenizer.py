@@ -1,0 +1,73 @@
+"""Read the ``tokenizer.json`` of a fast tokenizer of Hugging Face as a SentencePiece model that splits texts alike."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.sentencepiece_file import BPE, UNIGRAM, Kind, Token, make_model
+from mtformer.text.tokenizer.vocabulary import byte_of
+
+
+def read_fast_tokenizer(path: Path) -> tuple[bytes, dict[int, str], list[str]]:
+    """Return the SentencePiece model, all tokens by id, and those of them that no text contains.
+
+    Raises:
+        UserError: the tokenizer splits texts in a way that SentencePiece does not have.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        model, added = content["model"], {token["id"]: token["content"] for token in content["added_tokens"]}
+        kind = model.get("type", "Unigram" if "unk_id" in model else "BPE")
+        if kind not in ("Unigram", "BPE") or not _escapes_spaces(content):
+            raise UserError(f"{path}: a tokenizer of the kind {kind} without ▁ for spaces cannot be imported")
+        tokens = _unigram(model) if kind == "Unigram" else _bpe(model)
+        character_map = next(_character_maps(content["normalizer"]), b"")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(f"{path}: this is no fast tokenizer: {error}") from None
+    texts = dict(enumerate(token.text for token in tokens))
+    special = set(added.values())
+    own = [Token("<unk>", kind=Kind.UNKNOWN), Token("<s>", kind=Kind.CONTROL), Token("</s>", kind=Kind.CONTROL)]
+    own += [token for token in tokens if token.text not in special]
+    algorithm = UNIGRAM if kind == "Unigram" else BPE
+    return make_model(own, algorithm=algorithm, character_map=character_map, rule=""), texts | added, [*added.values()]
+
+
+def _unigram(model: dict[str, Any]) -> list[Token]:
+    is_byte = bool(model.get("byte_fallback"))
+    return [
+        Token(text, score, Kind.BYTE if is_byte and byte_of(text) is not None else Kind.NORMAL)
+        for text, score in model["vocab"]
+    ]
+
+
+def _bpe(model: dict[str, Any]) -> list[Token]:
+    """Give each token the rank of the first merge that makes it, and characters lower ones."""
+    ranks: dict[str, int] = {}
+    for rank, merge in enumerate(model["merges"]):
+        ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
+    is_byte = bool(model.get("byte_fallback"))
+    by_id = {i: text for text, i in model["vocab"].items()}
+    return [
+        Token(
+            by_id.get(i, f"<unused{i}>"),
+            float(-ranks.get(by_id.get(i, ""), len(ranks) + i)),
+            Kind.BYTE if is_byte and byte_of(by_id.get(i, "")) is not None else Kind.NORMAL,
+        )
+        for i in range(max(by_id) + 1)
+    ]
+
+
+def _character_maps(normalizer: Any) -> Iterator[bytes]:
+    if normalizer and normalizer["type"] == "Precompiled":
+        yield base64.b64decode(normalizer["precompiled_charsmap"])
+    elif normalizer and normalizer["type"] == "Sequence":
+        for part in normalizer["normalizers"]:
+            yield from _character_maps(part)
+
+
+def _escapes_spaces(content: dict[str, Any]) -> bool:
+    """Tell whether a text gets ▁ before it and for its spaces, as the tokenizer or its normalizer does."""
+    return "▁" in json.dumps([content.get("pre_tokenizer"), content.get("normalizer")], ensure_ascii=False)

@@ -1,0 +1,82 @@
+"""The weights in a folder of Hugging Face's transformers: one file or several, safetensors or torch's own."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from mtformer.support.errors import UserError
+
+_FILES = ("model.safetensors", "pytorch_model.bin")
+
+
+class Tensors(Mapping[str, Tensor]):
+    """Tensors by name, each read from its file when it is asked for."""
+
+    def __init__(self, files: Mapping[str, Any]) -> None:
+        """Take, for each name, the open file that has the tensor: a mapping, or one of safetensors."""
+        self._files = files
+
+    def __getitem__(self, name: str) -> Tensor:
+        file = self._files[name]
+        tensor: Tensor = file[name] if isinstance(file, dict) else file.get_tensor(name)
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+@contextmanager
+def open_tensors(folder: Path) -> Iterator[Tensors]:
+    """Open the weights in a folder. A pickle is read without running code from it.
+
+    Raises:
+        UserError: there are none, one file of several is missing, or a file is damaged.
+    """
+    with ExitStack() as stack:
+        paths = _paths(folder)
+        files: dict[str, Any] = {}
+        for path in paths:
+            try:
+                file = _open(path, stack)
+            except FileNotFoundError:
+                raise UserError(f"{path} is missing: the model's files are not complete") from None
+            except (SafetensorError, UnpicklingError, RuntimeError, EOFError, OSError) as error:
+                raise UserError(f"{path} is damaged or no file of weights: {str(error).splitlines()[0]}") from None
+            files |= dict.fromkeys(file.keys(), file)
+        yield Tensors(files)
+
+
+def _paths(folder: Path) -> list[Path]:
+    """Return the files of the weights."""
+    for name in _FILES:
+        if (folder / name).is_file():
+            return [folder / name]
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            try:
+                names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            except (ValueError, LookupError, TypeError, AttributeError):
+                raise UserError(f"{index} is damaged") from None
+            if wrong := [name for name in names if Path(name).name != name]:
+                raise UserError(f"{index} names {wrong[0]}, which is outside the model's folder")
+            return [folder / name for name in sorted(names)]
+    raise UserError(f"{folder} contains no weights: neither {' nor '.join(_FILES)}")
+
+
+def _open(path: Path, stack: ExitStack) -> Any:
+    if path.suffix == ".safetensors":
+        return stack.enter_context(safe_open(path, framework="pt"))
+    content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    if not isinstance(content, dict):
+        raise UnpicklingError("it contains no weights by name")
+    return content

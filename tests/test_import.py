@@ -1,0 +1,87 @@
+"""Models of other toolkits compute here what they compute there."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pretrained import KINDS, LINES, Pretrained
+
+from mtformer import Translator
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.config import LanguagePair
+from mtformer.export.importing import read_model, write_model
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model there and here."""
+
+    folder: Path
+    theirs: Pretrained
+    path: Path
+
+    @property
+    def ours(self) -> Bundle:
+        """The bundle for the languages of the case."""
+        return load_bundle(self.path).toward(*self.theirs.languages)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """A model of each kind."""
+    folder, output = tmp_path_factory.mktemp(request.param), tmp_path_factory.mktemp("ours")
+    theirs = KINDS[request.param](folder, 1)
+    write_model(read_model(str(folder), LanguagePair("en", "de")), output)
+    return Case(folder, theirs, output / "model.safetensors")
+
+
+def their_ids(case: Case, texts: list[str]) -> list[list[int]]:
+    if case.theirs.languages[0]:
+        case.theirs.tokenizer.src_lang = case.theirs.languages[0]
+    return [case.theirs.tokenizer(text).input_ids for text in texts]
+
+
+def test_texts_have_the_same_ids(case: Case) -> None:
+    ours = case.ours.tokenizer.encode_src(LINES)
+    for text, ids, expected in zip(LINES, ours, their_ids(case, LINES), strict=True):
+        assert ids == expected, text
+
+
+def test_logits_are_the_same(case: Case) -> None:
+    bundle = case.ours
+    generator, size = torch.Generator().manual_seed(1), bundle.header.architecture.tgt_vocab_size
+    for ids in their_ids(case, LINES[:20]):
+        src = torch.tensor([ids])
+        forced = [bundle.tokenizer.special_ids.start, *bundle.tokenizer.prefixes.tgt]
+        tgt_in = torch.cat([torch.tensor([forced]), torch.randint(5, size, (1, 12), generator=generator)], dim=1)
+        with torch.inference_mode():
+            theirs = case.theirs.model(input_ids=src, decoder_input_ids=tgt_in).logits
+            ours = bundle.model.project(bundle.model(src, torch.ones_like(src, dtype=torch.bool), tgt_in))
+        assert torch.allclose(ours, theirs, atol=1e-4, rtol=0)
+        assert theirs.std() > 0.5
+
+
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_greedy_translations_are_the_same(case: Case, engine: str) -> None:
+    src_lang, tgt_lang = case.theirs.languages
+    options = {"engine": engine, "beam_size": 1, "max_length": 24}
+    translator = Translator.load([case.path], raw=True, src_lang=src_lang, tgt_lang=tgt_lang, **options)
+    ours = [hypotheses[0].text for hypotheses in translator.translate(LINES[:30])]
+    assert ours == [generate(case, text, 24) for text in LINES[:30]]
+    assert len(set(ours)) > 3
+
+
+def generate(case: Case, text: str, max_length: int) -> str:
+    """Translate a text greedily with transformers."""
+    tokenizer, [ids] = case.theirs.tokenizer, their_ids(case, [text])
+    never = case.ours.tokenizer.special_ids.never
+    settings: dict[str, Any] = {"suppress_tokens": never, "num_beams": 1}
+    n_forced = len(case.ours.tokenizer.prefixes.tgt)
+    if n_forced:
+        settings["forced_bos_token_id"] = tokenizer.convert_tokens_to_ids(case.theirs.languages[1])
+        if "__" in str(case.ours.header.languages):
+            settings["forced_bos_token_id"] = tokenizer.get_lang_id(case.theirs.languages[1])
+    output = case.theirs.model.generate(torch.tensor([ids]), max_new_tokens=max_length + n_forced, **settings)
+    return case.ours.tokenizer.decode(output[0].tolist())
