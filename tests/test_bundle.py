@@ -355,7 +355,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "no second tokenizer": (edit_header(architecture__joint_vocab=False), "it lacks tokenizer.tgt"),
     "a second tokenizer": (
         replace_tensor("tokenizer.tgt", torch.zeros(9, dtype=torch.uint8)),
-        "it contains tokenizer.tgt, which is no weight",
+        "this is not a SentencePiece model",
     ),
     "a tokenizer of floats": (replace_tensor("tokenizer.src", torch.zeros(9)), "tokenizer.src is not a sequence of"),
     "no real tokenizer": (

@@ -142,8 +142,10 @@ def test_training_knows_nothing_of_reports() -> None:
 
 
 def test_nothing_unpickles() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
-    assert [path.name for path, text in sources.items() if "torch.load" in text or "import pickle" in text] == []
+    """Weights of other toolkits alone may be in a pickle, of which torch then reads nothing but tensors."""
+    lines = [line for path in PACKAGE.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in lines if "import pickle" in line] == []
+    assert all("weights_only=True" in line for line in lines if "torch.load" in line)
 
 
 def test_users_read_of_tokens_and_not_of_pieces() -> None:

@@ -53,14 +53,12 @@ class Positions(NamedTuple):
         is_rotary: whether self-attention rotates its queries and keys.
         ctranslate2: whether CTranslate2 can have it.
         transformers: whether Hugging Face's transformers can have it.
-        is_trained: whether models are trained with it here; others are only imported.
     """
 
     module: str
     is_rotary: bool = False
     ctranslate2: bool = True
     transformers: bool = False
-    is_trained: bool = True
 
 
 ACTIVATIONS = {
@@ -78,7 +76,7 @@ POSITIONS = {
     "learned": Positions("LearnedPositions"),
     "rotary": Positions("NoPositions", is_rotary=True),
     "none": Positions("NoPositions"),
-    "fairseq": Positions("FairseqPositions", transformers=True, is_trained=False),
+    "fairseq": Positions("FairseqPositions"),
 }
 
 # The names as types, whose values pydantic checks and lists in its errors.

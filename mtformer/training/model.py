@@ -14,17 +14,18 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 def build_model(config: Config, tokenizer: Tokenizer, base: Architecture | None = None) -> Transformer:
     """Build the Transformer of ``config`` for the vocabularies of ``tokenizer``, with fresh weights.
 
-    What no config can say, whether the output projection has a bias, is as in ``base``.
+    What no config can say is as in ``base``.
     """
     architecture = config.model.architecture(
         src_vocab_size=tokenizer.src_vocab_size,
         tgt_vocab_size=tokenizer.tgt_vocab_size,
-        joint=tokenizer.joint,
+        joint=tokenizer.joint if base is None else base.joint_vocab,
         max_length=config.data.max_length,
         special_ids=tokenizer.special_ids,
     )
     if base is not None:
-        architecture = architecture.model_copy(update={"output_bias": base.output_bias})
+        kept = base.model_dump(include={"output_bias", "embedding_norm"})
+        architecture = architecture.model_copy(update=kept)
     return Transformer(architecture)
 
 
