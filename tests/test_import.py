@@ -64,7 +64,7 @@ def test_logits_are_the_same(case: Case) -> None:
 
 
 def test_greedy_translations_are_the_same(case: Case) -> None:
-    texts = LINES[::8]
+    texts = list(filter(None, LINES[::8]))
     expected = [generate(case, text, 12) for text in texts]
     assert len(set(expected)) > 3
     src_lang, tgt_lang = case.theirs.languages
