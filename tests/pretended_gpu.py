@@ -73,8 +73,8 @@ class Device(TorchDispatchMode):
 
 def note() -> None:
     """Record the place of our code that waits for the device."""
-    [*_, place] = [frame for frame in traceback.extract_stack() if "/mtformer/" in frame.filename]
-    waits.append(f"{place.filename.rpartition('/mtformer/')[2]} {place.name}")
+    places = [frame for frame in traceback.extract_stack() if "/mtformer/" in frame.filename]
+    waits.extend(f"{place.filename.rpartition('/mtformer/')[2]} {place.name}" for place in places[-1:])
 
 
 def plain(value: Any) -> Any:
@@ -98,7 +98,8 @@ def compute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     by_mask = name in ("index", "index_put_", "index_put") and any(
         index is not None and index.dtype == torch.bool for index in args[1]
     )
-    if ours and (name in WAITS or by_mask or (moves and not goes_to_device)):
+    is_sent = moves and goes_to_device and not ours and not kwargs.get("non_blocking")
+    if is_sent or (ours and (name in WAITS or by_mask or (moves and not goes_to_device))):
         note()
     kwargs = kwargs | ({} if given is None else {"device": torch.device("cpu")})
     result = func(*tree_map(plain, args), **tree_map(plain, kwargs))
@@ -186,10 +187,10 @@ def results(settings: dict[str, Any], on_device: bool, validator: Any) -> dict[s
     if on_device:
         send(model)
     updater = Updater(model, training_settings(optimizer="muon", ema_decay=0.9))
-    batches = [make_batch(CORPUS, rows).to(updater.device) for rows in ([0, 1, 2], [3, 4])]
     shown: dict[str, Any] = {"device": str(updater.device)}
     waited: dict[str, Any] = {}
     waits.clear()
+    batches = [make_batch(CORPUS, rows).to(updater.device) for rows in ([0, 1, 2], [3, 4])]
     losses = [updater.update(batches, step, 0.01).loss for step in (1, 2)]
     shown["losses"], waited["update"] = losses, Counter(waits)
     waits.clear()

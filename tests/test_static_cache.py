@@ -77,7 +77,7 @@ def test_a_step_that_cannot_be_captured_is_computed_without_a_graph(
     assert [h.ids for row in search(engine, [6, 9], beam_size=2) for h in row] == [
         h.ids for row in expected for h in row
     ]
-    assert "operation not permitted" in caplog.text
+    assert caplog.text.count("operation not permitted") == 1
 
 
 @pytest.mark.usefixtures("graphs")

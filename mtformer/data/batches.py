@@ -81,7 +81,12 @@ class Batch:
         """Return the batch with its tensors on ``device``."""
         if device.type == "cpu":
             return self
-        return self._map(lambda tensor: tensor.to(device), self.positions.to(device))
+        return self._map(lambda tensor: send(tensor, device), send(self.positions, device))
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on ``device``, without waiting until a GPU is idle: CUDA copies what it has yet to send."""
+    return tensor.to(device, non_blocking=device.type != "mps")
 
 
 def pad(rows: Sequence[Sequence[int] | np.ndarray], pad_id: int, length: int = 0) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions, SearchPrecision
-from mtformer.data.batches import pad
+from mtformer.data.batches import pad, send
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
 from mtformer.model.transformer import Transformer
@@ -140,7 +140,7 @@ class TorchEngine(BatchedEngine):
         return beam_search(decoder, limits, options, processors, observer)
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        return pad(rows, self._special_ids.pad).to(self._device)
+        return send(pad(rows, self._special_ids.pad), self._device)
 
     def _processors(
         self, requests: Sequence[SearchRequest], limits: Sequence[int], options: SearchOptions

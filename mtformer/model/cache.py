@@ -279,7 +279,7 @@ class _StaticStep:
             return capture(self._take, self._tokens.device)
         except RuntimeError as error:
             log.warning("no CUDA graph, which would translate faster: %s", error)
-            self._capture = None
+            self._capture = CAPTURES[self._tokens.device.type] = None
             return None
 
 
@@ -319,5 +319,6 @@ def _stream_and_pool(device: torch.device) -> tuple["torch.cuda.Stream", "torch.
     return torch.cuda.Stream(device), torch.cuda.MemPool()
 
 
-CAPTURES: dict[str, Capture] = {"cuda": _capture_cuda}  # of the devices that have a StaticCache
+# Of the devices that have a StaticCache; None where a capture has failed.
+CAPTURES: dict[str, Capture | None] = {"cuda": _capture_cuda}
 _REPLAYING = Lock()

@@ -91,9 +91,9 @@ def decode_rows(decoder: Decoder, n_rows: int, processors: Sequence[Processor], 
         is_end: list[bool] = ends.tolist()
         if any(is_end):
             order = ends.byte().argsort(stable=True)  # needs no other wait to be divided
-            kept, left = order.split([len(numbers) - sum(is_end), sum(is_end)])
-            left_numbers = [number for number, ends_now in zip(numbers, is_end, strict=True) if ends_now]
-            ended.append(_Ended(left_numbers, ids[left, 0, 1:-1], token_log_probs[left], penalties[left]))
+            kept, gone = order.split([len(numbers) - sum(is_end), sum(is_end)])
+            gone_numbers = [number for number, ends_now in zip(numbers, is_end, strict=True) if ends_now]
+            ended.append(_Ended(gone_numbers, ids[gone, 0, 1:-1], token_log_probs[gone], penalties[gone]))
             numbers = [number for number, ends_now in zip(numbers, is_end, strict=True) if not ends_now]
             rows, ids, token_log_probs, penalties = rows[kept], ids[kept], token_log_probs[kept], penalties[kept]
             decoder.select(kept, torch.zeros_like(kept)[:, None])
