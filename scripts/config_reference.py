@@ -88,6 +88,8 @@ def words(annotation: Any) -> str:
         return f"list of {words(item)}" if typing.get_origin(item) is typing.Literal else "list of sources"
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return "section"
+    if typing.get_origin(annotation) is dict:
+        return "section"
     names = {int: "whole number", float: "number", bool: "true or false", str: "text"}
     return names.get(annotation, "path")
 

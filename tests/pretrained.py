@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +49,8 @@ LINES = [
         "؟ العربية",
     ),
 ]
-_SIZES = {
+_DOCS = Path(__file__).parents[1] / "docs"
+SIZES = {
     "d_model": 48,
     "encoder_layers": 2,
     "decoder_layers": 3,
@@ -86,7 +87,7 @@ def marian(folder: Path, seed: int) -> Pretrained:
     tokenizer = MarianTokenizer(*files, source_lang="en", target_lang="de")
     special = {"pad_token_id": ids["<pad>"], "eos_token_id": 0, "decoder_start_token_id": ids["<pad>"]}
     config = MarianConfig(
-        vocab_size=len(ids), activation_function="swish", forced_eos_token_id=None, **special, **_SIZES
+        vocab_size=len(ids), activation_function="swish", forced_eos_token_id=None, **special, **SIZES
     )
     return _saved(folder, MarianMTModel(config), tokenizer, seed)
 
@@ -103,7 +104,7 @@ def marian_two_vocabularies(folder: Path, seed: int) -> Pretrained:
     tokenizer = MarianTokenizer(*files, source_lang="eng", target_lang="deu", separate_vocabs=True)
     special = {"pad_token_id": 2, "eos_token_id": 0, "decoder_start_token_id": 2, "forced_eos_token_id": None}
     sharing = {"share_encoder_decoder_embeddings": False, "vocab_size": sizes[0], "decoder_vocab_size": sizes[1]}
-    config = MarianConfig(**sharing, activation_function="relu", **special, **_SIZES)
+    config = MarianConfig(**sharing, activation_function="relu", **special, **SIZES)
     pretrained = _saved(folder, MarianMTModel(config), tokenizer, seed)
     torch.save(pretrained.model.state_dict(), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
@@ -115,7 +116,7 @@ def m2m_100(folder: Path, seed: int) -> Pretrained:
     tokens = ["<s>", "<pad>", "</s>", "<unk>", *_train(folder / "sentencepiece.bpe.model", model_type="bpe")]
     (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}), encoding="utf-8")
     tokenizer = M2M100Tokenizer(str(folder / "vocab.json"), str(folder / "sentencepiece.bpe.model"))
-    config = M2M100Config(vocab_size=len(tokens) + 108, **_fairseq_ids(), **_SIZES)
+    config = M2M100Config(vocab_size=len(tokens) + 108, **_fairseq_ids(), **SIZES)
     return _saved(folder, M2M100ForConditionalGeneration(config), tokenizer, seed, "en", "de")
 
 
@@ -125,7 +126,7 @@ def nllb(folder: Path, seed: int) -> Pretrained:
     codes = ["ace_Arab", "deu_Latn", "eng_Latn", "zho_Hans", "zho_Hant"]
     tokenizer = NllbTokenizer.from_pretrained(folder, additional_special_tokens=codes, src_lang="eng_Latn")
     (folder / "sentencepiece.bpe.model").unlink()
-    config = M2M100Config(vocab_size=len(tokenizer), **_fairseq_ids(), **_SIZES)
+    config = M2M100Config(vocab_size=len(tokenizer), **_fairseq_ids(), **SIZES)
     return _saved(folder, M2M100ForConditionalGeneration(config), tokenizer, seed, "eng_Latn", "deu_Latn")
 
 
@@ -133,7 +134,7 @@ def mbart(folder: Path, seed: int) -> Pretrained:
     """Learned positions, normalized embeddings, and weights in several files."""
     _train(folder / "sentencepiece.bpe.model")
     tokenizer = MBart50Tokenizer.from_pretrained(folder, src_lang="en_XX")
-    config = MBartConfig(vocab_size=len(tokenizer), activation_function="gelu", **_fairseq_ids(), **_SIZES)
+    config = MBartConfig(vocab_size=len(tokenizer), activation_function="gelu", **_fairseq_ids(), **SIZES)
     model = MBartForConditionalGeneration(config)
     return _saved(folder, model, tokenizer, seed, "en_XX", "de_DE", max_shard_size="200KB")
 
@@ -143,7 +144,7 @@ def pegasus(folder: Path, seed: int) -> Pretrained:
     _train(folder / "spiece.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     tokenizer = PegasusTokenizer.from_pretrained(folder)
     special = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "forced_eos_token_id": None}
-    config = PegasusConfig(vocab_size=len(tokenizer), activation_function="relu", **special, **_SIZES)
+    config = PegasusConfig(vocab_size=len(tokenizer), activation_function="relu", **special, **SIZES)
     return _saved(folder, PegasusForConditionalGeneration(config), tokenizer, seed)
 
 
@@ -159,10 +160,11 @@ def _fairseq_ids() -> dict[str, int | None]:
 
 def _train(path: Path, *sides: int, **settings: Any) -> list[str]:
     """Train a SentencePiece model on the text of some sides, by default both; return its tokens but special ones."""
-    texts: Iterator[str] = (pair[side] for pair in sentence_pairs(600) for side in sides or (0, 1))
+    pages = [(_DOCS / name).read_text(encoding="utf-8").split("\n")[:400] for name in ("tour.md", "tour.zh.md")]
+    texts = [line for side in sides or (0, 1) for line in [*(pair[side] for pair in sentence_pairs(300)), *pages[side]]]
     prefix = str(path.with_suffix(""))
-    trained = {"vocab_size": 150, "hard_vocab_limit": False, "minloglevel": 2, **settings}
-    SentencePieceTrainer.train(sentence_iterator=texts, model_prefix=f"{prefix}-trained", **trained)
+    trained = {"vocab_size": 700, "hard_vocab_limit": False, "minloglevel": 2, **settings}
+    SentencePieceTrainer.train(sentence_iterator=iter(texts), model_prefix=f"{prefix}-trained", **trained)
     shutil.move(f"{prefix}-trained.model", path)
     Path(f"{prefix}-trained.vocab").unlink()
     model = SentencePieceProcessor(model_file=str(path))

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from pretrained import KINDS, LINES, Pretrained
+import yaml
+from conftest import make_project
+from pretrained import KINDS, LINES, SIZES, Pretrained
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import LanguagePair
 from mtformer.export.importing import read_model, write_model
+from mtformer.model.weights import weights
 
 
 @dataclass(frozen=True)
@@ -86,3 +89,21 @@ def generate(case: Case, text: str, max_length: int) -> str:
             settings["forced_bos_token_id"] = tokenizer.get_lang_id(case.theirs.languages[1])
     output = case.theirs.model.generate(torch.tensor([ids]), max_new_tokens=max_length + n_forced, **settings)
     return case.ours.tokenizer.decode(output[0].tolist())
+
+
+def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
+    """A step with a tiny learning rate keeps the weights, the tokens and what stands before the texts."""
+    training: dict[str, Any] = {"max_steps": 1, "learning_rate": 1e-9, "validate_every": 1}
+    project = make_project(tmp_path, init_from=str(case.path), **training)
+    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
+    config["data"]["max_length"] = SIZES["max_position_embeddings"]
+    del config["model"], config["tokenizer"]
+    project.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    result = project.mtformer("train", project.config)
+    assert result.status == 0, result.stderr
+    before, tuned = case.ours, load_bundle(project.folder / "runs" / "config" / "model.safetensors")
+    assert tuned.header.architecture == before.header.architecture
+    assert tuned.tokenizer.encode_src(LINES) == before.tokenizer.encode_src(LINES)
+    assert tuned.tokenizer.prefixes == before.tokenizer.prefixes
+    for name, tensor in weights(before.model).items():
+        assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name

@@ -14,9 +14,9 @@ from engines import Ids
 from test_export import readme_prints
 
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
-from mtformer.bundle.header import PrefixTokens
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import SearchOptions
+from mtformer.config.sources import PrefixTokens
 from mtformer.data.batches import make_batch
 from mtformer.data.tokens import Encoder
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2

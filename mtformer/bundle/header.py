@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from mtformer.config import LanguagePair, Normalization, TokenizerType
-from mtformer.config.sources import MULTIPLE, Direction
+from mtformer.config.sources import MULTIPLE, Direction, PrefixTokens
 from mtformer.model.architecture import Architecture, Stored
 from mtformer.support.errors import UserError
 from mtformer.text.languages import UNDETERMINED, base_language
@@ -48,18 +48,6 @@ class AlignmentHead(Stored):
     layer: int = Field(ge=0)
     head: int = Field(ge=0)
     reading: bool
-
-
-class PrefixTokens(Stored):
-    """The tokens that stand before the texts of a direction.
-
-    Attributes:
-        src: before each source.
-        tgt: before each translation, which is forced to start with them; they are neither scored nor shown.
-    """
-
-    src: tuple[str, ...] = ()
-    tgt: tuple[str, ...] = ()
 
 
 class Toward(NamedTuple):
@@ -204,9 +192,9 @@ class Header(Stored):
 
     def _meant(self, tgt_lang: str | None) -> str:
         """Return which of the many target languages of a model a wrong code may have meant, as a question."""
-        if tgt_lang is None:
-            return ""
         known = self.languages or dict.fromkeys(pair.tgt_lang for pair in self.language_pairs)
+        if tgt_lang is None or tgt_lang in known:
+            return ""
         same = [code for code in known if base_language(code) == base_language(tgt_lang)]
         if meant := same or difflib.get_close_matches(tgt_lang, known, n=3):
             return f" (did you mean {' or '.join(meant)}?)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mtformer.config.section import InputPath, Language, Section
-from mtformer.config.sources import SOURCES, Direction, LanguagePair, Source, merged, shared_sides
+from mtformer.config.sources import SOURCES, Direction, LanguagePair, PrefixTokens, Source, merged, shared_sides
 
 FILTERS = {
     "empty": "a side is empty",
@@ -78,6 +78,9 @@ class DataConfig(Section):
     """Instead of `src_lang` and `tgt_lang`: the directions of one model, as in `[en-de, de-en, en-zh]`. Each source is
     read for each direction, unless it names its own. With several target languages, a token such as `<2de>` goes in
     front of each source text (Johnson et al. 2017)."""
+    prefixes: dict[Direction, PrefixTokens] = Field(default={})
+    """The tokens before the texts of each direction, where the model of `training.init_from` has its own, as imported
+    models do; they are taken from there."""
     train: list[Source] = Field(min_length=1)
     """The sources to train on, one or more."""
     valid: list[Source] = Field(default=[])

@@ -4,7 +4,9 @@
 the vocabulary size to aim at, then the sizes of the model. With all the facts, the result is the config of the run.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
@@ -12,6 +14,7 @@ from pydantic import ValidationError
 from mtformer.config.data import TokenizerConfig
 from mtformer.config.schema import Config, ModelConfig, Precision, Provenance, TrainingConfig
 from mtformer.config.section import PositiveFloat, PositiveInt
+from mtformer.config.sources import PrefixTokens
 from mtformer.support.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
@@ -75,6 +78,7 @@ class Base(NamedTuple):
 
     model: ModelConfig
     tokenizer: TokenizerConfig
+    prefixes: Mapping[str, PrefixTokens] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ def resolve(config: Config, facts: Facts) -> ResolvedConfig:
     model = facts.base.model if facts.base else _sized(config.model, size, facts.n_pairs)
     tokenizer = facts.base.tokenizer if facts.base else facts.tokenizer or config.tokenizer
     sections = {
+        "data": config.data.model_dump() | {"prefixes": (facts.base or config.data).prefixes},
         "tokenizer": tokenizer.model_dump()
         | {
             "vocab_size": tokenizer.vocab_size or facts.vocab_size or size.vocab_size,

@@ -14,6 +14,15 @@ _LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]+)*"
 Direction = Annotated[str, Field(pattern=f"^{_LANGUAGE}-{_LANGUAGE}$")]
 
 
+class PrefixTokens(Section):
+    """The tokens that stand before the texts of a direction."""
+
+    src: tuple[str, ...] = ()
+    """Before each source."""
+    tgt: tuple[str, ...] = ()
+    """Before each translation, which is forced to start with them; they are neither scored nor shown."""
+
+
 class LanguagePair(NamedTuple):
     """The codes of two languages."""
 

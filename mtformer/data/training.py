@@ -15,7 +15,7 @@ from mtformer.data.tokens import Corpus, Encoder, Prefixed, TokenStore, Variatio
 from mtformer.support.errors import UserError
 from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
-from mtformer.text.pairs import Drops, tags_of_source
+from mtformer.text.pairs import Drops, prefixes_of_sources
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -46,9 +46,8 @@ class TrainingData:
         """
         self._config = config
         self._text = text
-        tags = [tags_of_source(config.data, source) for source in config.data.train]
-        self._prefixes = [tokenizer.prefixes_of(of_source).src for of_source in tags]
-        max_length = config.data.max_length - max(map(len, self._prefixes))
+        self._prefixes = [tokenizer.prefixes_of(tokens.src, tokens.tgt) for tokens in prefixes_of_sources(config.data)]
+        max_length = config.data.max_length - max(len(ids) for prefixes in self._prefixes for ids in prefixes)
         self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
         self._terms_digest = glossary.digest if glossary is not None else None
         self._terms = self._term_sampler(glossary, tokenizer) if glossary is not None else None
@@ -124,10 +123,11 @@ class TrainingData:
             yield language_warning(name, dict(zip(data.direction_of(source), zip(*pairs, strict=True), strict=False)))
 
     def _tagged(self, corpus: Corpus) -> Corpus:
-        """Put the tags of each source in front of the source side."""
-        if not any(self._prefixes):
+        """Put the prefixes of each source in front of its texts."""
+        if not any(map(any, self._prefixes)):
             return corpus
-        return corpus.with_sides(Prefixed(corpus.src, self._prefixes, corpus.sources), corpus.tgt)
+        src, tgt = zip(*self._prefixes, strict=True)
+        return corpus.with_sides(Prefixed(corpus.src, src, corpus.sources), Prefixed(corpus.tgt, tgt, corpus.sources))
 
     def _term_sampler(self, glossary: Glossary, tokenizer: Tokenizer) -> TermSampler:
         data, seed = self._config.data, self._config.training.seed

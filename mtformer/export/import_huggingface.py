@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mtformer.bundle.header import Header, PrefixTokens, SearchDefaults
+from mtformer.bundle.header import Header, SearchDefaults
 from mtformer.config.search import SearchConfig
-from mtformer.config.sources import MULTIPLE, LanguagePair
+from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
 from mtformer.export.fast_tokenizer import read_fast_tokenizer
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.export.tensors import open_tensors

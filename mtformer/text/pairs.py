@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mtformer.config import DataConfig, LanguagePair, Source
+from mtformer.config import DataConfig, LanguagePair
+from mtformer.config.sources import PrefixTokens
 from mtformer.text.languages import is_language
 
 ROLES = (("source", "src"), ("target", "tgt", "trg"))
@@ -133,11 +134,19 @@ def tags_toward(directions: Sequence[LanguagePair], tgt_lang: str, tag: str | No
     return [target_tag(tgt_lang)] * has_targets + ([] if tag is None else [corpus_tag(tag)])
 
 
-def tags_of_source(data: DataConfig, source: Source) -> list[str]:
-    """Return the tokens in front of the texts of a source of training text."""
-    return tags_toward(data.language_pairs, data.direction_of(source).tgt_lang, source.tag)
+def prefix_tokens(data: DataConfig, pair: LanguagePair, tag: str | None = None) -> PrefixTokens:
+    """Return the tokens before the texts of a direction, and of a corpus."""
+    if not data.prefixes:
+        return PrefixTokens(src=tuple(tags_toward(data.language_pairs, pair.tgt_lang, tag)))
+    own = data.prefixes.get(str(pair), PrefixTokens())
+    return own if tag is None else PrefixTokens(src=(*own.src, corpus_tag(tag)), tgt=own.tgt)
+
+
+def prefixes_of_sources(data: DataConfig) -> list[PrefixTokens]:
+    """Return the tokens before the texts of each source of training text."""
+    return [prefix_tokens(data, data.direction_of(source), source.tag) for source in data.train]
 
 
 def all_tags(data: DataConfig) -> list[str]:
-    """Return the tokens that a model's vocabulary needs for its training text, each once."""
-    return list(dict.fromkeys(tag for source in data.train for tag in tags_of_source(data, source)))
+    """Return the tokens that a model's vocabulary needs before sources of its training text, each once."""
+    return list(dict.fromkeys(tag for prefix in prefixes_of_sources(data) for tag in prefix.src))

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from mtformer.bundle.format import Bundle
-from mtformer.config import Base, Config, ModelConfig, ResolvedConfig, TokenizerConfig
+from mtformer.bundle.header import Header
+from mtformer.config import Base, Config, DataConfig, ModelConfig, ResolvedConfig, TokenizerConfig
 from mtformer.config.section import Section
+from mtformer.config.sources import PrefixTokens
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
@@ -63,15 +65,24 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
-    if bundle.header.prefixes:
-        problems.append("it has tokens of its own before its texts, with which training is not supported")
-    if missing := set(all_tags(config.data)) - set(bundle.tokenizer.control_symbols):
+    prefixes = _prefixes(config.data, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
+    data = config.data.model_copy(update={"prefixes": prefixes})
+    if missing := set(all_tags(data)) - set(bundle.tokenizer.control_symbols):
         problems.append(f"it has no tokens {', '.join(sorted(missing))}, which data.directions or a tag needs")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
         raise UserError(f"{config.training.init_from} (training.init_from) is a different model: {'; '.join(problems)}")
-    return Base(model, tokenizer)
+    return Base(model, tokenizer, prefixes)
+
+
+def _prefixes(data: DataConfig, header: Header) -> dict[str, PrefixTokens]:
+    """Return the tokens that a model has before the texts of the directions of ``data``.
+
+    Raises:
+        UserError: it does not have one of them.
+    """
+    return {str(pair): header.prefix_tokens(header.direction(*pair)) for pair in data.language_pairs}
 
 
 def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list[str]) -> S:

@@ -49,6 +49,7 @@ def describe_model(
         scores=dict(scores or {}),
         bleu_tokenize=config.eval.bleu_tokenize,
         alignment_heads=tuple(alignment_heads),
+        prefixes=data.prefixes,
         provenance=_without_folders(
             config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
         ),

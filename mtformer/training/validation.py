@@ -26,7 +26,7 @@ from mtformer.support.hardware import autocast
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.processes.threads import Threads
 from mtformer.support.progress import expected_seconds
-from mtformer.text.pairs import SentencePair, tags_toward
+from mtformer.text.pairs import SentencePair, prefix_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.update import summed_loss
 from mtformer.translate.translator import Translator
@@ -143,14 +143,17 @@ class Validator:
         data = self._config.data
         if not pairs:
             raise UserError(f"there are no validation pairs from {languages.src_lang} to {languages.tgt_lang}")
-        view = tokenizer.with_prefixes(tokenizer.prefixes_of(tags_toward(data.language_pairs, languages.tgt_lang)))
-        n_tags = len(view.prefixes.src)
-        corpus = Encoder(tokenizer, max_length=data.max_length - n_tags, max_ratio=math.inf).corpus(pairs)
+        tokens = prefix_tokens(data, languages)
+        view = tokenizer.with_prefixes(tokenizer.prefixes_of(tokens.src, tokens.tgt))
+        max_length = data.max_length - max(map(len, view.prefixes))
+        corpus = Encoder(tokenizer, max_length, max_ratio=math.inf).corpus(pairs)
         for reason, count in corpus.dropped.items():
             log.warning("the validation loss excludes %d of %d pairs: %s", count, len(pairs), reason)
         if not len(corpus):
             raise UserError("every validation pair has an empty or overlong side (data.max_length)")
-        corpus.src = Prefixed(corpus.src, [view.prefixes.src], np.zeros(len(corpus), dtype=np.int64))
+        of_row = np.zeros(len(corpus), dtype=np.int64)
+        src, tgt = view.prefixes
+        corpus = corpus.with_sides(Prefixed(corpus.src, [src], of_row), Prefixed(corpus.tgt, [tgt], of_row))
         # Without MeCab: which model is the best must not depend on what happens to be installed.
         tokenize = bleu_tokenize(self._config.eval.bleu_tokenize, languages.tgt_lang, with_mecab=False)
         return _ValidSet(languages, pairs, corpus, view, tokenize)
