@@ -4,6 +4,7 @@ import importlib.util
 import logging
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -232,6 +233,13 @@ def import_(
     output: Path = option("A folder to create, for the bundle."),
     src_lang: str | None = option("Source language, if the model does not say.", "--from", metavar="LANG"),
     tgt_lang: str | None = option("Target language, if the model does not say.", "--to", metavar="LANG"),
+    languages: str | None = option(
+        "Of a model of many languages, keep these, such as en,de: tokens in scripts of others are dropped.",
+        metavar="LANGS",
+    ),
+    keep_vocabulary: list[Path] | None = option(
+        "Keep only the tokens that this text has, and all characters; may be repeated.", metavar="FILE"
+    ),
 ) -> None:
     """Make a model of another toolkit ours.
 
@@ -242,9 +250,15 @@ def import_(
 
     if (src_lang is None) != (tgt_lang is None):
         raise UserError("--from and --to go together")
-    languages = LanguagePair(src_lang, tgt_lang) if src_lang and tgt_lang else None
+    pair = LanguagePair(src_lang, tgt_lang) if src_lang and tgt_lang else None
     require_new_folder(output, "--output")
     from mtformer.export.importing import read_model, write_model
 
-    imported = read_model(model, languages)
+    imported = read_model(model, pair)
+    if languages is not None or keep_vocabulary:
+        from mtformer.export.trim import trim
+        from mtformer.text.lines import read_lines
+
+        texts = chain.from_iterable(map(read_lines, keep_vocabulary)) if keep_vocabulary else None
+        imported = trim(imported, languages.split(",") if languages is not None else None, texts)
     options.print_result(write_new_folder(output, partial(write_model, imported), "--output"))

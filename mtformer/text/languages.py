@@ -28,6 +28,13 @@ _LETTERS = {
     "\u3040-\u30ff\u3005\u4e00-\u9fff": "ja",
     "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff": "zh yue",
 }
+_WRITTEN_LIKE = dict(  # of each script in ISO 15924, a language
+    pair.split()
+    for pair in (
+        "Latn en, Grek el, Cyrl ru, Hebr he, Arab ar, Deva hi, Thai th, Geor ka, Armn hy, Hang ko, Kore ko, Jpan ja, "
+        "Hans zh, Hant zh"
+    ).split(", ")
+)
 UNDETERMINED = "und"  # ISO 639-2's code of a language that is not known
 
 
@@ -44,8 +51,12 @@ def language_of_script(text: str) -> str:
 
 
 def letters_of(code: str) -> str | None:
-    """Return the letters that a language is written in, as a range for a regular expression; None if not known."""
-    language = base_language(code)
+    """Return the letters that a language is written in, as a range for a regular expression; None if not known.
+
+    A script in the code, as in ``srp_Cyrl``, says which.
+    """
+    scripts = [_WRITTEN_LIKE[part] for part in re.split("[-_]", code) if part in _WRITTEN_LIKE]
+    language = scripts[0] if scripts else base_language(code)
     return next((letters for letters, codes in _LETTERS.items() if language in codes.split()), None)
 
 

@@ -140,11 +140,15 @@ def in_order(model: bytes, vocabulary: Sequence[str], control: Collection[str]) 
         else own.pop(text, Token(text, kind=Kind.UNUSED))
         for text in vocabulary
     ]
-    settings = (_field(field, value) for field, value in _fields(model) if field != _TOKEN)
     names = zip(_SPECIAL_NAMES, SPECIAL_TOKENS, strict=True)
     special = b"".join(_field(field, name.encode()) for field, name in names)
-    end = _field(_TRAINER, special) + _field(_N_KNOWN, len(vocabulary))
-    return append_tokens(append_tokens(b"", tokens), own.values()) + b"".join(settings) + end
+    return replace_tokens(model, [*tokens, *own.values()], n_known=len(vocabulary)) + _field(_TRAINER, special)
+
+
+def replace_tokens(model: bytes, tokens: Iterable[Token], *, n_known: int) -> bytes:
+    """Return a serialized model with other tokens, of which a Transformer knows the first ``n_known``."""
+    settings = (_field(field, value) for field, value in _fields(model) if field not in (_TOKEN, _N_KNOWN))
+    return append_tokens(b"", tokens) + b"".join(settings) + _field(_N_KNOWN, n_known)
 
 
 def make_model(tokens: Iterable[Token], *, algorithm: int, character_map: bytes, rule: str) -> bytes:
