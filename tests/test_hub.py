@@ -19,7 +19,7 @@ import yaml
 from hub_server import HubServer, serve_hub
 from pyarrow import parquet
 
-from mtformer.data.sources.hub import _why_unreachable
+from mtformer.support.hub import why_unreachable
 
 # In a process of its own, since the client reads the environment when it is imported.
 CLIENT = """
@@ -165,16 +165,16 @@ def test_a_name_without_an_address_and_a_dead_proxy_make_the_hub_unreachable_but
     def resolve(host: str, *_: object, **__: object) -> None:
         raise TimeoutError if "slow" in host else socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    monkeypatch.setattr("mtformer.data.sources.hub.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("mtformer.support.hub.time.sleep", lambda seconds: None)
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.setenv(name, "")
-    assert _why_unreachable(hub.environment["HF_ENDPOINT"]) is None
+    assert why_unreachable(hub.environment["HF_ENDPOINT"]) is None
     with monkeypatch.context() as patch:
         patch.setattr(socket, "getaddrinfo", resolve)
-        assert _why_unreachable("https://unknown.example") == "Name or service not known"
-        assert _why_unreachable("https://slow.example") is None
+        assert why_unreachable("https://unknown.example") == "Name or service not known"
+        assert why_unreachable("https://slow.example") is None
     monkeypatch.setenv("https_proxy", nowhere)
-    assert _why_unreachable("https://huggingface.co") == "Connection refused"
+    assert why_unreachable("https://huggingface.co") == "Connection refused"
 
 
 def card(**facts: object) -> str:

@@ -1,27 +1,16 @@
-"""Verified downloads of the Hugging Face hub: ``huggingface_hub`` compares their sizes, but not their checksums."""
+"""Verified downloads of data sets of the Hugging Face hub."""
 
-import hashlib
-import logging
-import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from datasets import DatasetBuilder, DownloadConfig, DownloadManager
 
-from mtformer.support.errors import MtformerError
-from mtformer.support.progress import watched
-
-log = logging.getLogger(__name__)
-
-_SHA1, _SHA256 = re.compile(r"[0-9a-f]{40}"), re.compile(r"[0-9a-f]{64}")
+from mtformer.support.hub import verified
 
 
 class VerifiedDownloads(DownloadManager):  # type: ignore[misc]
-    """Downloads the files that a data set is built from, and verifies those that come from the hub.
-
-    In the cache of ``huggingface_hub``, a file of a commit is a link to a file that is named by its checksum: the
-    SHA-256 of a large one, and git's of any other.
-    """
+    """Downloads the files that a data set is built from, and verifies those that come from the hub."""
 
     def __init__(self, builder: DatasetBuilder) -> None:
         """Take the builder of the data set; the settings are those that it chooses by itself."""
@@ -36,38 +25,9 @@ class VerifiedDownloads(DownloadManager):  # type: ignore[misc]
         Raises:
             MtformerError: a checksum is wrong again.
         """
-        paths = super().download(url_or_urls)
-        if damaged := self._without_damaged():
-            log.warning("%s: the checksum is wrong, downloading again", ", ".join(damaged))
-            paths = super().download(url_or_urls)
-            if damaged := self._without_damaged():
-                raise MtformerError(
-                    f"{', '.join(damaged)}: downloaded twice with a wrong checksum, and removed from the cache; "
-                    "rerun to download again"
-                )
-        return paths
+        return verified(partial(super().download, url_or_urls), self._files_of_hub)
 
-    def _without_damaged(self) -> list[str]:
-        """Remove damaged files from the cache and return their addresses."""
-        files = [(url, Path(path)) for url, path in self.downloaded_paths.items() if str(url).startswith("hf://")]
-        damaged = []
-        for url, path in watched(files, "verifying the download", "files"):
-            if path.is_symlink() and not _is_intact(path):
-                damaged.append(str(url))
-                # The link points to the file, or to another link, where data sets share the file.
-                for file in (path.resolve(), path.parent / path.readlink(), path):
-                    file.unlink(missing_ok=True)
-        return damaged
-
-
-def _is_intact(path: Path) -> bool:
-    """Tell whether a file has the checksum that its link names; True if that is no checksum of the hub."""
-    expected = path.readlink().name
-    if _SHA256.fullmatch(expected):
-        digest = hashlib.sha256()
-    elif _SHA1.fullmatch(expected):
-        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
-    else:
-        return True
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: digest).hexdigest() == expected
+    def _files_of_hub(self) -> dict[str, Path]:
+        """Return the paths of the files that were downloaded from the hub, by their addresses."""
+        paths = ((str(url), Path(path)) for url, path in self.downloaded_paths.items())
+        return {url: path for url, path in paths if url.startswith("hf://")}
