@@ -3,25 +3,20 @@
 import hashlib
 import io
 import json
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pytest
 import yaml
-from hub_server import HubServer, serve_hub
+from hub_server import HubClient, HubServer, serve_hub
 from pyarrow import parquet
 
 from mtformer.support.hub import why_unreachable
 
-# In a process of its own, since the client reads the environment when it is imported.
 CLIENT = """
 import json, logging, sys
 from pathlib import Path
@@ -60,49 +55,24 @@ for line in sys.stdin:
 """
 
 
-class Client:
-    """The program with the real client; nothing but its answers may be on its standard output."""
+class Client(HubClient):
+    """The program as far as it reads data sets."""
 
-    def __init__(self, hub: HubServer, **environment: str) -> None:
-        own = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", CLIENT],
-            env=own | hub.environment | environment,
-            cwd=hub.folder.parent,  # not that of the data sets: their names would be taken for local folders
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def _ask(self, call: str, argument: object) -> tuple[str, Any]:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps([call, argument]) + "\n")
-        self._process.stdin.flush()
-        kind, answer = json.loads(self._process.stdout.readline())
-        return kind, answer
-
-    def call(self, call: str, argument: object) -> Any:
-        kind, answer = self._ask(call, argument)
-        assert not kind, answer
-        return answer
+    script = CLIENT
 
     def pairs(self, **source: object) -> list[list[str]]:
         return self.call("read", source)
 
     def error(self, **source: object) -> str:
         """The error of the user's that reading a source leads to."""
-        kind, answer = self._ask("read", source)
+        kind, answer = self.ask("read", source)
         assert kind == "UserError", answer
         return answer
 
     def failure(self, **source: object) -> str:
-        kind, answer = self._ask("read", source)
+        kind, answer = self.ask("read", source)
         assert kind == "MtformerError", answer
         return answer
-
-    def close(self) -> None:
-        self._process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +224,7 @@ def test_files_of_a_folder_may_have_changed_since_they_were_fetched(
     folder = str(hub.folder / "local" / "changing" / commit)
     request = {"source": f"hf:{folder},split:train", "to": str(tmp_path)}
     offline.call("fetch", request)
-    assert "exists already: remove it" in offline._ask("fetch", request)[1]
+    assert "exists already: remove it" in offline.ask("fetch", request)[1]
 
 
 def shards(n_rows: int, n_shards: int) -> dict[str, bytes]:
@@ -329,7 +299,7 @@ def test_a_file_that_is_broken_on_the_hub_is_not_taken_for_a_damaged_download(hu
 
 def test_a_gated_data_set_is_reported_with_what_to_do(hub: HubServer, client: Client) -> None:
     hub.add("me/gated", train_jsonl='{"en": "a", "de": "b"}\n')
-    hub.gated.add("me/gated")
+    hub.gated["me/gated"] = 403
     assert client.error(hf="me/gated", split="train") == (
         "cannot load the data set me/gated (split train): access to it is restricted; ask for it at "
         "https://huggingface.co/datasets/me/gated, then run `hf auth login` or set HF_TOKEN"
@@ -380,13 +350,13 @@ def test_fetch_writes_all_splits_with_a_note_of_their_origin(hub: HubServer, cli
 
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     (folder / "fetched.test.origin.json").unlink()
-    assert "test.en exists already: remove it, or choose another folder" in client._ask("fetch", request)[1]
+    assert "test.en exists already: remove it, or choose another folder" in client.ask("fetch", request)[1]
     for name in ("fetched.test.en", "fetched.test.de"):
         (folder / name).unlink()
     assert client.call("fetch", request) == files
     assert all((path.stat().st_mtime_ns == then) is (".train." in path.name) for path, then in before.items())
     (folder / "fetched.train.de").write_text("mine\nmine\n")
-    assert "train.en exists already" in client._ask("fetch", request)[1]
+    assert "train.en exists already" in client.ask("fetch", request)[1]
     assert (folder / "fetched.train.de").read_text() == "mine\nmine\n"
 
 

@@ -228,9 +228,12 @@ def _huggingface_writer(path: Path) -> Callable[[Path], None]:
 
 
 def import_(
-    model: str = argument("The folder of a model of Hugging Face's transformers.", "MODEL"),
+    model: str = argument(
+        "A model of Hugging Face's transformers: its folder, or hf:OWNER/NAME for one on the hub.", "MODEL"
+    ),
     *,
     output: Path = option("A folder to create, for the bundle."),
+    revision: str | None = option("hf: the branch, tag or commit. Default: the newest commit."),
     src_lang: str | None = option("Source language, if the model does not say.", "--from", metavar="LANG"),
     tgt_lang: str | None = option("Target language, if the model does not say.", "--to", metavar="LANG"),
     languages: str | None = option(
@@ -254,7 +257,7 @@ def import_(
     require_new_folder(output, "--output")
     from mtformer.export.importing import read_model, write_model
 
-    imported = read_model(model, pair)
+    imported = read_model(model, pair, revision)
     if languages is not None or keep_vocabulary:
         from mtformer.export.trim import trim
         from mtformer.text.lines import read_lines

@@ -88,6 +88,11 @@ _COMPUTED = re.compile(r"embed_positions\.weights?$")  # of sinusoids, which som
 _TARGET = re.compile(r">>(\w+)<<")
 _LANGUAGE_TOKEN = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]{2,4})?)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
 _SENTENCEPIECE = ("sentencepiece.bpe.model", "spiece.model")
+FILES = (  # of a model besides its weights; not every one has all
+    *("config.json", "generation_config.json", "README.md"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "target_vocab.json"),
+    *("source.spm", "target.spm", *_SENTENCEPIECE),
+)
 _PEGASUS_OFFSET = 103
 _M2M_LANGUAGES = {  # in the order of their tokens, which the files of a tokenizer may leave out
     "m2m100": (
@@ -113,7 +118,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
     """
     config = read_json(folder / "config.json")
     try:
-        family = _family(config)
+        family = family_of(config)
         tokens = _read_tokens(folder, config)
         tokenizer = Tokenizer(*tokens.models).with_start(config["decoder_start_token_id"])
         _require_ids(tokenizer, config)
@@ -178,8 +183,12 @@ def directions(tokens: Tokens, languages: LanguagePair | None) -> dict[str, Any]
     return {"src_lang": languages.src_lang, "tgt_lang": MULTIPLE, "directions": tuple(prefixes), "prefixes": prefixes}
 
 
-def _family(config: Mapping[str, Any]) -> Family:
-    """Return what the type of a model means, if it is one that we can have."""
+def family_of(config: Mapping[str, Any]) -> Family:
+    """Return what the type of a model means, given its config.
+
+    Raises:
+        UserError: it is a model that we cannot have.
+    """
     if "auto_map" in config:
         raise UserError("this model brings code of its own (auto_map, trust_remote_code), which is never run")
     kind = config.get("model_type")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mtformer.support.errors import UserError
 
-_FILES = ("model.safetensors", "pytorch_model.bin")
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 class Tensors(Mapping[str, Tensor]):
@@ -43,7 +43,7 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
         UserError: there are none, one file of several is missing, or a file is damaged.
     """
     with ExitStack() as stack:
-        paths = _paths(folder)
+        paths = weight_paths(folder)
         files: dict[str, Any] = {}
         for path in paths:
             try:
@@ -56,9 +56,13 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
         yield Tensors(files)
 
 
-def _paths(folder: Path) -> list[Path]:
-    """Return the files of the weights."""
-    for name in _FILES:
+def weight_paths(folder: Path) -> list[Path]:
+    """Return the files of the weights: one, or those that an index names, which may be missing.
+
+    Raises:
+        UserError: there are none, or the index is damaged.
+    """
+    for name in WEIGHTS:
         if (folder / name).is_file():
             return [folder / name]
         index = folder / f"{name}.index.json"
@@ -70,7 +74,7 @@ def _paths(folder: Path) -> list[Path]:
             if wrong := [name for name in names if Path(name).name != name]:
                 raise UserError(f"{index} names {wrong[0]}, which is outside the model's folder")
             return [folder / name for name in sorted(names)]
-    raise UserError(f"{folder} contains no weights: neither {' nor '.join(_FILES)}")
+    raise UserError(f"{folder} contains no weights: neither {' nor '.join(WEIGHTS)}")
 
 
 def _open(path: Path, stack: ExitStack) -> Any:
