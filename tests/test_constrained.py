@@ -12,6 +12,7 @@ from test_search import RandomDecoder, assert_same_hypotheses, make_model, rules
 from torch import Tensor
 
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.search import constraints
@@ -78,7 +79,7 @@ def likeliest_of_all(seed: int, limit: int, texts: Sequence[str]) -> list[Hypoth
         for ids in filter(lambda ids: contains(ids, texts), product(range(A, len(TOKENS)), repeat=length)):
             log_probs = [float(decoder.log_probs(0, ids[:t])[token]) for t, token in enumerate((*ids, EOS_ID))]
             found.append(Hypothesis(list(ids), log_probs))
-    return sorted(found, key=lambda hypothesis: -hypothesis.score(0.6))
+    return sorted(found, key=lambda hypothesis: -hypothesis.score(LengthPenalty(0.6)))
 
 
 @pytest.mark.parametrize("texts", [["a"], ["ab"], ["a", "a"], ["b a"], ["a", "b"], ["a b"], ["b", "b"]])

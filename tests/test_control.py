@@ -16,6 +16,7 @@ from torch import Tensor
 from mtformer import Translator
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.search.beam import beam_search
 from mtformer.search.decoder import EnsembleDecoder
@@ -117,7 +118,7 @@ def test_hypotheses_keep_the_probabilities_of_the_model(given: dict[str, Any], b
             factor = given.get("repetition_penalty", 1.0)
             expected = sum((1 - factor) * scores[t] for t in repeated)
             assert hypothesis.penalty == pytest.approx(expected, abs=1e-3)
-            assert hypothesis.score(0.6) == pytest.approx(
+            assert hypothesis.score(LengthPenalty(0.6)) == pytest.approx(
                 (sum(scores) - expected) / ((6 + len(hypothesis.ids)) / 6) ** 0.6
             )
             assert len(hypothesis.ids) >= given.get("min_length", 0)
@@ -145,10 +146,10 @@ def test_a_beam_as_wide_as_all_prefixes_finds_the_best_penalized_hypotheses(give
         decoder = RandomDecoder(seed)
         [best] = beam_search(decoder, [3], few, processors)  # stops as soon as nothing can beat these two
         assert best == found[:2]
-        scores = [hypothesis.score(0.6) for hypothesis in found]
+        scores = [hypothesis.score(LengthPenalty(0.6)) for hypothesis in found]
         assert scores == sorted(scores, reverse=True)
         [greedy] = greedy_search(RandomDecoder(seed), 1, processors)
-        assert scores[0] >= greedy.score(0.6) - 1e-6
+        assert scores[0] >= greedy.score(LengthPenalty(0.6)) - 1e-6
 
 
 def test_forced_prefixes_may_repeat_what_rules_forbid() -> None:
@@ -217,7 +218,7 @@ def test_every_combination_of_options_works_or_is_an_error_that_names_them() -> 
         for found in results_of(engine, requests):
             hypotheses = rank(options, found, lambda ids: " ".join(map(str, ids)))
             n_valid += 1
-            scores = [hypothesis.score(options.length_penalty) for hypothesis in hypotheses]
+            scores = [hypothesis.score(options.penalty) for hypothesis in hypotheses]
             assert 1 <= len(hypotheses) <= given["n_best"], given
             assert len(hypotheses) == given["n_best"] or given["mbr"], given
             assert options.sample or scores == sorted(scores, reverse=True), given

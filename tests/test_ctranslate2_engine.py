@@ -19,6 +19,7 @@ from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.ctranslate2 import unsupported
 from mtformer.engines.ctranslate2.conversion import write_ctranslate2
 from mtformer.engines.ctranslate2.engine import CTranslate2Engine
@@ -65,7 +66,7 @@ def assert_same(engines: tuple[Engine, Engine], requests: list[SearchRequest], *
     chosen = SearchOptions.model_validate(options)
     ours, theirs = (candidates(engine, requests, chosen) for engine in engines)
     for expected, found in zip(ours, theirs, strict=True):
-        expected, found = ranked(expected, chosen.length_penalty), ranked(found, chosen.length_penalty)
+        expected, found = ranked(expected, chosen.penalty), ranked(found, chosen.penalty)
         assert [one.ids for one in found] == [one.ids for one in expected]
         for one, other in zip(found, expected, strict=True):
             assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-4)
@@ -94,7 +95,10 @@ def test_the_best_two_of_eight_beams_are_those_of_torch(engines: tuple[Engine, E
     requests = requests_of(bundle)
     options = SearchOptions(beam_size=8, n_best=2)
     ours, theirs = (candidates(engine, requests, options) for engine in engines)
-    same = [ranked(one, 0.6)[0].ids == ranked(other, 0.6)[0].ids for one, other in zip(ours, theirs, strict=True)]
+    same = [
+        ranked(one, LengthPenalty(0.6))[0].ids == ranked(other, LengthPenalty(0.6))[0].ids
+        for one, other in zip(ours, theirs, strict=True)
+    ]
     assert all(same)
     assert all(len(found) == 2 and found[0].ids != found[1].ids for found in theirs)
 
@@ -205,7 +209,7 @@ def test_of_every_search_option_it_is_known_whether_ctranslate2_has_it() -> None
     assert unsupported(options) == ["sample = True", "temperature = 0.5", "top_k = 3", "top_p = 0.5", "seed = 9"]
     assert unsupported(SearchOptions(precision="bf16")) == ["precision = bf16"]
     assert unsupported(SearchOptions(precision="int8")) == []
-    supported = "beam_size length_penalty max_length_factor max_length_offset batch_tokens precision n_best mbr"
+    supported = "beam_size length_penalty length_penalty_offset max_length_factor max_length_offset batch_tokens precision n_best mbr"
     rules = "min_length max_length repetition_penalty no_repeat_ngram_size"
     assert {*supported.split(), *rules.split(), *others} == set(SearchOptions.model_fields)
 

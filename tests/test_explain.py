@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mtformer import Translator
 from mtformer.bundle.format import load_bundle
 from mtformer.config import ModelConfig
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.explanation import compare, explain
 from mtformer.explain.matrices import record_pass
@@ -28,7 +29,7 @@ from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import record_attention
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
-from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
 
 SENTENCE = "the red house sees a small dog."
@@ -241,7 +242,9 @@ def test_the_tree_replays_the_search(translator: Translator, beam_size: int, see
     limit = explainer.options.limit(len(src))
     expected = candidates(explainer.engine, [request(src, limit)], explainer.options)[0]
     assert replay(trace, beam_size, 2, limit) == expected
-    assert [f.score for f in trace.tree.finished[:2]] == [hypothesis.score(1.0) for hypothesis in expected]
+    assert [f.score for f in trace.tree.finished[:2]] == [
+        hypothesis.score(LengthPenalty(1.0)) for hypothesis in expected
+    ]
     assert {node.fate for node in trace.tree.nodes} >= {"expanded", "finished", "pruned"}
 
 
@@ -264,9 +267,9 @@ def replay(trace: Trace, beam_size: int, n_best: int, limit: int) -> list[Hypoth
         beams = [node for node in candidates if node not in finished][:beam_size]
         assert all(node.fate == "pruned" for node in candidates if node not in finished + beams)
     assert {beam.fate for beam in beams} <= {"stopped"}
-    found = sorted(found, key=lambda hypothesis: -hypothesis.score(1.0))
+    found = sorted(found, key=lambda hypothesis: -hypothesis.score(LengthPenalty(1.0)))
     best_left = max((beam.total for beam in beams), default=-math.inf)
-    assert best_left / length_penalty(limit + 1, 1.0) <= found[n_best - 1].score(1.0)
+    assert best_left / LengthPenalty(1.0)(limit + 1) <= found[n_best - 1].score(LengthPenalty(1.0))
     return found[:n_best]
 
 
@@ -407,9 +410,9 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
     requests = [request(src[0].tolist(), limit, prefix) for _, prefix, _ in places]
     found = candidates(translator.engine, requests, translator.options)
     with_word = [hypotheses[0] for hypotheses in found if "findet" in translator.tokenizer.decode(hypotheses[0].ids)]
-    best = max(with_word, key=lambda hypothesis: hypothesis.score(0.6))
+    best = max(with_word, key=lambda hypothesis: hypothesis.score(LengthPenalty(0.6)))
     assert answer.text == translator.tokenizer.decode(best.ids)
-    assert answer.score == pytest.approx(best.score(0.6), abs=1e-4)
+    assert answer.score == pytest.approx(best.score(LengthPenalty(0.6)), abs=1e-4)
     assert "findet" in answer.text
     assert f"has score {answer.score:.3f} instead of {trace.target.score:.3f}." in answer.message
     assert "▁" not in answer.message.replace("“▁”", "")  # a token may be nothing but the space before a word

@@ -12,6 +12,7 @@ from engines import candidates, request, score
 from torch import Tensor, nn
 
 from mtformer.config import ModelConfig, SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.model.transformer import Transformer
@@ -19,7 +20,7 @@ from mtformer.search.beam import beam_search
 from mtformer.search.candidates import likeliest
 from mtformer.search.engine import SearchRequest
 from mtformer.search.greedy import greedy_search
-from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor
 from mtformer.support.errors import MtformerError
 
@@ -133,7 +134,7 @@ def beam_search_to_the_limit(decoder: TableDecoder, limit: int, beam_size: int, 
         candidates = sorted(candidates, key=lambda one: -one.log_prob)[: 2 * beam_size]
         finished += [Hypothesis(one.ids[:-1], one.token_log_probs) for one in candidates if one.ids[-1] == EOS]
         beams = [one for one in candidates if one.ids[-1] != EOS][:beam_size]
-    return ranked(finished, alpha)
+    return ranked(finished, LengthPenalty(alpha))
 
 
 def make_model(seed: int, **config: Any) -> Transformer:
@@ -157,7 +158,14 @@ def assert_same_hypotheses(ours: list[Hypothesis], expected: list[Hypothesis]) -
     ("length", "alpha", "expected"), [(1, 3.0, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (13, 2.0, 9.0), (50, 0.0, 1.0)]
 )
 def test_the_length_penalty_is_that_of_wu_et_al(length: int, alpha: float, expected: float) -> None:
-    assert length_penalty(length, alpha) == pytest.approx(expected)
+    assert LengthPenalty(alpha)(length) == pytest.approx(expected)
+
+
+def test_without_an_offset_the_length_itself_divides_scores() -> None:
+    assert [LengthPenalty(1.0, 0)(7), LengthPenalty(2.0, 0)(3), LengthPenalty(1.0, 1)(7)] == [7.0, 9.0, 4.0]
+    short, long = Hypothesis([1], [-0.4, -0.6]), Hypothesis([1, 1, 1], [-0.5, -0.5, -0.5, -0.4])
+    assert ranked([long, short], LengthPenalty(1.0)) == [short, long]  # -1.0 / (7/6), -1.9 / (9/6)
+    assert ranked([short, long], LengthPenalty(1.0, 0)) == [long, short]  # -1.0 / 2, -1.9 / 4
 
 
 def test_hypotheses_are_ranked_by_score_and_equal_ones_by_their_ids() -> None:
@@ -166,10 +174,10 @@ def test_hypotheses_are_ranked_by_score_and_equal_ones_by_their_ids() -> None:
         of_probabilities([B], 0.5, 0.5),
         of_probabilities([C], 1, 1),
     )
-    assert ranked([second, best, first], 0.0) == [best, first, second]
-    assert ranked([second, first], 1.0) == [first, second]
+    assert ranked([second, best, first], LengthPenalty(0.0)) == [best, first, second]
+    assert ranked([second, first], LengthPenalty(1.0)) == [first, second]
     assert first.log_prob == pytest.approx(math.log(0.25))
-    assert first.score(1.0) == pytest.approx(math.log(0.25) / (8 / 6))
+    assert first.score(LengthPenalty(1.0)) == pytest.approx(math.log(0.25) / (8 / 6))
 
 
 def test_greedy_search_takes_the_likeliest_token_each_time_until_eos() -> None:
@@ -192,7 +200,7 @@ def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
     [found] = beam(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
     # ln 0.24 / (8/6)³ = -0.602 is better than ln 0.36 / (7/6)³ = -0.643.
     assert [hypothesis.ids for hypothesis in found] == [[A, A], [B]]
-    assert found[0].score(3.0) == pytest.approx(-0.602, abs=1e-3)
+    assert found[0].score(LengthPenalty(3.0)) == pytest.approx(-0.602, abs=1e-3)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
@@ -221,7 +229,10 @@ def test_one_beam_is_never_worse_than_greedy_search() -> None:
     limits = [seed % 7 for seed in range(300)]
     expected = greedy(RandomDecoder(*range(300)), limits)
     found = beam(RandomDecoder(*range(300)), limits, beam_size=1)
-    assert all(best.score(0.6) > one.score(0.6) - 1e-5 for [best], one in zip(found, expected, strict=True))
+    assert all(
+        best.score(LengthPenalty(0.6)) > one.score(LengthPenalty(0.6)) - 1e-5
+        for [best], one in zip(found, expected, strict=True)
+    )
 
 
 def test_a_sentence_goes_on_while_a_beam_may_still_beat_its_finished_hypotheses() -> None:
@@ -261,7 +272,7 @@ def test_equal_hypotheses_come_in_the_same_order_alone_and_in_a_batch() -> None:
 @pytest.mark.parametrize("beam_size", [2, 3, 5])
 def test_the_n_best_are_sorted_distinct_and_at_most_as_many_as_the_beams(beam_size: int) -> None:
     for hypotheses in beam(RandomDecoder(*range(60)), [6] * 60, beam_size=beam_size, alpha=1.0):
-        scores = [hypothesis.score(1.0) for hypothesis in hypotheses]
+        scores = [hypothesis.score(LengthPenalty(1.0)) for hypothesis in hypotheses]
         assert 1 <= len(hypotheses) <= beam_size
         assert scores == sorted(scores, reverse=True)
         assert len({tuple(hypothesis.ids) for hypothesis in hypotheses}) == len(hypotheses)
@@ -304,7 +315,7 @@ def test_padding_and_batch_mates_never_change_what_is_found(beam_size: int) -> N
         together = candidates(engine, requests(texts, limits), options)
         for text, limit, hypotheses in zip(texts, limits, together, strict=True):
             [alone] = candidates(engine, [request(text, limit)], options)
-            assert_same_hypotheses(ranked(hypotheses, 0.6), ranked(alone, 0.6))
+            assert_same_hypotheses(ranked(hypotheses, LengthPenalty(0.6)), ranked(alone, LengthPenalty(0.6)))
 
 
 def test_finished_sentences_leave_the_batch() -> None:

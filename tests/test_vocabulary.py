@@ -16,6 +16,7 @@ from test_export import readme_prints
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.bundle.peek import peek_tokenizer
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.config.sources import PrefixTokens
 from mtformer.data.batches import make_batch
 from mtformer.data.tokens import Encoder
@@ -235,9 +236,9 @@ def test_forced_ids_are_neither_scored_nor_shown(forced: Bundle, beam_size: int)
     without = results_of(engine, asked(forced, options))
     assert [best.ids for best, *_ in found] != [best.ids for best, *_ in without]
     for hypotheses, expected in zip(found, by_prefix, strict=True):
-        expected = ranked(expected, 0.0)
-        assert [one.ids for one in ranked(hypotheses, 0.0)] == [one.ids[1:] for one in expected]
-        for one, other in zip(ranked(hypotheses, 0.0), expected, strict=True):
+        expected = ranked(expected, LengthPenalty(0.0))
+        assert [one.ids for one in ranked(hypotheses, LengthPenalty(0.0))] == [one.ids[1:] for one in expected]
+        for one, other in zip(ranked(hypotheses, LengthPenalty(0.0)), expected, strict=True):
             assert one.token_log_probs == pytest.approx(other.token_log_probs[1:], abs=1e-4)
     longest = results_of(engine, asked(forced, SearchOptions(min_length=12, beam_size=2), forced=ids))
     assert {len(best.ids) for best, *_ in longest} == {12}  # they do not count

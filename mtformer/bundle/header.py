@@ -29,6 +29,7 @@ class SearchDefaults(Stored):
 
     beam_size: int = Field(ge=1, le=64)
     length_penalty: float = Field(ge=0, le=10)
+    length_penalty_offset: int = Field(default=5, ge=0, le=100)
     max_length_factor: float = Field(gt=0, le=100)
     max_length_offset: int = Field(ge=1, le=10_000)
     batch_tokens: int = Field(ge=1, le=2**16)

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -16,6 +16,25 @@ _MAX_SAMPLES = 1_000  # of a line
 SearchPrecision = Literal["fp32", "bf16", "int8"]
 
 
+class LengthPenalty(NamedTuple):
+    """What the log probability of a translation is divided by, to compare it with shorter and longer ones.
+
+    Attributes:
+        alpha: the exponent; 0 for no penalty.
+        offset: added to lengths; 5 in Wu et al. 2016, 0 where the length itself divides.
+    """
+
+    alpha: float
+    offset: int = 5
+
+    def __call__(self, length: int) -> float:
+        """Return ((offset + length) / (offset + 1))^alpha (Wu et al. 2016, equation 14); ``length`` counts EOS."""
+        return ((self.offset + length) / (self.offset + 1.0)) ** self.alpha
+
+    def __str__(self) -> str:
+        return f"(({self.offset} + length) / {self.offset + 1})^{self.alpha:g}"
+
+
 class SearchConfig(Section):
     """How translations are searched for."""
 
@@ -23,6 +42,9 @@ class SearchConfig(Section):
     """Hypotheses kept at each step; 1 is greedy search."""
     length_penalty: float = Field(default=0.6, ge=0, le=10, allow_inf_nan=False)
     """The exponent alpha of Wu et al. 2016; larger means longer translations."""
+    length_penalty_offset: int = Field(default=5, ge=0, le=100)
+    """The number that Wu et al. add to lengths; 0: scores are divided by the length to the power of alpha, as Hugging
+    Face, Marian and fairseq do."""
     max_length_factor: float = Field(default=2.0, gt=0, le=100)
     """A translation may have this many tokens for each source token, plus `max_length_offset`."""
     max_length_offset: int = Field(default=20, ge=1, le=10_000)
@@ -30,6 +52,11 @@ class SearchConfig(Section):
     batch_tokens: int = Field(default=4096, ge=1, le=2**16)
     """The most source tokens in a batch of sentences, padding included; more than 4 beams make batches smaller, and so
     does a large vocabulary: a sentence counts as at least 4 tokens for every 1,024 in it (one for greedy search)."""
+
+    @property
+    def penalty(self) -> LengthPenalty:
+        """The length penalty as a function."""
+        return LengthPenalty(self.length_penalty, self.length_penalty_offset)
 
     def limit(self, n_tokens: int) -> int:
         """Return the maximum length of the translation of ``n_tokens`` source tokens, EOS included, in tokens."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.matrices import ForwardPass, record_attentions, record_pass
 from mtformer.explain.trace import (
@@ -29,7 +30,7 @@ from mtformer.explain.trace import (
 from mtformer.model.architecture import SpecialIds
 from mtformer.search.candidates import SearchStep
 from mtformer.search.engine import Engine, SearchRequest, results_of
-from mtformer.search.hypothesis import Hypothesis, length_penalty, ranked
+from mtformer.search.hypothesis import Hypothesis, ranked
 from mtformer.support.errors import UserError
 from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.lines import is_utf8
@@ -90,9 +91,9 @@ class Explainer:
             MtformerError: the model predicts NaN.
         """
         src, forced = self._encode(text, prefix)
-        recorder = TreeRecorder(self.tokenizer, self.options.length_penalty)
+        recorder = TreeRecorder(self.tokenizer, self.options.penalty)
         request = self._request(src, forced)
-        hypotheses = ranked(self.engine.observe(request, recorder), self.options.length_penalty)
+        hypotheses = ranked(self.engine.observe(request, recorder), self.options.penalty)
         best = hypotheses[0]
         forward = self._forward(src, best.ids)
         steps = self._steps(forward.logits, [*best.ids, self._special_ids.eos], len(forced))
@@ -114,7 +115,7 @@ class Explainer:
     def search(self, src: list[int], prefixes: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
         """Return the best translations of source ids (EOS last) that begin with each of ``prefixes``, best first."""
         requests = [self._request(src, prefix) for prefix in prefixes]
-        return [ranked(hypotheses, self.options.length_penalty) for hypotheses in results_of(self.engine, requests)]
+        return [ranked(hypotheses, self.options.penalty) for hypotheses in results_of(self.engine, requests)]
 
     def _request(self, src: list[int], prefix: Sequence[int]) -> SearchRequest:
         forced = self.tokenizer.prefixes.tgt
@@ -176,7 +177,7 @@ class Explainer:
     def _sentence(self, text: str, src: Sequence[int], best: Hypothesis) -> tuple[Source, Target, Token]:
         """Return the source, the translation, and the token that starts decoding."""
         start, *tokens = target_tokens(self.tokenizer, [self._special_ids.start, *best.ids, self._special_ids.eos])
-        score = best.score(self.options.length_penalty)
+        score = best.score(self.options.penalty)
         target = Target(self.tokenizer.decode(best.ids), tuple(tokens), best.log_prob, score)
         return Source(text, source_tokens(self.tokenizer, src)), target, start
 
@@ -261,14 +262,14 @@ class Explainer:
 class TreeRecorder:
     """A :data:`mtformer.search.candidates.SearchObserver` for the search of one sentence."""
 
-    def __init__(self, tokenizer: Tokenizer, alpha: float) -> None:
+    def __init__(self, tokenizer: Tokenizer, penalty: LengthPenalty) -> None:
         """Start with the id that starts decoding.
 
         Args:
             tokenizer: spells the tokens.
-            alpha: the exponent of the length penalty.
+            penalty: the length penalty.
         """
-        self._tokenizer, self._alpha = tokenizer, alpha
+        self._tokenizer, self._penalty = tokenizer, penalty
         [start] = target_tokens(tokenizer, [tokenizer.special_ids.start])
         self._nodes = [Node(0, None, 0, start, 0.0, 0.0, 1, "stopped")]
         self._beams: list[int | None] = [0]  # the node of each beam; None for a beam that does not exist
@@ -321,7 +322,7 @@ class TreeRecorder:
         if not step.finished[0, candidate]:
             return node
         log_probs = [earlier.log_prob for earlier in path_to(self._nodes[parent], self._nodes)]
-        return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._alpha))
+        return replace(node, fate="finished", score=Hypothesis([], [*log_probs, log_prob]).score(self._penalty))
 
     def _finished(self, node: Node, rank: int, returned: list[list[int]]) -> Finished:
         path = path_to(node, self._nodes)
@@ -333,7 +334,7 @@ class TreeRecorder:
             text=self._tokenizer.decode(ids),
             length=len(path),
             log_prob=sum(step.log_prob for step in path),
-            penalty=length_penalty(len(path), self._alpha),
+            penalty=self._penalty(len(path)),
             score=node.score,
             returned=ids in returned,
         )

@@ -11,7 +11,6 @@ from mtformer.explain.explanation import AttentionChange, Changes, Explanation, 
 from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
-from mtformer.search.hypothesis import length_penalty
 from mtformer.support.terminal import escaped, text_width, wrap
 
 _TITLES: dict[Kind, str] = {
@@ -330,7 +329,7 @@ def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     if not left:
         return
     longest = options.limit(len(trace.source.tokens)) + 1  # with EOS
-    penalty = length_penalty(longest, options.length_penalty)
+    penalty = options.penalty(longest)
     bound = f"{max(left):.2f} / {penalty:.3f} = {max(left) / penalty:.3f}"
     yield from view.wrap(
         f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has {max(left):.2f}, and "
@@ -340,8 +339,7 @@ def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
 
 def _ranking(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     """Show how the finished translations were ranked."""
-    penalty = f"((5 + length) / 6)^{options.length_penalty:g}"
-    yield from view.wrap(f"Finished translations: score = log probability / penalty, penalty = {penalty}:")
+    yield from view.wrap(f"Finished translations: score = log probability / penalty, penalty = {options.penalty}:")
     yield f"{'':5}log prob.  length  penalty   score"
     for finished in trace.tree.finished:
         numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"

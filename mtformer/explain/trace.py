@@ -164,7 +164,7 @@ class Finished:
         text: detokenized.
         length: tokens, EOS included.
         log_prob: the sum over its tokens.
-        penalty: ((5 + length) / 6)^alpha (Wu et al. 2016).
+        penalty: the length penalty (Wu et al. 2016).
         score: ``log_prob / penalty``.
         returned: whether the search returned it.
     """

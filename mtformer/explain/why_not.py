@@ -123,9 +123,9 @@ def _best_translation(
 ) -> _Alternative | None:
     """Continue at each place with the word, and return the best translation that has it, or else the best of all."""
     src = [token.id for token in trace.source.tokens]
-    alpha = explainer.options.length_penalty
+    penalty = explainer.options.penalty
     candidates = [
-        _Alternative(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(alpha))
+        _Alternative(place, explainer.tokenizer.decode(hypothesis.ids), hypothesis.score(penalty))
         for place, hypotheses in zip(places, explainer.search(src, [place.prefix for place in places]), strict=True)
         for hypothesis in hypotheses
     ]

@@ -133,7 +133,9 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         architecture=architecture.model_copy(update={"output_bias": "output.bias" in tensors}),
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
-        search=search_defaults(generation.get("num_beams", 1), generation.get("length_penalty", 1.0)),
+        search=search_defaults(
+            generation.get("num_beams", 1), generation.get("length_penalty", 1.0), n_forced=int(bool(tokens.languages))
+        ),
     )
     return Imported(header, tensors, tokens.models)
 
@@ -157,12 +159,19 @@ def read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, An
     return content
 
 
-def search_defaults(beam_size: int, length_penalty: float) -> SearchDefaults:
-    """Return the search settings of a model that was used with these; a beam of 1 counts as not chosen."""
+def search_defaults(beam_size: int, length_penalty: float, n_forced: int = 0) -> SearchDefaults:
+    """Return the search settings of a model that was used with these.
+
+    Args:
+        beam_size: 1 counts as not chosen.
+        length_penalty: the exponent of the length that scores are divided by.
+        n_forced: the tokens at the start of a translation that count as a part of its length.
+    """
     usual = SearchConfig()
     return SearchDefaults(
         beam_size=min(beam_size, 64) if beam_size > 1 else usual.beam_size,
         length_penalty=length_penalty,
+        length_penalty_offset=n_forced,
         **usual.model_dump(include={"max_length_factor", "max_length_offset", "batch_tokens"}),
     )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from mtformer.config import SearchOptions
 from mtformer.search.candidates import Candidates, SearchObserver, SearchStep, likeliest
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, length_penalty, ranked
+from mtformer.search.hypothesis import NO_HYPOTHESIS, Hypothesis, ranked
 from mtformer.search.processors import Prefixes, Processor, next_log_probs, without_nan
 from mtformer.support.errors import MtformerError
 
@@ -43,9 +43,8 @@ def beam_search(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    alpha = options.length_penalty
     finished = _Finished(len(limits), options, decoder)
-    longest = torch.tensor([length_penalty(limit + 1, alpha) for limit in limits], device=decoder.device)  # (B,)
+    longest = torch.tensor([options.penalty(limit + 1) for limit in limits], device=decoder.device)  # (B,)
     eos = decoder.special_ids.eos
     selection = selection or Likeliest(options.beam_size, eos)
     beams = _start(decoder, len(limits), selection.beam_size)
@@ -124,12 +123,12 @@ class _Finished:
         self.threshold = torch.full((n_sentences,), float("-inf"), device=decoder.device)
         self._eos = decoder.special_ids.eos
         self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-        self._n_best, self._alpha = options.n_candidates, options.length_penalty
+        self._n_best, self._penalty = options.n_candidates, options.penalty
 
     def collect(self, beams: Beams, candidates: Candidates, *, penalized: bool) -> None:
         """Add the candidates that end in EOS and exceed the threshold."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
-        scores = candidates.log_probs / length_penalty(ids.size(2), self._alpha)  # ids hold the start instead of EOS
+        scores = candidates.log_probs / self._penalty(ids.size(2))  # ids hold the start instead of EOS
         ended = (candidates.tokens == self._eos) & (scores > self.threshold[sentences, None])  # (n, 2K)
         rows, columns = ended.nonzero(as_tuple=True)
         if not len(rows):
@@ -141,9 +140,9 @@ class _Finished:
         penalties = totals - candidates.log_probs[rows, columns] if penalized else torch.zeros_like(totals)
         hypotheses = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist(), penalties.tolist())
         for sentence, hypothesis in zip(sentences[rows].tolist(), hypotheses, strict=True):
-            best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._alpha)[: self._n_best]
+            best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._penalty)[: self._n_best]
             if len(best) == self._n_best:
-                self.threshold[sentence] = best[-1].score(self._alpha)
+                self.threshold[sentence] = best[-1].score(self._penalty)
 
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the hypotheses of each sentence, best first.

@@ -34,7 +34,7 @@ from mtformer.search.beam import Beams, beam_search
 from mtformer.search.candidates import Candidates, SearchObserver, likeliest
 from mtformer.search.constraints import Constraint, State, Way
 from mtformer.search.decoder import Decoder
-from mtformer.search.hypothesis import Hypothesis, length_penalty
+from mtformer.search.hypothesis import Hypothesis
 from mtformer.search.processors import Prefixes, Processor
 
 
@@ -159,7 +159,7 @@ class _Sentence:
         """
         finished = [i for i, beam in enumerate(self.beams) if beam.state.is_met]
         if finished:
-            penalty = length_penalty(length, self.options.length_penalty)
+            penalty = self.options.penalty(length)
             scores = [log_probs[i] / penalty for i in finished]
             self.scores = sorted([*self.scores, *scores], reverse=True)[: self.options.n_candidates]
         return finished
@@ -217,7 +217,7 @@ class _Sentence:
             return False
         if len(self.scores) < self.options.n_candidates:
             return True
-        return log_prob / length_penalty(length + 1, self.options.length_penalty) > self.scores[-1]
+        return log_prob / self.options.penalty(length + 1) > self.scores[-1]
 
 
 class ConstrainedSelection:

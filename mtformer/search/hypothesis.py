@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from mtformer.config import SearchOptions
+from mtformer.config.search import LengthPenalty
 from mtformer.support.errors import UserError
 
 PREDICTS_NAN = "the model predicts NaN instead of probabilities: its weights are damaged; use another"
@@ -33,24 +34,19 @@ class Hypothesis(NamedTuple):
         """The model's log probability of the translation."""
         return sum(self.token_log_probs)
 
-    def score(self, alpha: float) -> float:
+    def score(self, penalty: LengthPenalty) -> float:
         """Return the score that hypotheses are ranked by.
 
         That is the utility, if there is one, or else the log probability, less the penalty, over the length penalty.
         """
         if self.utility is not None:
             return self.utility
-        return (self.log_prob - self.penalty) / length_penalty(len(self.token_log_probs), alpha)
+        return (self.log_prob - self.penalty) / penalty(len(self.token_log_probs))
 
 
-def length_penalty(length: int, alpha: float) -> float:
-    """Return ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14); ``length`` counts EOS."""
-    return ((5.0 + length) / 6.0) ** alpha
-
-
-def ranked(hypotheses: Iterable[Hypothesis], alpha: float) -> list[Hypothesis]:
+def ranked(hypotheses: Iterable[Hypothesis], penalty: LengthPenalty) -> list[Hypothesis]:
     """Sort hypotheses by their scores, best first; of equal ones the first in order of ids comes first."""
-    return sorted(hypotheses, key=lambda hypothesis: (-hypothesis.score(alpha), hypothesis.ids))
+    return sorted(hypotheses, key=lambda hypothesis: (-hypothesis.score(penalty), hypothesis.ids))
 
 
 def rank(
@@ -71,7 +67,7 @@ def rank(
     if options.mbr:
         ordered = _by_utility(candidates, decode)
     else:
-        ordered = list(candidates) if options.sample else ranked(candidates, options.length_penalty)
+        ordered = list(candidates) if options.sample else ranked(candidates, options.penalty)
     return ordered[: options.n_best]
 
 
@@ -84,7 +80,7 @@ def _by_utility(hypotheses: Sequence[Hypothesis], decode: Callable[[list[int]], 
     for text, hypothesis, utility in zip(texts, hypotheses, expected_chrf(texts, weights), strict=True):
         if text not in best or hypothesis.log_prob > best[text].log_prob:
             best[text] = hypothesis._replace(utility=utility)
-    return ranked(best.values(), 0.0)
+    return ranked(best.values(), LengthPenalty(0.0))
 
 
 def expected_chrf(texts: Sequence[str], weights: Sequence[float]) -> list[float]:

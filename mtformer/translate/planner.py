@@ -254,7 +254,7 @@ class Planner:
         text = self.tokenizer.decode(hypothesis.ids)
         return Translation(
             text=text,
-            score=hypothesis.score(self.options.length_penalty),
+            score=hypothesis.score(self.options.penalty),
             log_prob=hypothesis.log_prob,
             tokens=tuple(self.tokenizer.tgt_tokens([*hypothesis.ids, self.tokenizer.special_ids.eos])),
             token_log_probs=tuple(hypothesis.token_log_probs),

@@ -28,7 +28,7 @@ from mtformer.search.engine import (
     fill_batches,
     longest_first,
 )
-from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, length_penalty, ranked
+from mtformer.search.hypothesis import NO_HYPOTHESIS, PREDICTS_NAN, Hypothesis, ranked
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.hardware import pick_device_of, usable_cores
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -340,8 +340,8 @@ class CTranslate2Engine(BatchedEngine):
         is_complete = is_complete and all(len(candidate.tokens) < _limit(request) for candidate in candidates)
         best = list(candidates)
         if is_complete:
-            alpha = request.options.length_penalty
-            best.sort(key=lambda candidate: -candidate.score / length_penalty(len(candidate.tokens) + 1, alpha))
+            penalty = request.options.penalty
+            best.sort(key=lambda candidate: -candidate.score / penalty(len(candidate.tokens) + 1))
             best = best[: request.options.n_candidates]
         return [
             Hypothesis(self._tokenizer.tgt.ids(candidate.tokens), (is_complete and candidate.log_probs) or [])
@@ -362,7 +362,7 @@ def _ranked(hypotheses: Sequence[Hypothesis], request: SearchRequest) -> list[Hy
     """
     if any(math.isnan(hypothesis.log_prob) for hypothesis in hypotheses):
         raise MtformerError(PREDICTS_NAN)
-    best = ranked(hypotheses, request.options.length_penalty)[: request.options.n_candidates]
+    best = ranked(hypotheses, request.options.penalty)[: request.options.n_candidates]
     if not best or best[0].log_prob == -math.inf:
         raise MtformerError(NO_HYPOTHESIS)
     return best
