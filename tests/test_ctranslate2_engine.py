@@ -209,8 +209,8 @@ def test_of_every_search_option_it_is_known_whether_ctranslate2_has_it() -> None
     assert unsupported(options) == ["sample = True", "temperature = 0.5", "top_k = 3", "top_p = 0.5", "seed = 9"]
     assert unsupported(SearchOptions(precision="bf16")) == ["precision = bf16"]
     assert unsupported(SearchOptions(precision="int8")) == []
-    supported = "beam_size length_penalty length_penalty_offset max_length_factor max_length_offset batch_tokens precision n_best mbr"
-    rules = "min_length max_length repetition_penalty no_repeat_ngram_size"
+    supported = "beam_size length_penalty max_length_factor max_length_offset batch_tokens precision n_best mbr"
+    rules = "length_penalty_offset min_length max_length repetition_penalty no_repeat_ngram_size"
     assert {*supported.split(), *rules.split(), *others} == set(SearchOptions.model_fields)
 
 
