@@ -1,6 +1,7 @@
 """Models in the formats of other programs."""
 
 from mtformer.bundle.header import Header
+from mtformer.export.families import FAMILIES
 from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS
 from mtformer.support.errors import UserError
 
@@ -12,17 +13,24 @@ def require_huggingface(header: Header) -> None:
         UserError: they cannot; the message names every setting in the way, and what to train instead.
     """
     architecture = header.architecture
+    suited = {
+        family.positions
+        for family in FAMILIES.values()
+        if family.suits(architecture.model_copy(update={"positions": family.positions}))
+    }
     kinds = (
-        ("positions", architecture.positions, {name: kind.transformers for name, kind in POSITIONS.items()}),
+        ("positions", architecture.positions, {name: name in suited for name in POSITIONS}),
         ("norm_type", architecture.norm_type, {name: kind.transformers for name, kind in NORMS.items()}),
         ("feed_forward", architecture.activation, {name: kind.transformers for name, kind in ACTIVATIONS.items()}),
     )
     if wrong := [(key, name, supported) for key, name, supported in kinds if not supported[name]]:
         settings = ", ".join(f"{key} = {name}" for key, name, _ in wrong)
-        others = " ".join(f"model.{key}={next(filter(supported.get, supported))}" for key, _, supported in wrong)
+        others = " ".join(f"model.{key}={next(filter(supported.get, supported), '')}" for key, _, supported in wrong)
         raise UserError(
             f"transformers have no architecture for this model, because of {settings}: train one with {others}"
         )
+    if header.languages:  # whose token the caller forces
+        return
     forced = {header.prefix_tokens(pair).tgt for pair in header.language_pairs}
     if len(forced) > 1 or max(map(len, forced)) > 1:
         shown = ", ".join(sorted({token for tokens in forced for token in tokens}))

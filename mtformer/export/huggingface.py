@@ -1,11 +1,12 @@
 """A model for Hugging Face transformers, which need none of our code to load it.
 
-Two architectures of transformers compute the same as ours with sinusoidal positions and LayerNorm: Marian's with the
-paper's post-norm, Pegasus' with pre-norm. Their sinusoids come in another order, first all sines, then all cosines, so
-the features of the model are reordered likewise, wherever they appear; this changes nothing that the model computes.
+The norms and the position encoding of a model decide which architecture of transformers computes the same; see
+:mod:`mtformer.export.families`. The sinusoids of Marian and Pegasus come in another order, first all sines, then all
+cosines, so the features of the model are reordered likewise, wherever they appear; this changes nothing that the model
+computes.
 
-Pegasus has one vocabulary. Where ours has two, its embeddings are not tied, the smaller one gets rows that no text
-needs, and ids beyond the target's have a logit of -∞.
+All but Marian have one vocabulary. Where ours has two, its embeddings are not tied, the smaller one gets rows that no
+text needs, and ids beyond the target's have a logit of -∞.
 """
 
 from collections.abc import Sequence
@@ -19,16 +20,24 @@ from tokenizers.models import BPE, Unigram
 from torch import Tensor
 from transformers import (
     GenerationConfig,
+    M2M100Config,
+    M2M100ForConditionalGeneration,
     MarianConfig,
     MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
     PegasusConfig,
     PegasusForConditionalGeneration,
     PreTrainedTokenizerFast,
 )
 
 from mtformer.bundle.format import Bundle
-from mtformer.engines.ctranslate2.folder import describe_tags
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import EXPORT_SETTINGS
+from mtformer.engines.ctranslate2.folder import describe_tags, write_tokenizer
 from mtformer.export import require_huggingface
+from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family, kind_of
+from mtformer.export.marian_tokenizer import has_unknown_tokens, write_marian_tokenizer
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.transformer import Transformer
@@ -52,12 +61,22 @@ A Transformer that translates {languages}, converted from mtformer's `{bundle}`.
     output = model.generate({inputs})
     print({decoder}.decode(output[0], skip_special_tokens=True))
 
-{tags}`mtformer.json` has the languages, the search settings and where the model comes from.
+{tags}`mtformer.json` has the languages, the search settings and where the model comes from. With it and the
+SentencePiece models, `mtformer import` makes a bundle of this folder again.
 """
-
-
 _UNTAGGED = '**tokenizer(["…"], return_tensors="pt")'
 _TAGGED = """torch.tensor([[tokenizer.convert_tokens_to_ids("{tag}"), *tokenizer("…").input_ids]])"""
+_FORCED = """, forced_bos_token_id=tokenizer.convert_tokens_to_ids("{tag}")"""
+_LANGUAGES = """\
+The first token of a source is its language, and the first one of a translation is forced to be its own: {tokens}.
+
+"""
+_CLASSES: dict[str, tuple[Any, Any]] = {
+    "marian": (MarianConfig, MarianMTModel),
+    "pegasus": (PegasusConfig, PegasusForConditionalGeneration),
+    "m2m_100": (M2M100Config, M2M100ForConditionalGeneration),
+    "mbart": (MBartConfig, MBartForConditionalGeneration),
+}
 
 
 def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
@@ -72,18 +91,20 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
         UserError: transformers have no architecture for the model, or no tokenizer like its own.
     """
     header, tokenizer = bundle.header, bundle.tokenizer
-    max_length = header.architecture.max_length
-    to_fast_tokenizer(tokenizer.src_model, max_length=max_length).save_pretrained(folder)
-    if has_target := tokenizer.tgt_model is not None:
-        to_fast_tokenizer(tokenizer.tgt_model, max_length=max_length).save_pretrained(folder / _TARGET)
+    has_target = _write_tokenizers(folder, bundle)
     to_transformers(bundle).save_pretrained(folder)
-    (folder / "mtformer.json").write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    write_tokenizer(folder, tokenizer)
+    (folder / EXPORT_SETTINGS).write_text(header.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    tags = header.target_tags or [*header.languages.values()]
+    inputs = _TAGGED.format(tag=tags[0]) if tags else _UNTAGGED
+    if header.languages:
+        inputs += _FORCED.format(tag=tags[1])
     readme = _USE.format(
         name=header.title,
-        languages=header.title if header.directions else f"{header.src_lang} to {header.tgt_lang}",
-        imports="    import torch\n" if header.target_tags else "",
-        tags=describe_tags(header),
-        inputs=_TAGGED.format(tag=header.target_tags[0]) if header.target_tags else _UNTAGGED,
+        languages=header.title if header.directions or header.languages else f"{header.src_lang} to {header.tgt_lang}",
+        imports="    import torch\n" if tags else "",
+        tags=_describe_languages(header) or describe_tags(header),
+        inputs=inputs,
         bundle=name,
         target_tokenizer=f'\n    target = AutoTokenizer.from_pretrained(".", subfolder="{_TARGET}")' * has_target,
         decoder="target" if has_target else "tokenizer",
@@ -91,24 +112,75 @@ def write_huggingface(folder: Path, bundle: Bundle, *, name: str) -> None:
     (folder / "README.md").write_text(readme, encoding="utf-8")
 
 
-def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGeneration:
+def _describe_languages(header: Header) -> str:
+    tokens = ", ".join(f"`{token}`" for token in header.languages.values())
+    return _LANGUAGES.format(tokens=tokens) if tokens else ""
+
+
+def _write_tokenizers(folder: Path, bundle: Bundle) -> bool:
+    """Write the tokenizers of transformers; tell whether the target has its own."""
+    max_length, tokenizer = bundle.header.architecture.max_length, bundle.tokenizer
+    models = [tokenizer.src_model] if tokenizer.tgt_model is None else [tokenizer.src_model, tokenizer.tgt_model]
+    special = [*bundle.header.languages.values()]
+    if any(map(has_unknown_tokens, models)):
+        write_marian_tokenizer(folder, bundle, special)
+        return False
+    for place, model in zip((folder, folder / _TARGET), models, strict=False):
+        to_fast_tokenizer(model, max_length=max_length, special=special).save_pretrained(place)
+    return len(models) > 1
+
+
+def to_transformers(bundle: Bundle) -> Any:
     """Return the model of ``bundle`` as one of transformers.
 
     Raises:
         UserError: transformers have no architecture for the model.
     """
     require_huggingface(bundle.header)
-    architecture = bundle.header.architecture
-    search = bundle.header.search
-    max_new_tokens = int(search.max_length_factor * architecture.max_length) + search.max_length_offset
-    special_ids = {
-        "pad_token_id": architecture.special_ids.pad,
-        "bos_token_id": architecture.special_ids.bos,
-        "eos_token_id": architecture.special_ids.eos,
-        "decoder_start_token_id": architecture.special_ids.start,
+    architecture, kind = bundle.header.architecture, kind_of(bundle.header.architecture)
+    assert kind is not None
+    config_class, model_class = _CLASSES[kind]
+    model = model_class(config_class(**_settings(bundle, kind)))
+    with torch.no_grad():
+        _fill(model, bundle.model, FAMILIES[kind])
+    search, header = bundle.header.search, bundle.header
+    forced = () if header.languages else header.prefix_tokens(header.language_pairs[0]).tgt
+    model.generation_config = GenerationConfig(
+        num_beams=search.beam_size,
+        length_penalty=search.length_penalty,
+        max_new_tokens=min(_max_new_tokens(header), model.config.max_position_embeddings - 1),
+        suppress_tokens=architecture.special_ids.never,
+        forced_bos_token_id=next(iter(bundle.tokenizer.tgt.ids(forced)), None),
+        **_special_ids(header),
+    )
+    return model.eval()
+
+
+def _max_new_tokens(header: Header) -> int:
+    search = header.search
+    return int(search.max_length_factor * header.architecture.max_length) + search.max_length_offset
+
+
+def _special_ids(header: Header) -> dict[str, int]:
+    special_ids = header.architecture.special_ids
+    return {
+        "pad_token_id": special_ids.pad,
+        "bos_token_id": special_ids.bos,
+        "eos_token_id": special_ids.eos,
+        "decoder_start_token_id": special_ids.start,
     }
-    settings: dict[str, Any] = {
-        "max_position_embeddings": max(_LEAST_POSITIONS, architecture.max_length, max_new_tokens),
+
+
+def _settings(bundle: Bundle, kind: str) -> dict[str, Any]:
+    """Return the settings of a config of transformers."""
+    architecture = bundle.header.architecture
+    positions = architecture.max_length
+    if FAMILIES[kind].positions != "learned":
+        positions = max(_LEAST_POSITIONS, positions, _max_new_tokens(bundle.header))
+    is_tied = architecture.tie_embeddings
+    is_shared = is_tied and architecture.joint_vocab
+    settings = {
+        "max_position_embeddings": positions,
         "d_model": architecture.d_model,
         "encoder_layers": architecture.n_encoder_layers,
         "decoder_layers": architecture.n_decoder_layers,
@@ -119,74 +191,61 @@ def to_transformers(bundle: Bundle) -> MarianMTModel | PegasusForConditionalGene
         "activation_function": ACTIVATIONS[architecture.activation].transformers,
         "dropout": architecture.dropout,
         "scale_embedding": True,
-        **special_ids,
+        **_special_ids(bundle.header),
         "forced_eos_token_id": None,
     }
-    is_tied = architecture.tie_embeddings
-    is_shared = is_tied and architecture.joint_vocab
-    if architecture.norm == "pre":
-        n_tokens = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
-        config = PegasusConfig(**settings, vocab_size=n_tokens, tie_word_embeddings=is_shared)
-        model = PegasusForConditionalGeneration(config)
-    else:
-        settings |= {"vocab_size": architecture.src_vocab_size, "decoder_vocab_size": architecture.tgt_vocab_size}
-        settings |= {"share_encoder_decoder_embeddings": is_shared, "tie_word_embeddings": is_tied}
-        model = MarianMTModel(MarianConfig(**settings))
-    with torch.no_grad():
-        _fill(model, bundle.model)
-    forced = bundle.header.prefix_tokens(bundle.header.language_pairs[0]).tgt
-    model.generation_config = GenerationConfig(
-        num_beams=search.beam_size,
-        length_penalty=search.length_penalty,
-        max_new_tokens=max_new_tokens,
-        suppress_tokens=architecture.special_ids.never,
-        forced_bos_token_id=next(iter(bundle.tokenizer.tgt.ids(forced)), None),
-        **special_ids,
-    )
-    return model.eval()
+    if kind == "marian":
+        sizes = {"vocab_size": architecture.src_vocab_size, "decoder_vocab_size": architecture.tgt_vocab_size}
+        return settings | sizes | {"share_encoder_decoder_embeddings": is_shared, "tie_word_embeddings": is_tied}
+    n_tokens = max(architecture.src_vocab_size, architecture.tgt_vocab_size)
+    return settings | {"vocab_size": n_tokens, "tie_word_embeddings": is_shared}
 
 
-def _fill(theirs: MarianMTModel | PegasusForConditionalGeneration, ours: Transformer) -> None:
+def _fill(theirs: Any, ours: Transformer, family: Family) -> None:
     """Copy our weights into a model of transformers."""
-    missing, unexpected = theirs.load_state_dict(_state(ours), strict=False)
+    order = sines_first(ours.d_model) if family.sines_first else torch.arange(ours.d_model)
+    missing, unexpected = theirs.load_state_dict(_state(ours, order), strict=False)
     vocabularies = ("embed_tokens.weight", "shared.weight", "lm_head.weight", "final_logits_bias")
     assert not unexpected, unexpected
     assert all("embed_positions" in name or name.endswith(vocabularies) for name in missing), missing
-    order = sines_first(ours.d_model)
     tables = (
         (theirs.model.encoder.embed_tokens, ours.src_embedding),
         (theirs.model.decoder.embed_tokens, ours.tgt_embedding),
         (theirs.lm_head, ours.output),
     )
     if hasattr(theirs.model, "shared"):
-        theirs.model.shared.weight.zero_()  # which Pegasus has even if it shares nothing
+        theirs.model.shared.weight.zero_()  # which there is even if it shares nothing
     for theirs_table, ours_table in tables:
         theirs_table.weight.zero_()
         theirs_table.weight[: len(ours_table.weight)] = ours_table.weight[:, order]
-    theirs.final_logits_bias[:, len(ours.output.weight) :] = float("-inf")
+    if hasattr(theirs, "final_logits_bias"):
+        theirs.final_logits_bias[:, len(ours.output.weight) :] = float("-inf")
     if ours.output.bias is not None:
         theirs.final_logits_bias[0, : len(ours.output.bias)] = ours.output.bias
 
 
-def _state(model: Transformer) -> dict[str, Tensor]:
-    """Return the weights of the layers by transformers' names, with features in the order of their sinusoids."""
-    order, state = sines_first(model.d_model), dict[str, Tensor]()
+def _state(model: Transformer, order: Tensor) -> dict[str, Tensor]:
+    """Return the weights of the layers by transformers' names, with features in an order (D,)."""
+    state = dict[str, Tensor]()
     for name, tensor in weights(model).items():
         if "embedding" in name or name.startswith("output."):
             continue
         dimension, names = feature_dimension(name), names_in_transformers(name)
         if dimension is not None:
             tensor = tensor.index_select(dimension, order)
+        if name.endswith("positions.weight"):
+            tensor = torch.cat([tensor.new_zeros(N_UNUSED_POSITIONS, model.d_model), tensor])
         state |= zip(names, tensor.chunk(len(names)), strict=True)
     return state
 
 
-def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFast:
+def to_fast_tokenizer(model: bytes, *, max_length: int, special: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """Return a SentencePiece model as a fast tokenizer, which ends each text in EOS.
 
     Args:
         model: the serialized SentencePiece model.
         max_length: the longest text, in tokens, that the Transformer was trained for.
+        special: the tokens of languages, which no text contains.
 
     Raises:
         UserError: it has tokens that a user has defined.
@@ -209,12 +268,12 @@ def to_fast_tokenizer(model: bytes, *, max_length: int) -> PreTrainedTokenizerFa
     )
     eos = [token.text for token in tokens].index(settings.special_names[-1])
     fast.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", eos)])
+    names = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    texts = {token.text for token in tokens}
     return PreTrainedTokenizerFast(
         tokenizer_object=fast,
-        pad_token="<pad>",
-        unk_token="<unk>",
-        bos_token="<s>",
-        eos_token="</s>",
+        **{key: name for key, name in names.items() if name in texts},
+        extra_special_tokens=[*special],
         model_max_length=max_length,
         split_special_tokens=True,
         clean_up_tokenization_spaces=False,
@@ -242,8 +301,8 @@ def _normalizer(settings: Settings) -> normalizers.Normalizer:
 
 
 def _is_text(token: Token) -> bool:
-    """Tell whether a token stands for text: it is neither special nor a byte."""
-    return token.kind in (Kind.NORMAL, Kind.UNUSED)
+    """Tell whether a token stands for text: it is neither special nor a byte, and not unused."""
+    return token.kind == Kind.NORMAL
 
 
 def _unigram(tokens: Sequence[Token]) -> Unigram:
@@ -264,4 +323,4 @@ def _bpe(tokens: Sequence[Token]) -> BPE:
         for left, right in ((text[:cut], text[cut:]) for cut in range(1, len(text)))
         if left in ranks and right in ranks
     ]
-    return BPE(ids, [pair for *_, pair in sorted(merges)], unk_token="<unk>", byte_fallback=True)
+    return BPE(ids, [pair for *_, pair in sorted(merges)], unk_token="<unk>", fuse_unk=True, byte_fallback=True)

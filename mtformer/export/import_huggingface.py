@@ -4,14 +4,18 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import Header, SearchDefaults
+from mtformer.bundle.header import HEADER_FORMATS, Header, SearchDefaults, read_header
+from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.config.search import SearchConfig
 from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
+from mtformer.engines.ctranslate2.folder import TOKENIZER_FILES, tokenizer_models
+from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family
 from mtformer.export.fast_tokenizer import read_fast_tokenizer
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.export.tensors import open_tensors
@@ -23,22 +27,6 @@ from mtformer.text.languages import language_code
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES
-
-
-class Family(NamedTuple):
-    """What all models with the same ``model_type`` have in common.
-
-    Attributes:
-        norm: whether layers are normalized before or after their sub-layers.
-        positions: the position encoding.
-        embedding_norm: whether embeddings are normalized.
-        sines_first: whether the features are in the order of transformers' sinusoids.
-    """
-
-    norm: Literal["pre", "post"]
-    positions: str
-    embedding_norm: bool = False
-    sines_first: bool = False
 
 
 class Imported(NamedTuple):
@@ -69,13 +57,6 @@ class Tokens(NamedTuple):
     targets: Sequence[str] = ()
 
 
-FAMILIES = {
-    "marian": Family("post", "sinusoidal", sines_first=True),
-    "pegasus": Family("pre", "sinusoidal", sines_first=True),
-    "m2m_100": Family("pre", "fairseq"),
-    "mbart": Family("pre", "learned", embedding_norm=True),
-}
-_N_UNUSED_POSITIONS = 2  # in the table of mBART, before the first one
 _MEANT: dict[str, Callable[[Family], object]] = {  # flags that old configs have beside their type
     "normalize_before": lambda family: family.norm == "pre",
     "add_final_layer_norm": lambda family: family.norm == "pre",
@@ -92,6 +73,7 @@ FILES = (  # of a model besides its weights; not every one has all
     *("config.json", "generation_config.json", "README.md"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "target_vocab.json"),
     *("source.spm", "target.spm", *_SENTENCEPIECE),
+    *(EXPORT_SETTINGS, *TOKENIZER_FILES),  # of one that was exported here
 )
 _PEGASUS_OFFSET = 103
 _M2M_LANGUAGES = {  # in the order of their tokens, which the files of a tokenizer may leave out
@@ -109,7 +91,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
     """Read a model of transformers.
 
     Args:
-        folder: contains ``config.json``, the weights and the tokenizer.
+        folder: contains ``config.json``, the weights and the tokenizer. What was exported here has its header too.
         name: of the model, which may name its languages, as ``opus-mt-en-de`` does.
         languages: those of a model of one direction; None: as its files or its name say.
 
@@ -117,6 +99,8 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         UserError: it is a model that we cannot have, or its files do not belong together.
     """
     config = read_json(folder / "config.json")
+    if (folder / EXPORT_SETTINGS).is_file():
+        return _read_exported(folder, family_of(config))
     try:
         family = family_of(config)
         tokens = _read_tokens(folder, config)
@@ -126,11 +110,14 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
     except KeyError as error:
         raise UserError(f"{folder / 'config.json'} lacks {error.args[0]}") from None
     with open_tensors(folder) as theirs:
+        bias = theirs.get("final_logits_bias")
+        has_bias = bias is not None and bool(bias.any())
+        architecture = architecture.model_copy(update={"output_bias": has_bias})
         tensors = _weights(theirs, architecture, family)
     generation = config | read_json(folder / "generation_config.json", {})
     header = Header(
         **directions(tokens, languages or _languages(folder, name)),
-        architecture=architecture.model_copy(update={"output_bias": "output.bias" in tensors}),
+        architecture=architecture,
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
         search=search_defaults(
@@ -138,6 +125,27 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         ),
     )
     return Imported(header, tensors, tokens.models)
+
+
+def _read_exported(folder: Path, family: Family) -> Imported:
+    """Read a model that was exported here, whose header and SentencePiece models lie beside it.
+
+    Raises:
+        UserError: they are damaged or not those of the model.
+    """
+    try:
+        header = read_header((folder / EXPORT_SETTINGS).read_bytes(), HEADER_FORMATS[-1])
+        models = tokenizer_models(folder)
+    except ValidationError as error:
+        raise UserError(f"{folder / EXPORT_SETTINGS} is damaged: {error.errors()[0]['msg']}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
+    architecture, tokenizer = header.architecture, header.make_tokenizer(models)
+    sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
+    if not family.suits(architecture) or architecture != architecture.model_copy(update=sizes):
+        raise UserError(f"{folder / EXPORT_SETTINGS} is of another model than the files beside it")
+    with open_tensors(folder) as theirs:
+        return Imported(header, _weights(theirs, architecture, family), tuple(models))
 
 
 def read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -266,10 +274,9 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
     Raises:
         UserError: one is missing, of another shape, or has no place in the architecture.
     """
-    bias = theirs.get("final_logits_bias")
-    has_bias = bias is not None and bool(bias.any())
     with torch.device("meta"), SkipInitialization():
-        model = Transformer(architecture.model_copy(update={"output_bias": has_bias}))
+        model = Transformer(architecture)
+    is_padded = architecture.src_vocab_size != architecture.tgt_vocab_size  # Pegasus has a single size
     order = torch.argsort(sines_first(architecture.d_model)) if family.sines_first else None
     used = {"final_logits_bias"}
     tensors = {}
@@ -281,12 +288,16 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
         parts = [theirs[name] for name in names]
         tensor = parts[0] if len(parts) == 1 else torch.cat(parts)
         if ours.endswith("positions.weight"):
-            tensor = tensor[_N_UNUSED_POSITIONS:]
+            tensor = tensor[N_UNUSED_POSITIONS:]
         elif ours == "output.bias":
-            tensor = tensor.flatten().clamp(min=torch.finfo(torch.float16).min)  # some forbid tokens by -inf
+            tensor = tensor.flatten()[: len(parameter)].clamp(
+                min=torch.finfo(torch.float16).min
+            )  # some forbid tokens by -inf
         dimension = feature_dimension(ours)
         if order is not None and dimension is not None:
             tensor = tensor.index_select(dimension, order)
+        elif is_padded and ours.startswith(("src_embedding", "tgt_embedding", "output")):
+            tensor = tensor[: len(parameter)]
         if tensor.shape != parameter.shape:
             raise UserError(f"{names[0]} has the shape {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
         tensors[ours] = tensor.contiguous()
@@ -300,7 +311,8 @@ def _names(ours: str, theirs: Mapping[str, Tensor], architecture: Architecture) 
     names = names_in_transformers(ours)
     if ours == "tgt_embedding.weight" or (ours == "src_embedding.weight" and architecture.joint_vocab):
         shared = ["model.shared.weight"] if architecture.joint_vocab else []
-        return [next((name for name in [*shared, *names, "lm_head.weight"] if name in theirs), names[0])]
+        others = [*shared, *names, "lm_head.weight"] if architecture.tie_embeddings else [*names, *shared]
+        return [next((name for name in others if name in theirs), names[0])]
     return names
 
 

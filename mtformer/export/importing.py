@@ -40,7 +40,9 @@ def read_model(model: str, languages: LanguagePair | None = None, revision: str 
     imported = read_huggingface(folder, origin["imported_from"], languages)
     if license := license_in(folder / "README.md"):
         origin["license"] = license
-    return imported._replace(header=imported.header.model_copy(update={"provenance": origin}))
+    return imported._replace(
+        header=imported.header.model_copy(update={"provenance": imported.header.provenance | origin})
+    )
 
 
 def write_model(imported: Imported, folder: Path) -> None:

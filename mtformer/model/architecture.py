@@ -52,13 +52,11 @@ class Positions(NamedTuple):
         module: the class in :mod:`mtformer.model.positions` that gives what is added to the embeddings.
         is_rotary: whether self-attention rotates its queries and keys.
         ctranslate2: whether CTranslate2 can have it.
-        transformers: whether Hugging Face's transformers can have it.
     """
 
     module: str
     is_rotary: bool = False
     ctranslate2: bool = True
-    transformers: bool = False
 
 
 ACTIVATIONS = {
@@ -72,7 +70,7 @@ NORMS = {
     "rmsnorm": Norm("RMSNorm", 1e-6, ctranslate2={"rms_norm": True}, transformers=False),
 }
 POSITIONS = {
-    "sinusoidal": Positions("SinusoidalPositions", transformers=True),
+    "sinusoidal": Positions("SinusoidalPositions"),
     "learned": Positions("LearnedPositions"),
     "rotary": Positions("NoPositions", is_rotary=True),
     "none": Positions("NoPositions"),

@@ -19,6 +19,7 @@ FORMAT = list(_FORMATS)[-1]  # of the folders that are written
 VOCABULARY_MAP = "vmap.txt"  # CTranslate2's name for it
 
 _JOINT, _SEPARATE = "tokenizer.model", ("tokenizer.src.model", "tokenizer.tgt.model")
+TOKENIZER_FILES = (_JOINT, *_SEPARATE)
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def read_folder(path: Path) -> ExportedModel:
         return ExportedModel(
             path,
             header,
-            header.make_tokenizer(_tokenizer_models(path)),
+            header.make_tokenizer(tokenizer_models(path)),
             str(settings["bundle"]),
             str(settings["quantization"]),
             settings["n_positions"],
@@ -114,10 +115,15 @@ def read_tokenizer(path: Path) -> Tokenizer:
         UserError: it is damaged.
         OSError: it cannot be read.
     """
-    return Tokenizer(*_tokenizer_models(path))
+    return Tokenizer(*tokenizer_models(path))
 
 
-def _tokenizer_models(path: Path) -> list[bytes]:
+def tokenizer_models(path: Path) -> list[bytes]:
+    """Read the SentencePiece models in the folder of an exported model, one or two.
+
+    Raises:
+        OSError: they cannot be read.
+    """
     names = (_JOINT,) if (path / _JOINT).is_file() else _SEPARATE
     return [(path / name).read_bytes() for name in names]
 

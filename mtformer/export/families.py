@@ -1,0 +1,44 @@
+"""The kinds of models of Hugging Face's transformers that ours are; export and import both go by them."""
+
+from typing import Literal, NamedTuple
+
+from mtformer.model.architecture import Architecture
+
+
+class Family(NamedTuple):
+    """What all models with the same ``model_type`` have in common.
+
+    Attributes:
+        norm: whether layers are normalized before or after their sub-layers.
+        positions: the position encoding.
+        embedding_norm: whether embeddings are normalized.
+        sines_first: whether the features are in the order of transformers' sinusoids.
+    """
+
+    norm: Literal["pre", "post"]
+    positions: str
+    embedding_norm: bool = False
+    sines_first: bool = False
+
+    def suits(self, architecture: Architecture) -> bool:
+        """Tell whether a model is of this family, as far as its norms and positions say."""
+        if self.positions == "fairseq":  # they are counted from padding, and the output has no bias
+            is_alike = architecture.special_ids.pad == 1 and architecture.joint_vocab and not architecture.output_bias
+        else:
+            is_alike = True
+        wanted = (architecture.norm, architecture.positions, architecture.embedding_norm)
+        return is_alike and wanted == (self.norm, self.positions, self.embedding_norm)
+
+
+FAMILIES = {
+    "marian": Family("post", "sinusoidal", sines_first=True),
+    "pegasus": Family("pre", "sinusoidal", sines_first=True),
+    "m2m_100": Family("pre", "fairseq"),
+    "mbart": Family("pre", "learned", embedding_norm=True),
+}
+N_UNUSED_POSITIONS = 2  # in the table of mBART, before the first one
+
+
+def kind_of(architecture: Architecture) -> str | None:
+    """Return the ``model_type`` that transformers have for an architecture; None if they have none."""
+    return next((kind for kind, family in FAMILIES.items() if family.suits(architecture)), None)
