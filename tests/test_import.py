@@ -1,14 +1,19 @@
 """Models of other toolkits compute here what they compute there."""
 
+import json
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
-from conftest import make_project
+from conftest import Project, make_project
 from pretrained import KINDS, LINES, SIZES, Pretrained
+from safetensors.torch import load_file, save_file
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
@@ -107,3 +112,120 @@ def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
     assert tuned.tokenizer.prefixes == before.tokenizer.prefixes
     for name, tensor in weights(before.model).items():
         assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name
+
+
+def set_config(**changes: object) -> Callable[[Path], None]:
+    """Change keys of ``config.json``; None removes one."""
+
+    def change(folder: Path) -> None:
+        path = folder / "config.json"
+        config = json.loads(path.read_text(encoding="utf-8")) | changes
+        path.write_text(json.dumps({k: v for k, v in config.items() if v is not None}), encoding="utf-8")
+
+    return change
+
+
+def change_weights(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:
+    return lambda folder: save_file(change(load_file(folder / WEIGHTS)), folder / WEIGHTS)
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+def only(name: str, content: bytes) -> Callable[[Path], None]:
+    """Put a file in the place of the weights."""
+
+    def change(folder: Path) -> None:
+        (folder / WEIGHTS).unlink()
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+def pickled(content: object) -> bytes:
+    file = BytesIO()
+    torch.save(content, file)
+    return file.getvalue()
+
+
+WEIGHTS = "model.safetensors"
+NAME = "model.encoder.layers.0.fc1.weight"
+BAD = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "cannot read"),
+    "a config that is no object": (write("config.json", b"[]"), "contains no JSON object"),
+    "another type": (set_config(model_type="bart"), "model_type = bart cannot be imported; known are marian"),
+    "code of its own": (set_config(auto_map={"AutoModel": "x"}), "code of its own"),
+    "embeddings that are not scaled": (set_config(scale_embedding=False), "scale_embedding = false"),
+    "a missing key": (set_config(d_model=None), "lacks d_model"),
+    "a number that is text": (set_config(d_model="48"), "d_model: Input should be a valid integer"),
+    "heads that do not fit": (
+        set_config(encoder_attention_heads=5, decoder_attention_heads=5),
+        "does not divide d_model",
+    ),
+    "sides that differ": (set_config(encoder_ffn_dim=81), "ffn_dim = 81 in the encoder and 80 in the decoder"),
+    "an unknown activation": (set_config(activation_function="gelu_new"), "activation_function = gelu_new"),
+    "a start that is no id": (set_config(decoder_start_token_id="x"), "is no id"),
+    "a start beyond the vocabulary": (set_config(decoder_start_token_id=10**6), "beyond the vocabulary"),
+    "another tokenizer": (
+        set_config(pad_token_id=7),
+        "of another model: its pad token has the id 1, not 7",
+    ),
+    "more layers": (set_config(encoder_layers=3), "the weights lack model.encoder.layers.2."),
+    "fewer layers": (set_config(encoder_layers=1), "the weights contain model.encoder.layers.1."),
+    "another width": (set_config(d_model=64), "has the shape"),
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "contains no weights"),
+    "weights cut off": (write(WEIGHTS, b"12345678"), "is damaged or no file of weights"),
+    "a missing tensor": (
+        change_weights(lambda old: {k: v for k, v in old.items() if k != NAME}),
+        f"lack {NAME}",
+    ),
+    "an extra tensor": (change_weights(lambda tensors: tensors | {"model.x": torch.zeros(2)}), "contain model.x"),
+    "not a number": (
+        change_weights(lambda old: old | {NAME: old[NAME] * float("nan")}),
+        "no finite numbers",
+    ),
+    "whole numbers": (change_weights(lambda tensors: tensors | {NAME: tensors[NAME].int()}), "no finite numbers"),
+    "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
+    "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
+    "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is no vocabulary"),
+    "an id beyond reason": (write("vocab.json", b'{"a": 99999999999}'), "is no vocabulary"),
+    "files elsewhere": (only(f"{WEIGHTS}.index.json", b'{"weight_map": {"a": "../x"}}'), "outside the model's folder"),
+    "a pickle with code": (
+        only("pytorch_model.bin", b"\x80\x04cos\nsystem\n(S'false'\ntR."),
+        "other things than weights",
+    ),
+    "a pickle of something else": (only("pytorch_model.bin", pickled({"a": print})), "other things than weights"),
+}
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("intact")
+    KINDS["m2m_100"](folder, 1)
+    return folder
+
+
+@pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_imported_is_explained(
+    intact: Path, tmp_path: Path, change: Callable[[Path], None], message: str
+) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    change(folder)
+    project = Project(tmp_path, tmp_path)
+    refused = project.mtformer("import", folder, "--output", tmp_path / "ours")
+    assert (refused.status, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert message in refused.stderr
+    assert not (tmp_path / "ours").exists()
+
+
+def test_old_pickles_of_torch_are_read(intact: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(intact, tmp_path / "model")
+    tensors = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=False)
+    old, new = read_model(str(folder)), read_model(str(intact))
+    assert all(torch.equal(old.tensors[name], tensor) for name, tensor in new.tensors.items())

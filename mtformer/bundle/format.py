@@ -24,7 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mtformer.bundle.header import Header, read_header
+from mtformer.bundle.header import Header, first_problem, read_header
 from mtformer.bundle.peek import BUNDLE_FORMAT, TOKENIZERS, NotABundleError, format_number, header_size, is_exported
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization, load_weights, require_shapes, weights
@@ -141,17 +141,7 @@ def _read_header(metadata: Mapping[str, str]) -> Header:
     try:
         return read_header(metadata["header"], number)
     except ValidationError as error:
-        raise NotABundleError(_invalid_header(error)) from None
-
-
-def _invalid_header(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "missing":
-        problem = f"{key} is missing"
-    else:
-        problem = f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
-    return f"this bundle's header is invalid: {problem}"
+        raise NotABundleError(f"this bundle's header is invalid: {first_problem(error)}") from None
 
 
 def _require_tensors(file: Any, header: Header) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import islice, permutations
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from mtformer.config import LanguagePair, Normalization, TokenizerType
 from mtformer.config.sources import MULTIPLE, Direction, PrefixTokens
@@ -256,6 +256,15 @@ class Header(Stored):
         if any(chosen.layer >= n_layers or chosen.head >= n_heads for chosen in self.alignment_heads):
             raise ValueError("alignment_heads names a head that the model does not have")
         return self
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first of the reasons why something is no header or architecture."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"{key} is missing"
+    return f"{key}: " * bool(key) + first["msg"].removeprefix("Value error, ")
 
 
 def read_header(text: str | bytes, number: int) -> Header:

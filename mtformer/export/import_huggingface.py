@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import HEADER_FORMATS, Header, SearchDefaults, read_header
+from mtformer.bundle.header import HEADER_FORMATS, Header, SearchDefaults, first_problem, read_header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.config.search import SearchConfig
 from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
@@ -24,6 +24,7 @@ from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization
 from mtformer.support.errors import UserError
 from mtformer.text.languages import language_code
+from mtformer.text.tokenizer.adopt import require_usable
 from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES
@@ -65,6 +66,7 @@ _MEANT: dict[str, Callable[[Family], object]] = {  # flags that old configs have
     "scale_embedding": lambda _: True,
 }
 _ALIASES = {"swish": "silu"}
+_MAX_VOCABULARY = 2**20  # tokens
 _COMPUTED = re.compile(r"embed_positions\.weights?$")  # of sinusoids, which some files contain
 _TARGET = re.compile(r">>(\w+)<<")
 _LANGUAGE_TOKEN = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]{2,4})?)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
@@ -109,6 +111,8 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         architecture = _architecture(config, family, tokenizer)
     except KeyError as error:
         raise UserError(f"{folder / 'config.json'} lacks {error.args[0]}") from None
+    except ValidationError as error:
+        raise UserError(f"{folder / 'config.json'}: {first_problem(error)}") from None
     with open_tensors(folder) as theirs:
         bias = theirs.get("final_logits_bias")
         has_bias = bias is not None and bool(bias.any())
@@ -137,7 +141,7 @@ def _read_exported(folder: Path, family: Family) -> Imported:
         header = read_header((folder / EXPORT_SETTINGS).read_bytes(), HEADER_FORMATS[-1])
         models = tokenizer_models(folder)
     except ValidationError as error:
-        raise UserError(f"{folder / EXPORT_SETTINGS} is damaged: {error.errors()[0]['msg']}") from None
+        raise UserError(f"{folder / EXPORT_SETTINGS} is damaged: {first_problem(error)}") from None
     except OSError as error:
         raise UserError(f"cannot read {error.filename}: {error.strerror}") from None
     architecture, tokenizer = header.architecture, header.make_tokenizer(models)
@@ -224,6 +228,8 @@ def _require_ids(tokenizer: Tokenizer, config: Mapping[str, Any]) -> None:
         ours, theirs = getattr(tokenizer.special_ids, name), config[f"{name}_token_id"]
         if ours != theirs:
             raise UserError(f"the tokenizer is of another model: its {name} token has the id {ours}, not {theirs}")
+    if not isinstance(config["decoder_start_token_id"], int):
+        raise UserError(f"decoder_start_token_id = {json.dumps(config['decoder_start_token_id'])} is no id")
 
 
 def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenizer) -> Architecture:
@@ -300,6 +306,8 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
             tensor = tensor[: len(parameter)]
         if tensor.shape != parameter.shape:
             raise UserError(f"{names[0]} has the shape {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
+        if not tensor.is_floating_point() or not all(value.isfinite() for value in tensor.aminmax()):
+            raise UserError(f"{names[0]} has values that are no finite numbers")
         tensors[ours] = tensor.contiguous()
     if extra := sorted(name for name in theirs.keys() - used if not _is_copy(name, theirs)):
         raise UserError(f"the weights contain {extra[0]}, which such a model does not have")
@@ -326,7 +334,7 @@ def _read_tokens(folder: Path, config: Mapping[str, Any]) -> Tokens:
     if (folder / "source.spm").is_file():
         return _read_marian_tokens(folder)
     path = next((path for path in map(folder.joinpath, _SENTENCEPIECE) if path.is_file()), None)
-    model = path.read_bytes() if path else None
+    model = _read_sentencepiece(path) if path else None
     special = _special_tokens(folder)
     if (folder / "tokenizer.json").is_file():
         fast, by_id, added = read_fast_tokenizer(folder / "tokenizer.json")
@@ -347,7 +355,7 @@ def _ids(folder: Path, model: bytes, special: Sequence[str], config: Mapping[str
     """Return the tokens by id where only a SentencePiece model and perhaps a vocabulary say them."""
     texts = [token.text for token in read_tokens(model)]
     if (folder / "vocab.json").is_file():
-        by_id = {i: text for text, i in read_json(folder / "vocab.json").items()}
+        by_id = _read_vocabulary(folder / "vocab.json")
     elif config["model_type"] == "pegasus":
         reserved = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{i}>" for i in range(2, _PEGASUS_OFFSET))]
         by_id = dict(enumerate([*reserved, *texts[2:]]))
@@ -355,6 +363,14 @@ def _ids(folder: Path, model: bytes, special: Sequence[str], config: Mapping[str
         by_id = dict(enumerate(["<s>", "<pad>", "</s>", "<unk>", *texts[3:]]))
     known = set(by_id.values())
     return by_id | dict(enumerate((text for text in special if text not in known), max(by_id) + 1))
+
+
+def _read_vocabulary(path: Path) -> dict[int, str]:
+    """Return the tokens by id of a file that has the ids by token."""
+    ids = read_json(path)
+    if not ids or not all(type(i) is int and 0 <= i < _MAX_VOCABULARY for i in ids.values()):
+        raise UserError(f"{path} is no vocabulary: tokens with their ids")
+    return {i: text for text, i in ids.items()}
 
 
 def _special_tokens(folder: Path) -> list[str]:
@@ -376,16 +392,27 @@ def _special_tokens(folder: Path) -> list[str]:
 def _read_marian_tokens(folder: Path) -> Tokens:
     """Read two SentencePiece models and the vocabulary, or both, that give their tokens other ids."""
     files = [folder / "vocab.json", folder / "target_vocab.json"]
-    vocabularies = [read_json(path) for path in files if path.is_file()]
+    vocabularies = [_read_vocabulary(path) for path in files if path.is_file()]
     if not vocabularies:
         raise UserError(f"{folder} lacks vocab.json")
-    targets = [match[1] for text in vocabularies[0] if (match := _TARGET.fullmatch(text))]
+    targets = [match[1] for text in vocabularies[0].values() if (match := _TARGET.fullmatch(text))]
     models = []
-    for name, vocabulary in zip(("source.spm", "target.spm"), vocabularies * 2, strict=False):
-        by_id = {i: text for text, i in vocabulary.items()}
+    for name, by_id in zip(("source.spm", "target.spm"), vocabularies * 2, strict=False):
         texts = [by_id.get(i, f"<unused_{i}>") for i in range(max(by_id) + 1)]
-        models.append(_in_order((folder / name).read_bytes(), texts, [f">>{lang}<<" for lang in targets]))
+        models.append(_in_order(_read_sentencepiece(folder / name), texts, [f">>{lang}<<" for lang in targets]))
     return Tokens(tuple(models), targets=targets)
+
+
+def _read_sentencepiece(path: Path) -> bytes:
+    """Read a SentencePiece model of a kind that we support."""
+    try:
+        model = path.read_bytes()
+        require_usable(model)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return model
 
 
 def _in_order(model: bytes, vocabulary: Sequence[str], special: Sequence[str]) -> bytes:

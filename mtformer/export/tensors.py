@@ -1,6 +1,8 @@
 """The weights in a folder of Hugging Face's transformers: one file or several, safetensors or torch's own."""
 
 import json
+import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -50,7 +52,9 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
                 file = _open(path, stack)
             except FileNotFoundError:
                 raise UserError(f"{path} is missing: the model's files are not complete") from None
-            except (SafetensorError, UnpicklingError, RuntimeError, EOFError, OSError) as error:
+            except UnpicklingError:
+                raise UserError(f"{path} is damaged, or contains other things than weights by name") from None
+            except (SafetensorError, RuntimeError, EOFError, OSError) as error:
                 raise UserError(f"{path} is damaged or no file of weights: {str(error).splitlines()[0]}") from None
             files |= dict.fromkeys(file.keys(), file)
         yield Tensors(files)
@@ -80,7 +84,10 @@ def weight_paths(folder: Path) -> list[Path]:
 def _open(path: Path, stack: ExitStack) -> Any:
     if path.suffix == ".safetensors":
         return stack.enter_context(safe_open(path, framework="pt"))
-    content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    if not isinstance(content, dict):
-        raise UnpicklingError("it contains no weights by name")
+    is_zip = zipfile.is_zipfile(path)  # since torch 1.6; older files cannot be mapped into memory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of how a file was pickled
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip)
+    if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+        raise UnpicklingError
     return content

@@ -89,7 +89,7 @@ def adopt(
     Raises:
         UserError: these bytes are no SentencePiece model, or one that cannot be used.
     """
-    _require_usable(model)
+    require_usable(model)
     settings, tokens = read_settings(model), read_tokens(model)
     completed = _with_special_tokens(tokens, settings.special_names)
     completed = _with_symbols(completed, control_symbols, Kind.CONTROL)
@@ -98,7 +98,12 @@ def adopt(
     return changed if form in (None, form_of(settings.rule)) else with_rule(changed, RULES[form])
 
 
-def _require_usable(model: bytes) -> None:
+def require_usable(model: bytes) -> None:
+    """Check that a serialized SentencePiece model is one that we can use.
+
+    Raises:
+        UserError: it is not.
+    """
     try:
         if not model:  # SentencePiece takes it for a missing argument
             raise ValueError
