@@ -114,6 +114,18 @@ def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
         assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name
 
 
+def test_tokens_cannot_be_added_to_an_imported_model(case: Case, tmp_path: Path) -> None:
+    project = make_project(tmp_path, init_from=str(case.path))
+    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
+    config["data"]["max_length"] = SIZES["max_position_embeddings"]
+    config["tokenizer"]["vocab_size"] = 5_000
+    del config["model"]
+    project.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    refused = project.mtformer("train", project.config)
+    assert refused.status == 2
+    assert "tokens cannot be added to the" in refused.stderr
+
+
 def set_config(**changes: object) -> Callable[[Path], None]:
     """Change keys of ``config.json``; None removes one."""
 

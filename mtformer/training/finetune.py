@@ -61,6 +61,10 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     wanted = config.tokenizer.vocab_size
     if wanted is not None and wanted < vocab_size:
         problems.append(f"tokenizer.vocab_size = {wanted} is less than the {vocab_size} of the bundle")
+    if wanted is not None and wanted > vocab_size and bundle.tokenizer.src.is_foreign:
+        problems.append(
+            f"tokenizer.vocab_size = {wanted}: tokens cannot be added to the {vocab_size} of an imported model"
+        )
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:

@@ -101,6 +101,11 @@ class Vocabulary:
         return self._settings.n_known or self._processor.vocab_size()
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it is that of a Transformer from elsewhere, to which no tokens can be added."""
+        return self._settings.n_known is not None
+
+    @property
     def user_symbols(self) -> list[str]:
         """The tokens that a user has defined, which are never split."""
         return [token.text for token in read_tokens(self._data) if token.kind == Kind.USER_DEFINED]
