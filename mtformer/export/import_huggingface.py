@@ -346,7 +346,8 @@ def _read_tokens(folder: Path, config: Mapping[str, Any]) -> Tokens:
     vocabulary = [by_id.get(i, f"<unused_{i}>") for i in range(config["vocab_size"])]
     languages = {}
     if config["model_type"] in ("m2m_100", "mbart"):
-        matches = {text: _LANGUAGE_TOKEN.fullmatch(text) for text in special if text in vocabulary}
+        known = set(vocabulary)
+        matches = {text: _LANGUAGE_TOKEN.fullmatch(text) for text in special if text in known}
         languages = {match[1] or match[2]: text for text, match in matches.items() if match}
     return Tokens((_in_order(model, vocabulary, special),), languages)
 

@@ -175,8 +175,8 @@ class Vocabulary:
     @cached_property
     def _unused(self) -> dict[str, int]:
         """The ids that the Transformer has for tokens that SentencePiece does not know: those of the other language."""
-        tokens = read_tokens(self._data)[: self.vocab_size]
-        return {token.text: i for i, token in enumerate(tokens) if token.kind == Kind.UNUSED}
+        ids = list(filter(self._processor.is_unused, range(self.vocab_size)))
+        return dict(zip(self.tokens(ids), ids, strict=True))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Turn ids into text on a single line; special ids are skipped."""
