@@ -158,5 +158,5 @@ def test_files_of_another_model_are_refused(case: Case, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"mtformer\.json is of another model than the files beside it"):
         read_model(str(tmp_path))
     (tmp_path / "mtformer.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UserError, match=r"mtformer\.json is damaged: Field required"):
+    with pytest.raises(UserError, match=r"mtformer\.json is damaged: src_lang is missing"):
         read_model(str(tmp_path))
