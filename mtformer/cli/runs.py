@@ -229,11 +229,17 @@ def _huggingface_writer(path: Path) -> Callable[[Path], None]:
 
 def import_(
     model: str = argument(
-        "A model of Hugging Face's transformers: its folder, or hf:OWNER/NAME for one on the hub.", "MODEL"
+        "A model of Hugging Face's transformers: its folder, or hf:OWNER/NAME for one on the hub; or a model of "
+        "Marian: model.npz.",
+        "MODEL",
     ),
     *,
     output: Path = option("A folder to create, for the bundle."),
     revision: str | None = option("hf: the branch, tag or commit. Default: the newest commit."),
+    vocab: list[Path] | None = option(
+        "Marian: the vocabulary of the source, then that of the target, or one for both. Default: those beside it.",
+        metavar="FILE",
+    ),
     src_lang: str | None = option("Source language, if the model does not say.", "--from", metavar="LANG"),
     tgt_lang: str | None = option("Target language, if the model does not say.", "--to", metavar="LANG"),
     languages: str | None = option(
@@ -257,7 +263,7 @@ def import_(
     require_new_folder(output, "--output")
     from mtformer.export.importing import read_model, write_model
 
-    imported = read_model(model, pair, revision)
+    imported = read_model(model, pair, revision, vocab or ())
     if languages is not None or keep_vocabulary:
         from mtformer.export.trim import trim
         from mtformer.text.lines import read_lines

@@ -81,7 +81,7 @@ class ModelConfig(Section):
     `d_ff` instead of two."""
     positions: PositionsName = "sinusoidal"
     """The position encoding: the paper's, a learned one, or rotations of queries and keys (Su et al. 2021); `none`, for
-    comparison, hides the order of the source; `fairseq` is that of imported models such as M2M-100."""
+    comparison, hides the order of the source; `fairseq` and `marian` are those of imported models."""
     tie_embeddings: bool = True
     """Share the embedding of the target with the output projection, and with the source if the tokenizer is joint."""
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,7 +120,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         tensors = _weights(theirs, architecture, family)
     generation = config | read_json(folder / "generation_config.json", {})
     header = Header(
-        **directions(tokens, languages or _languages(folder, name)),
+        **directions(tokens, languages or languages_of(folder, name)),
         architecture=architecture,
         tokenizer_type=tokenizer.src.type,
         normalization=tokenizer.src.form,
@@ -396,7 +396,7 @@ def _read_marian_tokens(folder: Path) -> Tokens:
     vocabularies = [_read_vocabulary(path) for path in files if path.is_file()]
     if not vocabularies:
         raise UserError(f"{folder} lacks vocab.json")
-    targets = [match[1] for text in vocabularies[0].values() if (match := _TARGET.fullmatch(text))]
+    targets = targets_in(vocabularies[0].values())
     models = []
     for name, by_id in zip(("source.spm", "target.spm"), vocabularies * 2, strict=False):
         texts = [by_id.get(i, f"<unused_{i}>") for i in range(max(by_id) + 1)]
@@ -416,12 +416,17 @@ def _read_sentencepiece(path: Path) -> bytes:
     return model
 
 
+def targets_in(vocabulary: Iterable[str]) -> list[str]:
+    """Return the languages that tokens of a vocabulary such as ``>>deu<<`` ask for."""
+    return [match[1] for text in vocabulary if (match := _TARGET.fullmatch(text))]
+
+
 def _in_order(model: bytes, vocabulary: Sequence[str], special: Sequence[str]) -> bytes:
     """Return a SentencePiece model with the ids of a vocabulary, to which texts go as they are."""
     return with_rule(in_order(model, vocabulary, set(special)), RULES["identity"])
 
 
-def _languages(folder: Path, name: str) -> LanguagePair | None:
+def languages_of(folder: Path, name: str) -> LanguagePair | None:
     """Return the languages that the tokenizer's settings or else the name of a model say."""
     settings = read_json(folder / "tokenizer_config.json", {})
     codes = [settings.get("source_lang"), settings.get("target_lang")]

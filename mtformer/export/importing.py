@@ -1,11 +1,13 @@
 """Turn a model of another toolkit into a bundle."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from mtformer.bundle.format import write_bundle
 from mtformer.config.sources import LanguagePair
 from mtformer.export.hub_models import download_model
 from mtformer.export.import_huggingface import Imported, read_huggingface
+from mtformer.export.import_marian import read_marian
 from mtformer.runs.folder import BUNDLE
 from mtformer.support import __version__
 from mtformer.support.errors import UserError
@@ -14,30 +16,43 @@ from mtformer.support.hub import license_in
 _HUB = "hf:"
 
 
-def read_model(model: str, languages: LanguagePair | None = None, revision: str | None = None) -> Imported:
+def read_model(
+    model: str,
+    languages: LanguagePair | None = None,
+    revision: str | None = None,
+    vocabularies: Sequence[Path] = (),
+) -> Imported:
     """Read a model of another toolkit.
 
     Args:
-        model: a model of Hugging Face's transformers, its folder or ``hf:OWNER/NAME`` on the hub.
+        model: a model of Hugging Face's transformers, its folder or ``hf:OWNER/NAME`` on the hub; or a model of Marian,
+            its ``.npz`` file.
         languages: those that it translates, where its files do not say.
         revision: of a model on the hub, a branch, tag or commit; None: the newest commit.
+        vocabularies: of a model of Marian, its two or the only one, if they are not beside it.
 
     Raises:
         UserError: it is a model that we cannot have or find, or its files do not belong together.
         MtformerError: the download failed.
     """
     origin = {"version": __version__}
+    is_marian = model.endswith(".npz")
+    if revision is not None and not model.startswith(_HUB):
+        raise UserError("--revision is for a model of the hub, as in hf:OWNER/NAME")
+    if vocabularies and not is_marian:
+        raise UserError("--vocab is for a model of Marian, as in model.npz")
     if model.startswith(_HUB):
         folder, commit = download_model(model.removeprefix(_HUB), revision)
         origin |= {"imported_from": model, "revision": commit}
     else:
-        folder = Path(model)
+        folder = Path(model).parent if is_marian else Path(model)
         if not folder.is_dir():
             raise UserError(f"there is no folder {folder}")
-        if revision is not None:
-            raise UserError("--revision is for a model of the hub, as in hf:OWNER/NAME")
-        origin["imported_from"] = folder.resolve().name
-    imported = read_huggingface(folder, origin["imported_from"], languages)
+        origin["imported_from"] = Path(model).resolve().name
+    if is_marian:
+        imported = read_marian(Path(model), vocabularies, languages)
+    else:
+        imported = read_huggingface(folder, origin["imported_from"], languages)
     if license := license_in(folder / "README.md"):
         origin["license"] = license
     return imported._replace(

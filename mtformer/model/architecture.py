@@ -75,6 +75,7 @@ POSITIONS = {
     "rotary": Positions("NoPositions", is_rotary=True),
     "none": Positions("NoPositions"),
     "fairseq": Positions("FairseqPositions"),
+    "marian": Positions("MarianPositions"),
 }
 
 # The names as types, whose values pydantic checks and lists in its errors.

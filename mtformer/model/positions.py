@@ -26,15 +26,20 @@ def sinusoidal_table(n_positions: int, d_model: int) -> Tensor:
     return table
 
 
-def fairseq_table(n_positions: int, d_model: int) -> Tensor:
-    """Return (n_positions, D): the sinusoids of fairseq and Tensor2Tensor, all sines before all cosines.
+def marian_table(n_positions: int, d_model: int) -> Tensor:
+    """Return (n_positions, D): the sinusoids of Tensor2Tensor, all sines before all cosines.
 
-    Their rates are 10000^(-i / (D/2 - 1)), and the first position is number 2, after that of padding.
+    Their rates are 10000^(-i / (D/2 - 1)).
     """
     half = d_model // 2
-    position = torch.arange(2, n_positions + 2, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
+    position = torch.arange(n_positions, dtype=torch.float32).unsqueeze(1)  # (n_positions, 1)
     rate = torch.exp(torch.arange(half, dtype=torch.float32) * (-math.log(10_000.0) / (half - 1)))
     return torch.cat([torch.sin(position * rate), torch.cos(position * rate)], dim=1)
+
+
+def fairseq_table(n_positions: int, d_model: int) -> Tensor:
+    """Return (n_positions, D): the sinusoids of :func:`marian_table` from number 2 on, after that of padding."""
+    return marian_table(n_positions + 2, d_model)[2:]
 
 
 class SinusoidalPositions(nn.Module):
@@ -61,6 +66,12 @@ class SinusoidalPositions(nn.Module):
                 grown = self.make_table(2 * (start + length), table.size(1))
                 self.table = table = grown.to(table.device, table.dtype)
         return table[start : start + length]
+
+
+class MarianPositions(SinusoidalPositions):
+    """The sinusoids of models that Marian trained."""
+
+    make_table = staticmethod(marian_table)
 
 
 class FairseqPositions(SinusoidalPositions):
