@@ -25,7 +25,7 @@ from bench_training import write_tokens
 from bench_translate import Bench, report
 from bench_translate import System as Translating
 from peer_recipes import RECIPES, VOCAB_SIZE
-from readme_pictures import axes, line_through, svg, text
+from readme_pictures import WIDTH, axes, line_through, svg, text
 
 from mtformer.config import TokenizerConfig, load_config
 from mtformer.data.sources.parallel import ParallelText
@@ -280,6 +280,7 @@ def draw(results: Mapping[str, Curve]) -> str:
         places = [at(point.processor_minutes, point.bleu) for point in curve]
         style = f'class="line other" fill="none" stroke-dasharray="{1 + 3 * number} 3"' if number else 'class="ink"'
         parts.append(f'<path {style} d="{line_through(places)}" stroke-width="2" stroke-linejoin="round"/>')
-        x, y = places[-1]
-        parts.append(text(x, y - 8, name, "muted small" if number else "strong", "end"))
+        (x, y), kind = places[-1], "muted small" if number else "strong"
+        beside = x < 0.7 * WIDTH  # where a name has room
+        parts.append(text(x + 6, y - 6, name, kind) if beside else text(x, y - 8, name, kind, "end"))
     return svg("BLEU over processor minutes of training", ["<style>.other { stroke: #8b949e }</style>", *parts])
