@@ -275,12 +275,16 @@ def draw(results: Mapping[str, Curve]) -> str:
     longest = max(curve[-1].processor_minutes for curve in results.values())
     title = "Multi30k en-de: BLEU on the validation set"
     marks = (0, 10, 20, 30, int(GOAL), int(LAST))
+    names = list[tuple[float, float]]()
     parts, at = axes(title, "processor minutes of training", longest, marks, 45)
     for number, (name, curve) in enumerate(results.items()):
         places = [at(point.processor_minutes, point.bleu) for point in curve]
         style = f'class="line other" fill="none" stroke-dasharray="{1 + 3 * number} 3"' if number else 'class="ink"'
         parts.append(f'<path {style} d="{line_through(places)}" stroke-width="2" stroke-linejoin="round"/>')
         (x, y), kind = places[-1], "muted small" if number else "strong"
+        while any(abs(x - other) < 100 and abs(y - height) < 13 for other, height in names):
+            y -= 13
+        names.append((x, y))
         beside = x < 0.7 * WIDTH  # where a name has room
-        parts.append(text(x + 6, y - 6, name, kind) if beside else text(x, y - 8, name, kind, "end"))
+        parts.append(text(x + 6 if beside else x, y - 6, name, kind, "start" if beside else "end"))
     return svg("BLEU over processor minutes of training", ["<style>.other { stroke: #8b949e }</style>", *parts])
