@@ -26,7 +26,8 @@ def main(arguments: list[str]) -> None:
     python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()
     for check in () if lowest else CHECKS:
         run(python, "-m", *check.split())
-    run(python, "-m", "pytest", "--numprocesses", "2", *arguments[lowest:])
+    # Tests of a group run in one process, so that what they share is made once.
+    run(python, "-m", "pytest", "--numprocesses", "2", "--dist", "loadgroup", *arguments[lowest:])
 
 
 if __name__ == "__main__":
