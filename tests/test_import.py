@@ -200,9 +200,9 @@ BAD = {
     "an extra tensor": (change_weights(lambda tensors: tensors | {"model.x": torch.zeros(2)}), "contain model.x"),
     "not a number": (
         change_weights(lambda old: old | {NAME: old[NAME] * float("nan")}),
-        "no finite numbers",
+        "not finite numbers",
     ),
-    "whole numbers": (change_weights(lambda tensors: tensors | {NAME: tensors[NAME].int()}), "no finite numbers"),
+    "whole numbers": (change_weights(lambda tensors: tensors | {NAME: tensors[NAME].int()}), "not finite numbers"),
     "no tokenizer": (lambda folder: (folder / "sentencepiece.bpe.model").unlink(), "contains no tokenizer"),
     "a damaged tokenizer": (write("sentencepiece.bpe.model", b"xxxx"), "this is not a SentencePiece model"),
     "a vocabulary without ids": (write("vocab.json", b'{"a": "b"}'), "is no vocabulary"),

@@ -296,9 +296,8 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
         if ours.endswith("positions.weight"):
             tensor = tensor[N_UNUSED_POSITIONS:]
         elif ours == "output.bias":
-            tensor = tensor.flatten()[: len(parameter)].clamp(
-                min=torch.finfo(torch.float16).min
-            )  # some forbid tokens by -inf
+            lowest = torch.finfo(torch.float16).min  # some forbid tokens by -inf
+            tensor = tensor.flatten()[: len(parameter)].clamp(min=lowest)
         dimension = feature_dimension(ours)
         if order is not None and dimension is not None:
             tensor = tensor.index_select(dimension, order)
@@ -307,9 +306,9 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
         if tensor.shape != parameter.shape:
             raise UserError(f"{names[0]} has the shape {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
         if not tensor.is_floating_point() or not all(value.isfinite() for value in tensor.aminmax()):
-            raise UserError(f"{names[0]} has values that are no finite numbers")
+            raise UserError(f"{names[0]} has values that are not finite numbers")
         tensors[ours] = tensor.contiguous()
-    if extra := sorted(name for name in theirs.keys() - used if not _is_copy(name, theirs)):
+    if extra := sorted(name for name in theirs.keys() - used if not _is_copy(name)):
         raise UserError(f"the weights contain {extra[0]}, which such a model does not have")
     return tensors
 
@@ -324,7 +323,7 @@ def _names(ours: str, theirs: Mapping[str, Tensor], architecture: Architecture) 
     return names
 
 
-def _is_copy(name: str, theirs: Mapping[str, Tensor]) -> bool:
+def _is_copy(name: str) -> bool:
     """Tell whether a tensor is computed anyway, or another name of one of the embeddings."""
     return bool(_COMPUTED.search(name)) or name.endswith(("embed_tokens.weight", "shared.weight", "lm_head.weight"))
 

@@ -274,7 +274,7 @@ class _StaticStep:
         slots.add_(slots.size(0))
 
     def _captured(self, capture: "Capture") -> "Graph | None":
-        """Return the graph of the step, or None if the device cannot make it: translating goes on without it."""
+        """Return the graph of the step, or None if the device cannot make it: translation continues without it."""
         try:
             return capture(self._take, self._tokens.device)
         except RuntimeError as error:

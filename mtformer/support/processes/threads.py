@@ -47,7 +47,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(n, "mtformer", torch.set_num_threads, (1,)) if n > 1 else None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Result, None, None]:
-        """Yield the results of ``function`` in order; an error is raised once the calls that have begun are done."""
+        """Yield the results of ``function`` in order; an error is raised once the calls in progress are done."""
         if self._pool is None or len(items) == 1:
             yield from map(function, items)
             return
