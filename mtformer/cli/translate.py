@@ -81,6 +81,34 @@ class TermOptions(Options):
         return Glossary.read(self.terms)
 
 
+class MemoryOptions(Options):
+    """A translation memory."""
+
+    panel = options.CONTROL
+    memory: str | None = option(
+        "A translation memory: TMX, or a text, a tab and its translation on each line; what it has is reused.",
+        metavar="FILE",
+    )
+
+    def check(self, source: "Source", terms: Path | None, output: Path) -> list[Path]:
+        """Return the files that it is read from.
+
+        Raises:
+            UserError: it cannot be read beside the text and the glossary, or is the output.
+        """
+        from mtformer.support.files import require_distinct
+        from mtformer.translate.translation_memory import memory_source
+
+        if self.memory is None:
+            return []
+        paths = [value for _, value in memory_source(self.memory, "", "") if isinstance(value, Path)]
+        for others, what in ((source.files, "the text"), ([terms], "the glossary")):
+            if "-" in map(str, paths) and "-" in map(str, others):
+                raise UserError(f"--memory and {what} are both standard input: name a file for one of them")
+        require_distinct(output, paths)
+        return paths
+
+
 def translate(
     context: typer.Context,
     text: str | None = options.TEXT,
@@ -91,6 +119,7 @@ def translate(
     search: options.NBest,
     compute: options.Engine,
     glossary: TermOptions,
+    reuse: MemoryOptions,
     job: options.Job,
     nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
@@ -104,6 +133,7 @@ def translate(
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
     source = files.source(text)
     terms = glossary.read(source, files.output)
+    memory_files = reuse.check(source, glossary.terms, files.output)
     models = find_models(model)
     work = TranslationJob(
         source=source,
@@ -112,7 +142,7 @@ def translate(
         format=files.format,
         n_best=search.get("n_best", 1),
         n_processes=max(nproc, int(os.environ.get("WORLD_SIZE", "1"))),
-        options=options.compared_options(context),
+        options={**options.compared_options(context), "memory": [reuse.memory, *memory_files]},
         **vars(job),
     )
     if nproc > 1:
@@ -121,7 +151,7 @@ def translate(
         work.check()
         launch(nproc, compute.device)
     keep_freed_memory()
-    asked = {**vars(compute), **vars(direction), **search, "alignments": files.alignments}
+    asked = {**vars(compute), **vars(direction), **search, **vars(reuse), "alignments": files.alignments}
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
     if work.n_processes > 1:
         from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
@@ -263,6 +293,7 @@ def explain(
     format: Literal["text", "json"] | None = option(
         "Print a readable account (the default without --output) or the recorded trace.", panel=options.IN_OUT
     ),
+    language: Literal["en", "zh"] = option("The language of the page.", default="en", panel=options.IN_OUT),
     questions: QuestionOptions,
     shown: AttentionOptions,
     search: options.Beam,
@@ -284,6 +315,8 @@ def explain(
 
     if format is not None:
         options.require_file("--output", output, "what --format prints")
+    if language != "en" and output is None:
+        raise UserError("--language is of the page that --output names")
     path = find_model(model)
     run = RunFolder(path.parent)
     require_distinct(output, [path, *run.checkpoints.rglob("*")])
@@ -304,7 +337,7 @@ def explain(
     if (texts := translator.texts_read(text)) != [text]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     if output is not None:
-        page = render_page(explanation.to_dict(), focus)
+        page = render_page(explanation.to_dict(), focus, language)
         with open_output(output) as file:
             file.write(page)
         log.info("the page is written to %s", output)

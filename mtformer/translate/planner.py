@@ -23,10 +23,11 @@ from mtformer.translate.pairs import Pairing
 from mtformer.translate.plan import Plan, ask, together
 from mtformer.translate.preparation import Preparation, known_characters, prepared
 from mtformer.translate.terms import Numbers, Terms, tgt_vocabulary
-from mtformer.translate.translation import FLAG, Translation, by_rank, joined
+from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank, joined
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
+    from mtformer.translate.translation_memory import TranslationMemory
 
 _LINE_END = re.compile(r"\r?\n")
 
@@ -51,6 +52,7 @@ class Planner:
         src_lang: the source language, which decides which lines begin with the number of a list's item.
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
+        memory: the translations to reuse; None for none.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
         guard: finds problems of translations; None if they are not checked.
@@ -65,6 +67,7 @@ class Planner:
     src_lang: str = UNDETERMINED
     preparations: Sequence[Preparation] = ()
     terms: Terms | None = None
+    memory: "TranslationMemory | None" = None
     markup: bool = False
     alignments: bool = False
     guard: Guard | None = None
@@ -123,6 +126,8 @@ class Planner:
 
     def _plan_line(self, line: str) -> Plan[list[Translation]]:
         """Take out the markup of a line, translate the texts between it, and put it back."""
+        if (recalled := self._recall(line)) is not None:
+            return [recalled]
         marked = self._marked(line)
         if marked is None:
             return (yield from self._plan_unmarked(line))
@@ -147,9 +152,18 @@ class Planner:
 
     def _plan_unmarked(self, text: str) -> Plan[list[Translation]]:
         """Prepare a text, translate and check the texts that are left to the model, and undo the preparations."""
-        tree = prepared(text, self.preparations)
+        tree = prepared(text, self._with_reuse)
         of_leaves = yield from together(map(self._plan_leaf, tree.leaves()))
         return tree.restored(iter(of_leaves))
+
+    def _recall(self, text: str) -> Translation | None:
+        """Return the translation of a text in the memory, with notes on the terms that it lacks; None without one."""
+        tgt = None if self.memory is None else self.memory.find(text)
+        if tgt is None:
+            return None
+        terms = () if self.terms is None else tuple(match.term for match in self.terms.find(text))
+        notes = tuple(self._missing_terms(terms, tgt))
+        return Translation(tgt, 0.0, 0.0, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
 
     def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options, self.terms)
@@ -269,6 +283,15 @@ class Planner:
 
     def _missing_terms(self, terms: Sequence[Term], text: str) -> list[str]:
         return self.terms.missing_notes(terms, text) if self.terms is not None and terms else []
+
+    @cached_property
+    def _with_reuse(self) -> Sequence[Preparation]:
+        """The preparations, and before them what needs none."""
+        if self.memory is None:
+            return self.preparations
+        from mtformer.translate.translation_memory import Reuse  # which imports numpy
+
+        return (Reuse(self._recall, self.src_lang, self.tgt_lang), *self.preparations)
 
     @cached_property
     def _pairing(self) -> Pairing:

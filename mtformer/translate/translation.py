@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mtformer.text.glossary import Term
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 FLAG = "check: "  # starts the notes of translations that may be wrong; there may be many, so that jobs sum them up
+
+
+class Recalled(NamedTuple):
+    """A text that was translated before, and its translation in a translation memory."""
+
+    src: str
+    tgt: str
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Translation:
         token_log_probs: the log probability of each of ``tokens``.
         terms: the terms of the glossary in the text, in order.
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
+        memory: the whole text or its sentences whose translations are those of a translation memory, in order. They are
+            taken as they are, unchecked, with a log probability of 0 and no tokens.
         alignment: which words come from which of the source; None unless it was asked for.
     """
 
@@ -37,6 +46,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = ()
     terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
+    memory: tuple[Recalled, ...] = ()
     alignment: "Alignment | None" = None
 
     @property
@@ -71,4 +81,5 @@ def joined(parts: Sequence[Translation], joiner: str) -> Translation:
         token_log_probs=tuple(log_prob for part in parts for log_prob in part.token_log_probs),
         terms=tuple(term for part in parts for term in part.terms),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        memory=tuple(recalled for part in parts for recalled in part.memory),
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mtformer.explain.record import Explainer
     from mtformer.explain.trace import Trace
     from mtformer.translate.alignment import Alignment
+    from mtformer.translate.translation_memory import TranslationMemory
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Translator(Planner):
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
         terms_mode: str = "hard",
+        memory: "TranslationMemory | str | Path | None" = None,
         alignments: bool = False,
         src_lang: str | None = None,
         tgt_lang: str | None = None,
@@ -74,6 +76,8 @@ class Translator(Planner):
             terms: a glossary or its file, whose terms are translated as it says.
             terms_mode: ``hard``: the search puts the translations of terms into the text; ``soft``: the model, which
                 was trained with ``data.terms``, gets them beside the terms and mostly takes them; ``both``.
+            memory: a translation memory or its file, whose translations are reused for the texts and sentences that it
+                has; see :meth:`TranslationMemory.read`.
             alignments: whether translations come with their alignments.
             src_lang: the source language, which a model of several directions need not know; it helps to split
                 sentences and to write numbers and capitals as usual.
@@ -84,7 +88,7 @@ class Translator(Planner):
 
         Raises:
             UserError: there is no such model, device, engine, option, direction or tag, the target language is open,
-                the bundles of an ensemble do not belong together, or the glossary cannot be used.
+                the bundles of an ensemble do not belong together, or the glossary or the memory cannot be used.
             MtformerError: the cache cannot be written.
         """
         if not isinstance(model, LoadedModel):
@@ -96,6 +100,10 @@ class Translator(Planner):
             model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
         model = model.toward(src_lang, tgt_lang, tag)
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
+        if isinstance(memory, str | Path):
+            from mtformer.translate.translation_memory import TranslationMemory  # which imports numpy
+
+            memory = TranslationMemory.read(memory, src_lang, tgt_lang)
         translator = cls(
             model.engine,
             tokenizer,
@@ -104,6 +112,7 @@ class Translator(Planner):
             max_length=model.max_length,
             src_lang=src_lang,
             preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
+            memory=memory,
             markup=not raw,
             alignments=alignments,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
@@ -255,6 +264,7 @@ class Translator(Planner):
         """Translate one sentence and return how: tokens, attention, the search, each step, every matrix.
 
         The weights of head 2 in layer 1 are ``translator.explain(text).attention("encoder", layer=1, head=2)``.
+        A notebook shows what is returned as the page of ``mtformer explain``.
         Recording hooks into the model: no other thread may use the translator meanwhile.
 
         Args:
@@ -267,13 +277,15 @@ class Translator(Planner):
                 ``why_not`` is a single string; or the engine is not torch's.
             MtformerError: the model predicts NaN.
         """
+        from mtformer.explain.notebook import NotebookTrace
         from mtformer.explain.why_not import with_why_not
 
         if isinstance(why_not, str):
             raise UserError("explain takes a list of words: write why_not=[word] for a single one")
         [text] = _checked([text])
         explainer = self.explainer()
-        return with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
+        trace = with_why_not(explainer, explainer.trace(text, prefix=prefix), why_not)
+        return NotebookTrace.of(trace, explainer, src_lang=self.src_lang, prefix=prefix)
 
     def explainer(self) -> "Explainer":
         """Return the recorder of traces with this model.

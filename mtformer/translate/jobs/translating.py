@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _DOUBTFUL, _NOT_UTF8, _FAILED = "doubtful", "not UTF-8", "not translated"  # names of tallies
+_REUSED = "reused"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,7 @@ class TranslationJob(Job[Paragraph]):
                     tallies[_NOT_UTF8].add(unit.number, [_NOT_UTF8])
                     translations = [self._stand_in(unit, _NOT_UTF8, translations[0])]
                 tallies[_DOUBTFUL].add(unit.number, translations[0].flags)
+                tallies[_REUSED].add(unit.number, _reuse(translations[0]))
                 blocks.append(formatted(unit, translations, self.format, self.n_best))
             return "".join(blocks)
 
@@ -124,6 +126,8 @@ class TranslationJob(Job[Paragraph]):
                 lines = "1 line" if n_lines == 1 else f"{n_lines:,} lines"
                 what = f"copied{how}" if self._copies else "replaced by empty lines"
                 log.warning("%s: %s (%s), %s", kind, lines, tallies[kind].lines, what)
+        if n_lines := (reused := tallies[_REUSED]).n_lines:
+            log.info("from the translation memory: %s (%s), %s", f"{n_lines:,} lines", reused.lines, reused)
         doubtful = tallies[_DOUBTFUL]
         if n_lines := doubtful.n_lines:
             which = f"line {doubtful.lines}" if n_lines == 1 else f"{n_lines:,} lines ({doubtful.lines})"
@@ -160,6 +164,11 @@ def formatted(source: Paragraph, translations: Sequence[Translation], format: Fo
             return json.dumps(values, ensure_ascii=False) + "\n"
 
 
+def _reuse(translation: Translation) -> list[str]:
+    """Return how much of a translation is from the memory: no reason for a tally if nothing is."""
+    return ["in part" if translation.tokens else "whole"] if translation.memory else []
+
+
 def _pharaoh(translation: Translation, before: str) -> str:
     """Return the word alignment, if there is one."""
     return "" if translation.alignment is None else before + translation.alignment.pharaoh()
@@ -167,6 +176,7 @@ def _pharaoh(translation: Translation, before: str) -> str:
 
 def _json_object(translation: Translation) -> dict[str, object]:
     aligned = {} if translation.alignment is None else {"alignment": translation.alignment.to_dict()}
+    reused = {"memory": [recalled._asdict() for recalled in translation.memory]} if translation.memory else {}
     return {
         "text": translation.text,
         "score": round(translation.score, 4),
@@ -176,5 +186,6 @@ def _json_object(translation: Translation) -> dict[str, object]:
         "token_log_probs": [round(log_prob, 4) for log_prob in translation.token_log_probs],
         "terms": [term._asdict() for term in translation.terms],
         "notes": translation.notes,
+        **reused,
         **aligned,
     }

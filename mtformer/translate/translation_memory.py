@@ -1,0 +1,130 @@
+"""Translation memories: translations by people, reused where a text, or a sentence of it, is one that they have."""
+
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mtformer.config import Source, TmxFile, TsvFile, parse_source
+from mtformer.config.sources import MULTIPLE, SOURCE_KINDS
+from mtformer.data.clean.seen import hashes
+from mtformer.data.sources.parallel import ParallelText, source_name
+from mtformer.support.errors import UserError
+from mtformer.support.progress import Progress
+from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
+from mtformer.text.pairs import Drops
+from mtformer.text.tokenizer.vocabulary import normalize
+from mtformer.translate.preparation import Change, split_sentences
+from mtformer.translate.translation import Translation, joined
+
+log = logging.getLogger(__name__)
+
+
+class TranslationMemory:
+    """Texts with their translations, by people. It takes the bytes of its text and 20 more for each pair."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Take pairs of a text and its translation; those with a blank side are left out."""
+        self._text, self._ends = bytearray(), array("Q", [0])  # the pairs in UTF-8, and where each of them ends
+        keys = hashes(self._stored(pairs))
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._numbers = keys[order], order.astype(np.uint32)  # of the pairs, by the hashes of their texts
+
+    @classmethod
+    def read(cls, memory: str | Path, src_lang: str, tgt_lang: str) -> "TranslationMemory":
+        """Read a memory; see :func:`memory_source`. One without pairs, or with many that are left out, gets a warning.
+
+        Raises:
+            UserError: a language is open, or the file cannot be used; the message names it and the line.
+        """
+        if {src_lang, tgt_lang} & {MULTIPLE, UNDETERMINED}:
+            raise UserError("a translation memory needs both languages: name them with --from and --to")
+        source, drops = memory_source(memory, src_lang, tgt_lang), Drops()
+        with Progress("reading the translation memory", unit="pairs") as progress:
+            read = cls(_pairs(ParallelText([source], src_lang, tgt_lang), drops, progress))
+        if warning := drops.warning(source_name(source), len(read)):
+            log.warning("%s", warning)
+        elif not len(read):
+            log.warning("%s has no pairs: nothing is reused", source_name(source))
+        return read
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self._keys)
+
+    def find(self, text: str) -> str | None:
+        """Return the translation of a text; None if there is none.
+
+        Texts are the same if they differ only in spaces and in how Unicode composes their characters. Of several
+        translations the most frequent one counts, and of equally frequent ones the last.
+        """
+        text = normalize(text)
+        key = hashes([text])
+        start, end = (int(np.searchsorted(self._keys, key, side)[0]) for side in ("left", "right"))
+        pairs = map(self._pair, self._numbers[start:end].tolist())
+        translations = [tgt for src, tgt in pairs if src == text]
+        counts = Counter(translations)
+        return max(reversed(translations), key=counts.__getitem__, default=None)
+
+    def _stored(self, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+        """Store pairs, and yield the text of each."""
+        for pair in pairs:
+            src, tgt = map(normalize, pair)
+            if src and tgt:
+                self._text += f"{src}\t{tgt}".encode()
+                self._ends.append(len(self._text))
+                yield src
+
+    def _pair(self, number: int) -> tuple[str, str]:
+        src, _, tgt = self._text[self._ends[number] : self._ends[number + 1]].decode().partition("\t")
+        return src, tgt
+
+
+def memory_source(memory: str | Path, src_lang: str, tgt_lang: str) -> Source:
+    """Return where a memory is read from: a file, or a source such as ``tsv:memory.tsv,src_column:2,tgt_column:3``.
+
+    A file is TMX if its name ends so; others have a text, a tab and its translation on each line.
+
+    Raises:
+        UserError: such a source is not written as it has to be.
+    """
+    kind, colon, _ = str(memory).partition(":")
+    if colon and kind in (*SOURCE_KINDS, "src", "tgt"):
+        return parse_source(str(memory), src_lang, tgt_lang)
+    path = Path(memory)
+    return TmxFile(tmx=path) if ".tmx" in path.suffixes else TsvFile(tsv=path)
+
+
+def _pairs(text: ParallelText, drops: Drops, progress: Progress) -> Iterator[tuple[str, str]]:
+    for src, tgt, _ in text.examples(drops):
+        yield src, tgt
+        progress.advance(1)
+
+
+class Reuse:
+    """A preparation: what the memory has is not translated again, be it a whole text or one of its sentences."""
+
+    def __init__(self, recall: Callable[[str], Translation | None], src_lang: str, tgt_lang: str) -> None:
+        """Take the function that returns the translation of a text from the memory, and the languages."""
+        self._recall, self._src_lang = recall, src_lang
+        self._joiner = " " if is_written_with_spaces(tgt_lang) else ""
+
+    def __call__(self, text: str) -> Change | None:
+        """Leave the sentences that the memory does not have, which the model translates without the others."""
+        whole = self._recall(text)
+        if whole is not None:
+            return Change((), lambda _parts: whole)
+        sentences = split_sentences(text, self._src_lang)
+        recalled = list(map(self._recall, sentences)) if len(sentences) > 1 else []
+        if not any(recalled):
+            return None
+        left = [sentence for sentence, known in zip(sentences, recalled, strict=True) if known is None]
+
+        def restore(parts: Sequence[Translation]) -> Translation:
+            translated = iter(parts)
+            return joined([known or next(translated) for known in recalled], self._joiner)
+
+        return Change(left, restore)
