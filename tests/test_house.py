@@ -23,6 +23,7 @@ ROOMS = (
     "phrasebook",
     "data",
     "bundle",
+    "browser",
     "runs",
     "search",
     "engines",

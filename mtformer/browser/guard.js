@@ -1,0 +1,141 @@
+"use strict";
+// Problems of a translation, seen from the two texts alone, and repairs without the model: mtformer/translate/guard.py.
+
+const LOOP = "repeats itself";
+const EMPTY = "empty";
+const REPEATED_SOURCE = "repeats itself as its source does";
+
+const MOST_PHRASE_WORDS = 8;
+const FEWEST_REPEATS = 3; // of a phrase in a row that are a loop
+const MOST_TIMES_AS_OFTEN = 2; // as in its source may a phrase be repeated: a word may become two
+const FEWEST_DOUBTFUL_REPEATS = 10; // in a source, which is hardly text
+const LONG_WORD = 8; // characters, from which on a word may repeat a part of itself
+const LOOP_IN_WORD = new RegExp(`([^${SPACE}]{1,10}?)\\1{3,}`, "gu");
+const BOUNDARY = `(?:(?<=[${WORD}])(?![${WORD}])|(?<![${WORD}])(?=[${WORD}]))`; // \b
+const LOOPS_OF_WORDS = new RegExp(`(?<![${WORD}])([${WORD}][^\\n]{0,80}?)(?:[^${WORD}]+\\1${BOUNDARY}){2,}`, "giu");
+const LOOPS_OF_CHARACTERS = new RegExp(`([${WORD}][^\\n]{0,20}?)(?:[${SPACE}]*\\1){2,}`, "gu");
+const WORDS = new RegExp(`[${WORD}]+`, "gu");
+const [LONGEST, SHORTEST, SLACK] = [3, 0.25, 20]; // of the length of a translation over that of its source
+const DENSITY = 3; // characters of a spaced language that say as much as one of Chinese or Japanese
+const FEWEST_COPIED_WORDS = 4;
+
+/** Finds problems of translations. The languages are as describe_texts describes them. */
+class Guard {
+  constructor(tokenizer, src, tgt) {
+    Object.assign(this, { src, tgt });
+    this.expected = tokenizer.tgt.characters;
+    const density = (language) => (language.has_spaces ? 1 : DENSITY);
+    this.ratio = density(src) / density(tgt);
+    this.slack = SLACK / density(tgt);
+    this.otherWords = tgt.letters && new RegExp(`(?:(?![${tgt.letters}])[${LETTER}])+`, "gu");
+  }
+
+  /** The problems of a translation; none if all seems right. */
+  problems(source, translation) {
+    if (!strip(translation)) return strip(source) ? [EMPTY] : [];
+    return [
+      this.loop(source, translation),
+      this.wrongLength(countCharacters(source), countCharacters(translation)),
+      translation === source && this.isProse(source) && this.src.base !== this.tgt.base && "not translated",
+      found("numbers lost: ", lostNumbers(source, translation).join(" ")),
+      found("stray characters: ", this.strayCharacters(source, translation)),
+      this.isOtherScript(source, translation) && "another script",
+    ].filter((problem) => problem);
+  }
+
+  /** Repairs a translation as far as that is possible without the model, and notes the problems that are left. */
+  checked(source, translation) {
+    let problems = this.problems(source, translation.text);
+    if (!problems.length) return translation;
+    const { text, repairs } = this.repaired(source, translation.text, problems);
+    if (repairs.length) problems = [...repairs, ...this.problems(source, text)];
+    return { text, notes: [...new Set([...translation.notes, ...problems.map((problem) => FLAG + problem)])] };
+  }
+
+  repaired(source, translation, problems) {
+    if (problems.includes(EMPTY)) return { text: onOneLine(source), repairs: ["not translated"] };
+    let text = translation;
+    const repairs = [];
+    if (problems.includes(LOOP)) {
+      const loops = this.tgt.has_spaces ? LOOPS_OF_WORDS : LOOPS_OF_CHARACTERS;
+      text = text.replace(loops, "$1").replace(LOOP_IN_WORD, "$1");
+      repairs.push("repetition removed");
+    }
+    const corrected = withRightNumber(source, text);
+    if (corrected !== null) repairs.push("numbers corrected");
+    return { text: corrected ?? text, repairs };
+  }
+
+  /** The problem of a translation that repeats itself; null if it may, as its source does. */
+  loop(source, translation) {
+    const n = countRepeats(translation, this.tgt.has_spaces);
+    if (n < FEWEST_REPEATS) return null;
+    const nInSource = countRepeats(source, this.src.has_spaces);
+    if (nInSource < FEWEST_REPEATS || n > MOST_TIMES_AS_OFTEN * nInSource) return LOOP;
+    return nInSource >= FEWEST_DOUBTFUL_REPEATS ? REPEATED_SOURCE : null;
+  }
+
+  wrongLength(nSource, nTranslation) {
+    const expected = this.ratio * nSource;
+    if (nTranslation > LONGEST * expected + this.slack) return "too long";
+    return nTranslation + this.slack < SHORTEST * expected ? "too short" : null;
+  }
+
+  /** Whether a text has more words than names. */
+  isProse(text) {
+    if (!this.src.has_spaces) return countCharacters(text) >= Math.floor((DENSITY * FEWEST_COPIED_WORDS) / 2);
+    const isPlain = (word) => /^\p{L}+$/u.test(word) && isInSmallLetters(word);
+    return splitAtSpaces(text).filter(isPlain).length >= FEWEST_COPIED_WORDS;
+  }
+
+  /** The characters of a translation that neither the model nor its source has, in order of their code points. */
+  strayCharacters(source, translation) {
+    if (!this.expected) return "";
+    const inSource = new Set(source);
+    const isStray = (character) => !isSpace(character) && !this.expected.has(character) && !inSource.has(character);
+    const stray = [...new Set(translation)].filter(isStray);
+    return stray.sort((a, b) => a.codePointAt(0) - b.codePointAt(0)).join("");
+  }
+
+  /** Whether most letters are of another script than the target language's, and not from the source. */
+  isOtherScript(source, translation) {
+    if (!this.otherWords) return false;
+    const words = (translation.match(this.otherWords) ?? []).filter((word) => !source.includes(word));
+    const nLetters = Array.from(translation).filter(isAlphabetic).length;
+    return words.length > 0 && 2 * countCharacters(words.join("")) > nLetters;
+  }
+}
+
+function found(problem, what) {
+  return what && problem + what;
+}
+
+/** How often a phrase of a text occurs in a row at most, or a part of a long word if that is four times. */
+function countRepeats(text, hasSpaces) {
+  const words = foldCase(text).match(WORDS) ?? [];
+  const units = hasSpaces ? words : Array.from(words.join(""));
+  let most = 1;
+  for (let size = 1; size <= MOST_PHRASE_WORDS && countRepeatedPairs(units); size++) {
+    let run = 0;
+    for (let i = size; i < units.length; i++) {
+      run = units[i] === units[i - size] ? run + 1 : 0;
+      most = Math.max(most, 1 + Math.floor(run / size));
+    }
+  }
+  if (!hasSpaces || !words.length) return most;
+  return splitAtSpaces(text).reduce((n, word) => Math.max(n, countRepeatsInWord(word)), most);
+}
+
+/** How often a part of a long word, which is not only punctuation, occurs in a row if that is four times. */
+function countRepeatsInWord(word) {
+  const characters = Array.from(word);
+  if (characters.length < LONG_WORD || countRepeatedPairs(characters) < 2) return 1;
+  const loops = Array.from(word.matchAll(LOOP_IN_WORD)).filter(([, part]) => Array.from(part).some(isAlphanumeric));
+  return loops.reduce((most, [loop, part]) => Math.max(most, Math.floor(loop.length / part.length)), 1);
+}
+
+/** How many pairs of neighbours have occurred before: none in most sentences, which need no closer look. */
+function countRepeatedPairs(units) {
+  const pairs = new Set(units.slice(1).map((unit, i) => JSON.stringify([units[i], unit])));
+  return Math.max(0, units.length - 1 - pairs.size);
+}

@@ -1,0 +1,280 @@
+"use strict";
+// What happens to a text before the model sees it, and is undone in its translation: mtformer/translate/preparation.py.
+// A preparation takes a text and returns { parts, restore(translations) }, or null if it changes nothing. A translation
+// is { text, notes }.
+
+const FLAG = "check: "; // starts the notes of translations that may be wrong
+
+// What looks or means the same, for what Unicode's compatibility mapping (NFKC) leaves as it is.
+const ALIKE = new Map([
+  ...Array.from("‘’‚‛′ʼ`´", (quote) => [quote, "'"]),
+  ...Array.from("“”„‟″«»", (quote) => [quote, '"']),
+  ...Array.from("‐‑‒–—―−", (dash) => [dash, "-"]),
+  ...Object.entries({ "…": "...", "⁄": "/", ẞ: "ß", ß: "ss", "，": ",", "、": ",", "。": "." }),
+  ...Object.entries({ ",": "，", ".": "。", "?": "？", "!": "！" }),
+]);
+const TERMINAL_ESCAPE = /\x1b\[[0-9;]*[A-Za-z]/g; // colours
+const CASED_WORD = new RegExp(`(?:[${LETTER}]\\.){2,}|[${LETTER}]+(?:['’][${LETTER}]+)*`, "gu"); // the U.S. are one
+const FIRST_LETTER = `(?<![^${SPACE}])[^${WORD}${SPACE}]*[${LETTER}]`; // of a word, with the quotes before it
+const MOSTLY = 0.8; // the share of capitals in ALL CAPS: a word of several may be an iPhone
+const FEWEST_TITLE_WORDS = 3;
+const LONGEST_SMALL_WORD = 3; // letters: titles leave longer words capitalized
+const TWINS = 0.01; // the share of words in both forms in a vocabulary of sentences that start with a capital
+
+// Abbreviations that do not end a sentence, as a name, a number or a noun follows them.
+const ABBREVIATIONS = {
+  en:
+    "mr mrs ms dr prof rev hon gen col maj capt lt sgt gov sen rep pres st mt ft vs no nos vol fig eq pp ed eds e.g " +
+    "i.e cf approx ca al dept est jan feb mar apr jun jul aug sep sept oct nov dec",
+  de:
+    "hr fr dr prof dipl ing st nr str bzw z.b d.h u.a o.ä v.a i.d.r ca evtl ggf inkl exkl vgl abs art abb bd jh jan " +
+    "feb apr jun jul aug sep sept okt nov dez geb gest hl max min tel mio mrd sog",
+  fr: "m mm mme mlle dr st ste p.ex cf env no fig vol",
+  es: "sr sra srta dr dra d ud uds p.ej núm pág",
+};
+const FULL_STOPS = ".!?…؟۔।॥";
+const FULL_WIDTH_STOPS = "。！？｡";
+// What is in (?=(…))\1 is taken whole: no sentence starts with the second of two marks.
+const SENTENCE_END = new RegExp(
+  `(?<![${FULL_STOPS}])(?=(?<mark>[${FULL_STOPS}]+))\\k<mark>(?=(?<closing>["'”’»«“)\\]」』）】]*))\\k<closing>` +
+    `(?=(?<guillemet>(?:[${SPACE}]»(?![^${SPACE}]))?))\\k<guillemet>[${SPACE}]+(?=[^${SPACE}])` + // « Ah ! »
+    `|(?<![${FULL_WIDTH_STOPS}])(?=(?<wide>[${FULL_WIDTH_STOPS}]+))\\k<wide>(?![》〉])` +
+    `(?=(?<wideClosing>[”’」』）】]*))\\k<wideClosing>[${SPACE}]*(?=[^${SPACE}])`,
+  "gu",
+);
+const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
+
+/** Returns the preparations of a direction in order, for its tokenizer and its languages as describe_texts has them. */
+function preparationsOf(tokenizer, src, tgt) {
+  const characters = new KnownCharacters(tokenizer.src);
+  const casing = new Casing(tokenizer, src.base);
+  return [
+    (text) => copyUnknown(text, characters, true), // first, so that copies are exact
+    (text) => characters.prepare(text),
+    (text) => splitSentencesOf(text, src, tgt),
+    (text) => copyUnknown(text, characters, false),
+    (text) => casing.prepare(text),
+  ];
+}
+
+/** Applies preparations in order, each to the parts that those before it have made: { text, parts, restore }. */
+function prepareText(text, preparations) {
+  for (const [place, prepare] of preparations.entries()) {
+    const change = prepare(text);
+    if (!change) continue;
+    const parts = change.parts.map((part) => prepareText(part, preparations.slice(place + 1)));
+    return { text, parts, restore: change.restore };
+  }
+  return { text, parts: [], restore: null };
+}
+
+/** The texts that the model translates, in order. */
+function leavesOf(prepared) {
+  return prepared.restore ? prepared.parts.flatMap(leavesOf) : [prepared.text];
+}
+
+/** Takes the translations of the leaves from an array, in order, and returns that of the text. */
+function restoreText(prepared, translations) {
+  if (!prepared.restore) return translations.shift();
+  return prepared.restore(prepared.parts.map((part) => restoreText(part, translations)));
+}
+
+/** Joins translations, those without text left out. */
+function joinTranslations(parts, joiner, notes = []) {
+  const texts = parts.map(({ text }) => text).filter((text) => text);
+  return { text: texts.join(joiner), notes: [...new Set([...notes, ...parts.flatMap((part) => part.notes)])] };
+}
+
+/** Copies texts without letters, and texts of which the model knows no letter. */
+function copyUnknown(text, characters, addsNote) {
+  const letters = Array.from(text).filter(isAlphabetic);
+  if (!strip(text) || letters.some((letter) => characters.canWrite(letter))) return null;
+  const notes = letters.length && addsNote ? [`${FLAG}not translated: the model knows none of its letters`] : [];
+  return { parts: [], restore: () => ({ text: onOneLine(text), notes }) };
+}
+
+/** Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents. */
+class KnownCharacters {
+  constructor(vocabulary) {
+    this.known = vocabulary.characters;
+    this.composes = vocabulary.form !== "identity";
+  }
+
+  prepare(text) {
+    if (this.knows(text)) return null;
+    const composed = Array.from(onOneLine(text.replace(TERMINAL_ESCAPE, "")).normalize("NFC"));
+    const known = composed.map((character, i) => this.formOf(composed[i - 1] ?? " ", character)).join("");
+    const isUnknown = (character) => isAlphabetic(character) && !this.canWrite(character);
+    const unknown = [...new Set(Array.from(known).filter(isUnknown))];
+    if (known === text && !unknown.length) return null;
+    const notes = unknown.length ? [`${FLAG}unknown characters: ${unknown.join("")}`] : [];
+    return { parts: [known], restore: ([part]) => ({ ...part, notes: [...part.notes, ...notes] }) };
+  }
+
+  /** Whether the model knows a form of a character, or its small letter. */
+  canWrite(character) {
+    return this.knows(this.formOf(" ", character)) || this.knows(character.toLowerCase());
+  }
+
+  knows(text) {
+    if (!this.known) return !/\p{Cc}/u.test(text);
+    for (const character of text) if (!this.known.has(character)) return false;
+    return true;
+  }
+
+  /** The known form of a character that follows another. */
+  formOf(before, character) {
+    if (this.knows(character) || (isSymbol(character) && isSymbol(before))) return character; // a joiner in an emoji
+    if (isSpace(character)) return " ";
+    if (/[\p{Cf}\p{Cc}]/u.test(character) || (/[\p{Mn}\p{Me}]/u.test(character) && this.knows(before))) return "";
+    const compatible = character.normalize("NFKC");
+    const bare = Array.from(character.normalize("NFKD")).filter((part) => !isCombining(part));
+    const alike = Array.from(compatible, (part) => ALIKE.get(part) ?? part);
+    const apart = this.composes ? "" : character.normalize("NFD");
+    return [apart, compatible, alike.join(""), bare.join("")].find((form) => form && this.knows(form)) ?? character;
+  }
+}
+
+/** Whether a character is an emoji, another symbol, or a part of an emoji. */
+function isSymbol(character) {
+  return /^[\u200d\ufe0e\ufe0f\p{So}\p{Sk}]$/u.test(character);
+}
+
+/** Splits a line of several sentences, and joins their translations. */
+function splitSentencesOf(text, src, tgt) {
+  const parts = splitSentences(text, src);
+  const joiner = tgt.has_spaces ? " " : "";
+  return parts.length > 1 ? { parts, restore: (translations) => joinTranslations(translations, joiner) } : null;
+}
+
+/**
+ * Splits a text into its sentences, with the spaces between them left out.
+ *
+ * A sentence ends at a full stop, question or exclamation mark, with the quotes and brackets that close after it,
+ * before a space and anything but a small letter; in Chinese and Japanese no space is needed. `language` is one that
+ * describe_texts describes.
+ */
+function splitSentences(text, language) {
+  const starts = [0, ...sentenceStarts(text, language), text.length];
+  return starts.slice(1).map((end, i) => strip(text.slice(starts[i], end))).filter((part) => part);
+}
+
+/** The places where sentences but the first start. */
+function sentenceStarts(text, language) {
+  const countQuotes = (part) => part.split('"').length - 1;
+  const nQuotes = countQuotes(text);
+  const starts = [];
+  let nBefore = 0;
+  let counted = 0;
+  for (const match of text.matchAll(SENTENCE_END)) {
+    const end = match.index + match[0].length;
+    nBefore += countQuotes(text.slice(counted, end));
+    counted = end;
+    const next = characterAt(text, end);
+    if (isInSmallLetters(next) || ",;:)".includes(next) || (nQuotes % 2 === 0 && nBefore % 2)) continue;
+    if (next === "と" && "」』".includes(text[end - 1])) continue; // the sentence goes on, as in 「はい。」と言った。
+    const isFullStop = match.groups.mark === ".";
+    if (!isFullStop || !hasOwnStop(wordBefore(text, match.index), language)) starts.push(end);
+  }
+  return starts;
+}
+
+function wordBefore(text, end) {
+  return text.slice(text.lastIndexOf(" ", end) + 1, end).replace(/^[("'“‘„«[]+/, "");
+}
+
+/** Whether a full stop belongs to the word before it: an abbreviation, an initial or an ordinal number. */
+function hasOwnStop(word, { base, has_ordinals: hasOrdinals }) {
+  return (
+    splitAtSpaces(ABBREVIATIONS[base] ?? "").includes(word.toLowerCase()) ||
+    (INITIALS.test(word) && word !== "I") ||
+    (hasOrdinals && isInDigits(word) && countCharacters(word) < 3)
+  );
+}
+
+/**
+ * Translates texts in ALL CAPS and in Title Case, and WORDS in capitals, as if they were written as usual: each word as
+ * the tokenizer knows it best.
+ */
+class Casing {
+  constructor(tokenizer, language) {
+    this.tokenizer = tokenizer;
+    this.language = language;
+  }
+
+  prepare(text) {
+    if (Array.from(text).filter(isCapital).length < 2) return null;
+    const restore = this.restorer(text);
+    const usual = this.trueCased(text, restore ? (word) => this.usual(word) : (word) => this.undone(word));
+    const fewestSaved = restore === inCapitals ? 0 : 1;
+    if (usual === text || this.count(text) - this.count(usual) < fewestSaved) return null;
+    return { parts: [usual], restore: ([part]) => (restore ? { ...part, text: restore(part.text) } : part) };
+  }
+
+  count(text) {
+    return this.tokenizer.countSrcTokens(text);
+  }
+
+  /** The function that gives a translation the capitals of a text; null if it has the usual ones. */
+  restorer(text) {
+    const characters = Array.from(text);
+    const nUpper = characters.filter(isCapital).length;
+    const nCased = nUpper + characters.filter((character) => /^\p{Lowercase}$/u.test(character)).length;
+    if (nUpper >= (text.includes(" ") ? MOSTLY : 1) * nCased) return inCapitals;
+    const words = text.match(CASED_WORD) ?? [];
+    if (words.length < FEWEST_TITLE_WORDS) return null;
+    const isCapitalized = (word) => isCapital(characterAt(word, 0));
+    const long = words.filter((word) => countCharacters(word) > LONGEST_SMALL_WORD);
+    const capitalized = words.slice(1).filter(isCapitalized);
+    if (!long.every(isCapitalized) || 2 * capitalized.length < words.length - 1) return null;
+    const nUnusual = capitalized.filter((word) => this.usual(word) !== word).length;
+    return 2 * nUnusual >= capitalized.length ? inTitleCase : null;
+  }
+
+  /** Writes the words of a text in their usual forms, and starts it as the model knows sentences. */
+  trueCased(text, usualForm) {
+    const usual = text.replace(CASED_WORD, usualForm);
+    const first = usual !== text && this.startsWithCapital && new RegExp(FIRST_LETTER, "u").exec(usual);
+    if (!first) return usual;
+    const end = first.index + first[0].length;
+    return usual.slice(0, end).toUpperCase() + usual.slice(end);
+  }
+
+  /** Whether sentences start with a capital, so that the vocabulary has words in both forms. */
+  get startsWithCapital() {
+    const vocabulary = new Set(this.tokenizer.src.known);
+    const words = [...vocabulary].filter((token) => /^▁\p{L}+$/u.test(token)).map((token) => token.slice(1));
+    const isTwin = (word) => isCapital(characterAt(word, 0)) && vocabulary.has(`▁${word.toLowerCase()}`);
+    const answer = words.filter(isTwin).length > TWINS * words.length;
+    Object.defineProperty(this, "startsWithCapital", { value: answer }); // computed once
+    return answer;
+  }
+
+  /** A word in capitals in its usual casing if that takes fewer tokens; others as they are. */
+  undone(word) {
+    if (countCharacters(word) < 2 || !isInCapitals(word)) return word;
+    const usual = this.usual(word);
+    return this.count(usual) < this.count(word) ? usual : word;
+  }
+
+  /** A word in the casing that takes the fewest tokens; initials stay. */
+  usual(word) {
+    if (isInSmallLetters(word) || word.includes(".")) return word;
+    const small = word.toLowerCase();
+    const first = characterAt(small, 0);
+    const capitalized = first.toUpperCase() + small.slice(first.length);
+    if (this.language === "en" && /^i(['’].*)?$/.test(small)) return capitalized; // the pronoun
+    const [nSmall, nCapitalized, nGiven] = [small, capitalized, word].map((form) => this.count(form));
+    const isNoun = this.language === "de" && nCapitalized > 1; // likely, as rare words mostly are
+    if (nGiven < Math.min(nSmall, nCapitalized)) return word;
+    return nCapitalized < nSmall || (isNoun && nCapitalized === nSmall) ? capitalized : small;
+  }
+}
+
+function inCapitals(text) {
+  return text.toUpperCase();
+}
+
+function inTitleCase(text) {
+  return text.replace(new RegExp(FIRST_LETTER, "gu"), (first) => first.toUpperCase());
+}

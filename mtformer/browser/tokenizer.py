@@ -1,0 +1,107 @@
+"""What a web page needs to know of a model to tokenize and prepare texts as Python does, as JSON.
+
+The scripts of the page take what :func:`describe` and :func:`describe_texts` return.
+"""
+
+import base64
+import struct
+from collections import defaultdict
+from typing import Any
+
+from mtformer.bundle.header import Header
+from mtformer.config import LanguagePair
+from mtformer.text.languages import (
+    base_language,
+    has_full_stops_in_ordinals,
+    is_written_with_spaces,
+    letters_of,
+)
+from mtformer.text.tokenizer.sentencepiece_file import Kind, read_settings, read_tokens
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.vocabulary import Vocabulary
+
+SCRIPTS = ("unicode", "tokenizer", "numbers", "prepare", "guard", "text")  # in the order in which a page has them
+
+
+def describe(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return what ``new Tokenizer(…)`` in JavaScript takes: the special ids, and one vocabulary or two."""
+    sides = [(tokenizer.src, tokenizer.src_model), (tokenizer.tgt, tokenizer.tgt_model)]
+    return {
+        "special_ids": tokenizer.special_ids.model_dump(),
+        "vocabularies": [_vocabulary(side, model) for side, model in sides if model is not None],
+    }
+
+
+def describe_texts(header: Header, tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return what ``new TextPlanner(…)`` in JavaScript takes: the tokenizer, the directions, the limits of a search."""
+    pairs = header.language_pairs
+    codes = dict.fromkeys(code for pair in pairs for code in pair)
+    return {
+        "tokenizer": describe(tokenizer),
+        "max_length": header.architecture.max_length,
+        "search": header.search.model_dump(),
+        "languages": {code: _language(code) for code in codes},
+        "directions": [_direction(header, tokenizer, pair) for pair in pairs],
+    }
+
+
+def _vocabulary(vocabulary: Vocabulary, model: bytes) -> dict[str, Any]:
+    tokens, settings = read_tokens(model), read_settings(model)
+    scores = struct.pack(f"<{len(tokens)}f", *(token.score for token in tokens))
+    return {
+        "type": vocabulary.type,
+        "form": vocabulary.form,
+        "tokens": [token.text for token in tokens],
+        "scores": base64.b64encode(scores).decode(),
+        "kinds": "".join(str(token.kind.value) for token in tokens),
+        "rules": character_rules(settings.character_map),
+        "adds_dummy_prefix": settings.adds_dummy_prefix,
+        "removes_extra_spaces": settings.removes_extra_spaces,
+        "spells_in_bytes": any(token.kind == Kind.BYTE for token in tokens),
+        "n_known": settings.n_known,
+    }
+
+
+def _language(code: str) -> dict[str, Any]:
+    return {
+        "base": base_language(code),
+        "has_spaces": is_written_with_spaces(code),
+        "has_ordinals": has_full_stops_in_ordinals(code),
+        "letters": letters_of(code),
+    }
+
+
+def _direction(header: Header, tokenizer: Tokenizer, pair: LanguagePair) -> dict[str, Any]:
+    tokens = header.prefix_tokens(pair)
+    prefixes = tokenizer.prefixes_of(tokens.src, tokens.tgt)
+    return {**pair._asdict(), "src_prefix": list(prefixes.src), "tgt_prefix": list(prefixes.tgt)}
+
+
+def character_rules(character_map: bytes) -> dict[str, str]:
+    """Return the replacements that the normalizer of a SentencePiece model makes, of which the longest counts.
+
+    The map is the size of a trie in bytes, the trie, and the replacements, each ended by a zero byte. The trie is an
+    array of 32-bit numbers, that of darts-clone (https://github.com/s-yata/darts-clone): the child of a node for a
+    byte stands at the node's offset, combined with the byte by an exclusive or, and has the byte for its label.
+    """
+    if not character_map:
+        return {}
+    [size] = struct.unpack_from("<I", character_map)
+    units = struct.unpack_from(f"<{size // 4}I", character_map, 4)
+    targets = character_map[4 + size :]
+    children = defaultdict(list)  # by the offset of their parent
+    for place, unit in enumerate(units):
+        label = unit & 0x8000_00FF  # the highest bit marks a value
+        if 0 < label < 256:
+            children[place ^ label].append(place)
+    rules = {}
+    nodes = [(0, b"")]
+    while nodes:
+        place, key = nodes.pop()
+        unit = units[place]
+        offset = place ^ ((unit >> 10) << ((unit & 512) >> 6))
+        if unit & 256:  # a value stands at the offset itself
+            start = units[offset] & 0x7FFF_FFFF
+            rules[key.decode()] = targets[start : targets.index(b"\0", start)].decode()
+        nodes += [(child, key + bytes([units[child] & 255])) for child in children[offset]]
+    return rules

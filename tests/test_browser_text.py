@@ -1,0 +1,153 @@
+"""Tokens and texts in a web page, in a headless browser, against those of Python."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import needs_browser, opened
+from browser_tokens import differences, hostile_lines, in_page, in_python, write_page
+from conftest import sentence_pairs
+from nasty_report import read_suite
+from playwright.sync_api import Page
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+import mtformer.browser
+import mtformer.explain
+from mtformer.browser.tokenizer import SCRIPTS, character_rules
+from mtformer.bundle.header import Header
+from mtformer.bundle.peek import peek
+from mtformer.config import TokenizerConfig
+from mtformer.text.pairs import SentencePair
+from mtformer.text.tokenizer.adopt import adopt
+from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_settings, read_tokens, with_rule
+from mtformer.text.tokenizer.tokenizer import Tokenizer
+from mtformer.text.tokenizer.train import train_tokenizer
+from mtformer.text.tokenizer.vocabulary import RULES
+
+pytestmark = pytest.mark.xdist_group("texts in a page")
+
+NASTY = [text for _, text in read_suite()]
+PAIRS = [  # short ones: longer ones take seconds to train on
+    *(SentencePair(*pair) for pair in sentence_pairs(50)),
+    *(SentencePair(text, text.swapcase()) for text in NASTY[::2] if 0 < len(text) < 80),
+]
+SYMBOLS = ["{x}", "nono", "ab", "bc", "。！", "Haus"]
+N_LINES = 60  # of each model
+
+KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {  # the languages, and settings of the tokenizer
+    "unigram, joint": ("en", "de", {"type": "unigram", "vocab_size": 800, "user_symbols": SYMBOLS}),
+    "unigram, nfkc": ("zh", "en", {"type": "unigram", "vocab_size": 800, "normalization": "nfkc"}),
+    "unigram, identity": ("de", "fr", {"type": "unigram", "vocab_size": 800, "normalization": "identity"}),
+    "bpe": ("en", "zh", {"type": "bpe", "vocab_size": 800, "user_symbols": SYMBOLS}),
+    "bpe, joint, nfkc": ("de", "en", {"type": "bpe", "vocab_size": 800, "normalization": "nfkc"}),
+    "bpe, joint, identity": ("ru", "es", {"type": "bpe", "vocab_size": 800, "normalization": "identity"}),
+    "char": ("de", "ja", {"type": "char", "vocab_size": 400, "user_symbols": SYMBOLS}),
+    "char, joint, identity": ("en", "en", {"type": "char", "vocab_size": 500, "normalization": "identity"}),
+    "byte": ("fr", "de", {"type": "byte", "vocab_size": None}),
+    "byte, nfkc": ("ja", "th", {"type": "byte", "vocab_size": None, "normalization": "nfkc"}),
+    "byte, identity": ("en", "de", {"type": "byte", "vocab_size": None, "normalization": "identity"}),
+}
+MAX_LENGTH = 30  # tokens: longer lines are cut
+
+
+def header_of(src_lang: str, tgt_lang: str, directions: tuple[str, ...] = ()) -> Header:
+    """Return a header with these languages."""
+    peeked = peek(Path(__file__).parent / "fixtures/bundle-3.safetensors")
+    assert peeked is not None
+    architecture = peeked.header.architecture.model_copy(update={"max_length": MAX_LENGTH})
+    changes = {"src_lang": src_lang, "tgt_lang": tgt_lang, "directions": directions, "architecture": architecture}
+    return peeked.header.model_copy(update=changes)
+
+
+def trained_elsewhere(**settings: Any) -> bytes:
+    """Return a SentencePiece model that maps characters itself (nmt_nfkc)."""
+    model = io.BytesIO()
+    texts = (text for pair in PAIRS for text in pair)
+    defaults = {"vocab_size": 600, "hard_vocab_limit": False, "minloglevel": 2, "num_threads": 2}
+    SentencePieceTrainer.train(sentence_iterator=texts, model_writer=model, **defaults | settings)
+    return model.getvalue()
+
+
+def foreign(model: bytes, *others: str) -> bytes:
+    """Return a model for a Transformer that lacks some of its tokens, and has others.
+
+    SentencePiece 0.2.2 takes single characters among them for known ones in BPE models, later releases do not.
+    """
+    texts = [token.text for token in read_tokens(model) if token.text not in SPECIAL_TOKENS]
+    vocabulary = [*SPECIAL_TOKENS, ">>de<<", *texts[::-2], "▁Haus", *others]
+    return with_rule(in_order(model, vocabulary, {">>de<<"}), RULES["identity"])
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, tuple[Header, Tokenizer]]:
+    """Models of all kinds: those that are trained here, for several directions, adopted ones and imported ones."""
+    made = {}
+    for name, (src_lang, tgt_lang, settings) in KINDS.items():
+        config = TokenizerConfig.model_validate({"joint": "joint" in name, **settings})
+        tokenizer = train_tokenizer(PAIRS, config, src_lang, tgt_lang, adjust=True)
+        made[name] = (header_of(src_lang, tgt_lang), tokenizer)
+    config = TokenizerConfig(vocab_size=500, joint=True)
+    tags = ["<2de>", "<2en>"]
+    tokenizer = train_tokenizer(PAIRS, config, "en", "de", adjust=True, control_symbols=tags)
+    made["two directions"] = (header_of("mul", "mul", ("en-de", "de-en")), tokenizer)
+    unigram, bpe = trained_elsewhere(), trained_elsewhere(model_type="bpe")
+    symbols = ["he", "ou", "{x}", "薯片"]  # which hide tokens
+    made["adopted unigram"] = (header_of("en", "de"), Tokenizer(adopt(unigram, user_symbols=symbols)))
+    made["adopted bpe"] = (header_of("en", "de"), Tokenizer(adopt(bpe, "identity", user_symbols=symbols)))
+    made["imported"] = (header_of("en", "de"), Tokenizer(foreign(unigram, "☃", "ﬀ"), foreign(bpe)))
+    return made
+
+
+NAMES = [*KINDS, "two directions", "adopted unigram", "adopted bpe", "imported"]
+
+
+@pytest.fixture(scope="module")
+def page(models: dict[str, tuple[Header, Tokenizer]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page with all models."""
+    path = tmp_path_factory.mktemp("texts") / "page.html"
+    write_page(path, models)
+    with opened(path) as page:
+        yield page
+
+
+@needs_browser
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_reads_and_writes_texts_as_python_does(
+    models: dict[str, tuple[Header, Tokenizer]], page: Page, name: str
+) -> None:
+    seed = NAMES.index(name)
+    lines = ["", " ", *NASTY[seed :: len(NAMES)], *hostile_lines(N_LINES, seed, NASTY)]
+    lines.append("\n".join(lines[:5]) + "\r\nThe last line.")
+    lines = [line for line in lines if len(line) < 2_000]
+    python = in_python(*models[name], lines)
+    assert list(differences(lines, python, in_page(page, name, lines))) == []
+
+
+# What does not need a browser
+
+
+def test_the_rules_of_a_model_are_those_of_its_normalizer() -> None:
+    model = trained_elsewhere()
+    rules = character_rules(read_settings(model).character_map)
+    normalize = SentencePieceProcessor(model_proto=model).normalize
+    some = list(rules.items())[::20]
+    assert [normalize(f"0{source}0") for source, _ in some] == [f"▁0{target}0".replace(" ", "▁") for _, target in some]
+    assert (len(rules) > 10_000, rules["ﬀ"], rules["ｱ"], rules["\t"], rules["\u200b"]) == (True, "ff", "ア", " ", " ")
+    assert character_rules(b"") == {}
+
+
+def test_the_scripts_of_a_page_declare_each_name_once() -> None:
+    folders = [Path(str(package.__file__)).parent for package in (mtformer.browser, mtformer.explain)]
+    declared = re.compile(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
+    names = [
+        name
+        for folder in folders
+        for path in sorted(folder.glob("*.js"))
+        if path.stem != "worker"  # which a page does not run
+        for name in declared.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert {f"{script}.js" for script in SCRIPTS} <= {path.name for path in folders[0].glob("*.js")}
+    assert [name for name in sorted(set(names)) if names.count(name) > 1] == []
