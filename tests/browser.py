@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)")
@@ -22,30 +22,56 @@ _FLAGS = [
 ]
 
 
-@contextmanager
-def opened(path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
-    """Open the page at ``path``; at the end, fail if it has logged an error or asked for anything but itself."""
-    problems: list[str] = []
+class Opener:
+    """A running browser that opens pages."""
 
-    def on_console(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            problems.append(f"console: {message.text}")
+    def __init__(self, browser: Browser) -> None:
+        """Open pages in ``browser``."""
+        self._browser = browser
 
-    def on_request(request: Request) -> None:
-        if not request.url.startswith(("file:", "data:", "blob:")) or request.url.endswith(".js"):
-            problems.append(f"request: {request.url}")
+    @contextmanager
+    def __call__(
+        self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
+    ) -> Iterator[Page]:
+        """Open the page at ``path``; at the end, fail if it has logged an error or asked for anything but itself."""
+        problems: list[str] = []
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        def on_console(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning"):
+                problems.append(f"console: {message.text}")
+
+        def on_request(request: Request) -> None:
+            if not request.url.startswith(("file:", "data:", "blob:")) or request.url.endswith(".js"):
+                problems.append(f"request: {request.url}")
+
+        context = self._browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch
+        )
         try:
-            page = browser.new_page(
-                viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-            )
+            page = context.new_page()
             page.on("console", on_console)
             page.on("pageerror", lambda error: problems.append(f"error: {error}"))
             page.on("request", on_request)
             page.goto(path.resolve().as_uri())
             yield page
         finally:
+            context.close()
+        assert not problems, problems
+
+
+@contextmanager
+def started() -> Iterator[Opener]:
+    """Start a browser, of which Playwright drives one at a time."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        try:
+            yield Opener(browser)
+        finally:
             browser.close()
-    assert not problems, problems
+
+
+@contextmanager
+def opened(path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Page]:
+    """Open one page in a browser of its own."""
+    with started() as opener, opener(path, width=width, height=height, dark=dark) as page:
+        yield page

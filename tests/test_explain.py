@@ -31,6 +31,7 @@ from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
+from mtformer.support.terminal import fixed
 
 SENTENCE = "the red house sees a small dog."
 Blocks = dict[Any, Tensor]  # by stack, side, layer, sub-layer and name
@@ -411,10 +412,11 @@ def test_why_not_names_step_rank_and_gap(translator: Translator, trace: Trace) -
     found = candidates(translator.engine, requests, translator.options)
     with_word = [hypotheses[0] for hypotheses in found if "findet" in translator.tokenizer.decode(hypotheses[0].ids)]
     best = max(with_word, key=lambda hypothesis: hypothesis.score(LengthPenalty(0.6)))
+    assert answer.score is not None
     assert answer.text == translator.tokenizer.decode(best.ids)
     assert answer.score == pytest.approx(best.score(LengthPenalty(0.6)), abs=1e-4)
     assert "findet" in answer.text
-    assert f"has score {answer.score:.3f} instead of {trace.target.score:.3f}." in answer.message
+    assert f"has score {fixed(answer.score, 3)} instead of {fixed(trace.target.score, 3)}." in answer.message
     assert "▁" not in answer.message.replace("“▁”", "")  # a token may be nothing but the space before a word
 
 

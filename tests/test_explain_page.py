@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import needs_browser, opened
+from browser import Opener, needs_browser, started
 from conftest import Project
 from playwright.sync_api import Page
 
 import mtformer.explain.page as page_module
-from mtformer.explain.page import _pack, render_page
+from mtformer import Translator
+from mtformer.explain.notebook import NotebookTrace
+from mtformer.explain.page import _pack, read_words, render_page
 from mtformer.support.errors import UserError
 from mtformer.support.page import MAX_PAGE_BYTES
 
@@ -50,9 +52,15 @@ def large(command: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def page(command: tuple[Path, dict[str, Any]]) -> Iterator[Page]:
+def opener() -> Iterator[Opener]:
+    with started() as opener:
+        yield opener
+
+
+@pytest.fixture(scope="module")
+def page(command: tuple[Path, dict[str, Any]], opener: Opener) -> Iterator[Page]:
     """The page in a browser, for the tests that look at its sections one after the other."""
-    with opened(command[0]) as page:
+    with opener(command[0]) as page:
         page.wait_for_selector("#what-if")
         yield page
 
@@ -76,6 +84,64 @@ def decoder_input(trace: dict[str, Any]) -> list[str]:
     return [trace["bos"]["text"], *(token["text"] for token in trace["target"]["tokens"][:-1])]
 
 
+# Language
+
+# What stays as it is in Chinese: names of the paper and of code, and of matrices, which have a translation beside them.
+KEPT = set(
+    "softmax Attention LayerNorm ReLU query Tab MB format json PE ids max head d_model d_head d_ff pre norm "
+    "scores scaled mask masked weights concatenation output residual activation linear1 linear2 heads "
+    "embeddings encoder decoder logits probabilities memory positions Wu JavaScript d_k W_out config".split()
+)
+# The words in Latin letters that a reader sees or hears, without those that are of the sentence and its translation.
+LATIN = """node => {
+  const [page, sentence] = [[], []];
+  const read = (node, texts) => {
+    if (node.nodeType === Node.TEXT_NODE) texts.push(node.textContent);
+    if (node.nodeType !== Node.ELEMENT_NODE || node.matches(".formula")) return;
+    const own = node.getAttribute("lang") === "" ? sentence : texts;
+    texts.push(node.title ?? "", node.ariaLabel ?? "");
+    node.childNodes.forEach(child => read(child, own));
+  };
+  read(node, page);
+  const words = texts => texts.flatMap(text => text.match(/[A-Za-z]\\w+/g) ?? []);
+  const known = new Set(words(sentence));
+  return words(page.map(text => text.replace(/“.*?”/g, ""))).filter(word => !known.has(word));
+}"""
+
+
+@needs_browser
+def test_a_chinese_page_says_everything_in_chinese(trained: Project, tmp_path: Path, opener: Opener) -> None:
+    path = tmp_path / "page.html"
+    options = ["--compare", OTHER, "--why-not", "Garten", "--prefix", "das", "--checkpoints", "--language", "zh"]
+    result = trained.mtformer("explain", SENTENCE, *options, "--output", path)
+    assert result.status == 0, result.stderr
+    with opener(path, width=360, height=740) as page:
+        page.wait_for_selector("#what-if")
+        assert page.locator("html").get_attribute("lang") == "zh"
+        assert page.locator("nav a").all_inner_texts() == ["词元", "注意力", "解码", "束搜索", "矩阵", "如果"]
+        page.evaluate("document.querySelectorAll('details').forEach(panel => (panel.open = true))")
+        page.wait_for_selector("details.layer .card canvas")
+        model = set(re.findall(r"\w+", page.locator(".translation + p").inner_text()))
+        assert set(page.locator("main").evaluate(LATIN)) - KEPT - model == set()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def words_said() -> set[str]:
+    """Return what the scripts of the page say, in English."""
+    scripts = Path(page_module.__file__).parent.glob("*.js")
+    literals = [re.findall(r'say\(\s*("(?:[^"\\]|\\.)*")', script.read_text(encoding="utf-8")) for script in scripts]
+    return {json.loads(literal) for found in literals for literal in found}
+
+
+def test_all_that_scripts_say_has_a_translation_with_the_same_values() -> None:
+    words = read_words()
+    assert words_said() - words.keys() == set()
+    for english, chinese in words.items():
+        names = set(re.findall(r"\{(\w+)\}", chinese))
+        may_have = {name for known in re.findall(r"\{(\w+)\}", english) for name in (known, known.removesuffix("_th"))}
+        assert names <= may_have, english
+
+
 # Numbers
 
 
@@ -95,22 +161,21 @@ def test_numbers_too_large_for_the_unit_get_a_larger_one() -> None:
     assert packed["unit"] == pytest.approx(1.0)
 
 
-# A narrow page, before the fixture ``page``: Playwright drives one browser at a time
+# The whole page
 
 
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
-    trained: Project, tmp_path: Path, dark: bool
+    trained: Project, tmp_path: Path, opener: Opener, dark: bool
 ) -> None:
     path = tmp_path / "page.html"
     options = ["--beam-size", "1", "--kind", "cross", "--layer", "1", "--head", "2"]
     result = trained.mtformer("explain", HOSTILE, *options, "--output", path)
     assert (result.status, result.stdout) == (0, "")
     assert f"the page is written to {path}" in result.stderr
-    with opened(path, width=360, height=740, dark=dark) as page:
+    with opener(path, width=360, height=740, dark=dark) as page:
         page.wait_for_selector("#matrices")
-        assert page.evaluate("(nav => nav.scrollWidth <= nav.clientWidth)(document.querySelector('nav'))")
         assert page.locator("h1").inner_text() == HOSTILE
         assert page.locator("img").count() == 0
         assert page.locator("nav a").all_inner_texts() == ["Tokens", "Attention", "Decoding", "Search", "Matrices"]
@@ -126,13 +191,52 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
 
 
 @needs_browser
+def test_a_tap_on_a_phone_pins_the_token_under_the_finger(command: tuple[Path, dict[str, Any]], opener: Opener) -> None:
+    with opener(command[0], width=360, height=740, touch=True) as page:
+        page.wait_for_selector("#what-if")
+        ends = page.locator("#attention .end.query")
+        from_top = "node => node.getBoundingClientRect().top + scrollY"
+        for index in (2, 4):
+            tapped = ends.nth(index)
+            before = tapped.evaluate(from_top)
+            tapped.tap()
+            assert tapped.evaluate(from_top) == before
+            pressed = [end.get_attribute("aria-pressed") for end in ends.all()]
+            assert [place for place, is_pressed in enumerate(pressed) if is_pressed == "true"] == [index]
+        page.locator("#attention").get_by_text("Cross", exact=True).tap()
+        assert not page.locator("#attention .next").first.is_visible()
+        assert "→" not in page.locator("#attention").inner_text()
+        edges = page.locator("nav a").evaluate_all("links => links.map(link => link.getBoundingClientRect().right)")
+        assert len(edges) == 6
+        assert max(edges) <= 360
+
+
+# The right edge of what a section shows; a paragraph is shown by its text.
+RIGHT_EDGES = """sections => sections.map(section => Math.max(...[...section.querySelectorAll(
+    "p, table, canvas, svg, .chip, button, summary")].filter(node => node.checkVisibility()).map(node => {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return (node.matches("p") ? range : node).getBoundingClientRect().right;
+})))"""
+
+
+@needs_browser
+def test_a_wide_page_uses_its_width(page: Page) -> None:
+    edges = page.locator("main > section").evaluate_all(RIGHT_EDGES)
+    left, width = page.evaluate(
+        "(box => [box.left, box.width])(document.querySelector('main').getBoundingClientRect())"
+    )
+    assert [edge > left + 0.85 * width for edge in edges] == [True] * 6, edges
+
+
+@needs_browser
 def test_a_page_says_what_it_had_to_leave_out(
-    large: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    large: dict[str, Any], tmp_path: Path, opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "page.html"
     monkeypatch.setattr(page_module, "_LEVELS", page_module._LEVELS[-1:])
     path.write_text(render_page(large), encoding="utf-8")
-    with opened(path) as page:
+    with opener(path) as page:
         page.wait_for_selector("#what-if")
         assert "it has their mean only" in page.locator("#attention").inner_text()
         assert page.locator(".head-grid input").count() == 1
@@ -292,6 +396,11 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
     explanation = command[1]
     shown = page.locator("#what-if")
     assert [text for text in (answer["message"] for answer in trace["why_not"]) if text not in shown.inner_text()] == []
+    steps = [step for answer in trace["why_not"] for step in answer["steps"]]
+    rows = [row.inner_text().split("\t") for row in shown.locator("table:has(th:text('differs')) tbody tr").all()]
+    expected = [[str(step["step"]), step["token"]["text"], str(step["rank"])] for step in steps]
+    assert [row[:3] for row in rows] == expected
+    assert not re.search(r"(?<![\w-])-\d", shown.inner_text())  # minus signs are −
     largest = explanation["changes"]["attention"][0]
     name = f"{largest['kind'].capitalize()} layer {largest['layer']}, head {largest['head']}: "
     assert name + f"{largest['difference']:.3f}" in shown.inner_text()
@@ -310,6 +419,27 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
     page.get_by_text(OTHER, exact=True).click()  # the other sentence in all sections
     page.wait_for_function("text => document.querySelector('h1').textContent === text", arg=OTHER)
     assert page.locator(".translation").inner_text() == explanation["traces"][1]["target"]["text"]
+
+
+# In a notebook
+
+
+@needs_browser
+def test_a_trace_shows_itself_in_a_notebook_and_leaves_its_styles_alone(
+    trained: Project, tmp_path: Path, opener: Opener
+) -> None:
+    trace = Translator.load(trained.folder / "runs/config").explain(HOSTILE, prefix="das")
+    assert isinstance(trace, NotebookTrace)
+    assert "explanation" not in trace.to_dict()
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html><h1>Notebook</h1>{trace._repr_html_()}", encoding="utf-8")
+    with opener(path) as page:
+        frame = page.frame_locator("iframe")
+        frame.locator("#what-if").wait_for()
+        assert frame.locator("h1").inner_text() == HOSTILE
+        assert frame.locator(".translation").inner_text() == trace.target.text
+        frame.get_by_role("link", name="Matrices").click()
+        assert page.locator("h1").evaluate("node => getComputedStyle(node).fontSize") == "32px"  # the browser's own
 
 
 # Size

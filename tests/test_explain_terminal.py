@@ -171,7 +171,7 @@ def test_the_account_is_complete(trained: Project, trace: Trace) -> None:
         shifted = " ".join(token.text for token in trace.decoder_input[: step.number])
         assert f"{step.number:>3}  {shifted}\n" in text
     for finished in trace.tree.finished:
-        numbers = rf"{finished.log_prob:.3f} +{finished.length} +{finished.penalty:.3f} +{finished.score:.3f}"
+        numbers = rf"−{-finished.log_prob:.3f} +{finished.length} +{finished.penalty:.3f} +−{-finished.score:.3f}"
         assert re.search(numbers, text)
     beams = [node for node in trace.tree.nodes if node.fate in ("expanded", "stopped", "finished")]
     drawn = text.split("── Search")[1].split("Finished translations")[0]

@@ -4,39 +4,51 @@
 const VISIBLE = 0.005; // smaller weights round to 0.00
 
 const ATTENTION = {
-  encoder: ["Encoder", "Each source token looks at all source tokens, itself included."],
+  encoder: [say("Encoder"), say("Each source token looks at all source tokens, itself included.")],
   decoder: [
-    "Decoder",
-    "Each token that the decoder has read looks at itself and those before it: later ones are masked.",
+    say("Decoder"),
+    say("Each token that the decoder has read looks at itself and those before it: later ones are masked."),
   ],
-  cross: ["Cross", "Each token that the decoder has read looks at the source, to choose the token after it (→)."],
+  cross: [
+    say("Cross"),
+    say("Each token that the decoder has read looks at the source, to choose the token that comes after it."),
+  ],
 };
 
 async function attentionSection(trace) {
-  const view = el("div", {});
+  const [caption, grid, view] = [el("p", { class: "muted" }), el("div", {}), el("div", {})];
   const kinds = Object.keys(ATTENTION).filter((kind) => trace.attention.some((one) => one.kind === kind));
-  const show = async (kind) => view.replaceChildren(...(await attentionOf(trace, kind)));
+  const show = async (kind) => {
+    const arrow = kind !== "encoder" && el("span", { class: "next-hint" }, " ", say("→ shows that token."));
+    const shown = await attentionOf(trace, kind);
+    caption.replaceChildren(ATTENTION[kind][1], arrow || "");
+    grid.replaceChildren(shown.grid);
+    view.replaceChildren(shown.stage);
+  };
   const first = pageData.first.kind ?? kinds[0];
   await show(first);
-  return [
+  const intro = el(
+    "div",
+    {},
     el(
       "p",
       {},
-      formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V"),
-      " (equation 1): each token asks with its query, and takes from the ",
-      "other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: ",
-      "compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
+      say(
+        "{formula} (equation 1): each token asks with its query, and takes from the other tokens in proportion to these weights, which sum to 1. Every head has learned to look for something else: compare them, and notice which tokens point at each other. Point at a token or a cell, or use Tab and the arrow keys.",
+        { formula: formulaNode("Attention(Q, K, V) = softmax(QKᵀ / √d_k)·V") },
+      ),
     ),
     pageData.left_out.heads &&
-      el("p", {}, "The weights of every head would make the page larger than 2 MB: it has their mean only."),
+      el("p", {}, say("The weights of every head would make the page larger than 2 MB: it has their mean only.")),
     choice(
-      "Attention",
+      say("Attention"),
       kinds.map((kind) => [kind, ATTENTION[kind][0]]),
       first,
       show,
     ),
-    view,
-  ];
+    caption,
+  );
+  return [el("div", { class: "columns" }, intro, grid), view];
 }
 
 /** The tokens that the rows and the columns of one kind of attention stand for. */
@@ -56,12 +68,12 @@ async function attentionOf(trace, kind) {
   const stage = el("div", {});
   const pinned = { selection: null }; // the selected token stays when another head is chosen, to compare heads
   const show = ([layer, head]) => {
-    const title = `Layer ${layers[layer].layer}, ${headName(head)}`;
+    const title = headTitle(layers[layer].layer, head);
     stage.replaceChildren(attentionStage(headOf(weights[layer], head), title, { queries, keys, predicted, pinned }));
   };
   const first = firstShown(weights);
   show(first);
-  return [el("p", { class: "muted" }, ATTENTION[kind][1]), headGrid(layers, weights, first, show), stage];
+  return { grid: headGrid(layers, weights, first, show), stage };
 }
 
 /** The place of the layer and the head that the command asked for, or else the mean of the last layer. */
@@ -78,11 +90,11 @@ function headGrid(layers, weights, [chosenLayer, chosenHead], onChange) {
     heads.map((head) => {
       const picture = [
         thumbnail(headOf(weights[layer], head)),
-        el("span", { class: "caption" }, head === "mean" ? "mean" : head + 1),
+        el("span", { class: "caption" }, head === "mean" ? say("mean") : head + 1),
       ];
       return {
         value: [layer, head],
-        name: `Layer ${one.layer}, ${headName(head)}`,
+        name: headTitle(one.layer, head),
         picture,
         chosen: layer === chosenLayer && head === chosenHead,
       };
@@ -110,13 +122,13 @@ function headGrid(layers, weights, [chosenLayer, chosenHead], onChange) {
     }),
   );
   const rows = layers.map((one, layer) => [
-    el("span", { class: "layer-name" }, `Layer ${one.layer}`),
+    el("span", { class: "layer-name" }, say("Layer {layer}", { layer: one.layer })),
     cells.slice(layer * heads.length, (layer + 1) * heads.length),
   ]);
   return el(
     "fieldset",
     { class: "head-grid scroll" },
-    el("legend", {}, "Layer and head"),
+    el("legend", {}, say("Layer and head")),
     el("div", { class: "heads", "--heads": heads.length }, rows),
   );
 }
@@ -126,7 +138,7 @@ function attentionStage(weights, title, tokens) {
   const lines = attentionLines(weights, title, tokens, ({ query, key }) => heat.mark(query, key));
   const heat = matrixPicture({
     matrix: weights,
-    name: `Attention weights of ${title}`,
+    name: say("Attention weights of {title}", { title }),
     most: 1,
     rowNames: tokens.queries.map(tokenText),
     columnNames: tokens.keys.map(tokenText),
@@ -194,12 +206,18 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
     mark("query", (q) => (key === undefined || query !== undefined ? null : weights.at(q, key)), query);
     readout.textContent = selection
       ? inWords(query, key)
-      : "Point at a token on the left to see where it looks, on the right to see who looks at it; select it to keep it.";
+      : say(
+          "Point at a token on the left to see where it looks, on the right to see who looks at it; select it to keep it.",
+        );
     onShow({ query, key });
   };
   const inWords = (query, key) => {
     if (query !== undefined && key !== undefined) {
-      return `“${tokenText(queries[query])}” gives “${tokenText(keys[key])}” ${number(weights.at(query, key))} of its attention.`;
+      return say("“{query}” gives “{key}” {weight} of its attention.", {
+        query: tokenText(queries[query]),
+        key: tokenText(keys[key]),
+        weight: number(weights.at(query, key)),
+      });
     }
     const [from, to] = query !== undefined ? [queries[query], keys] : [keys[key], queries];
     const all = to.map((token, i) => [token, query !== undefined ? weights.at(query, i) : weights.at(i, key)]);
@@ -207,11 +225,13 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       .sort((a, b) => b[1] - a[1])
       .slice(0, 3)
       .filter(([, weight]) => weight >= VISIBLE);
-    if (query !== undefined) {
-      return `“${tokenText(from)}” looks at ${strongest.map(([token, weight]) => `“${tokenText(token)}” (${number(weight, 2)})`).join(", ")}.`;
-    }
-    if (!strongest.length) return `Nothing looks at “${tokenText(from)}”.`;
-    return `“${tokenText(from)}” gets ${strongest.map(([token, weight]) => `${number(weight, 2)} from “${tokenText(token)}”`).join(", ")}.`;
+    const values = {
+      token: tokenText(from),
+      others: strongest.map(([token, weight]) => `“${tokenText(token)}” (${number(weight, 2)})`).join(say(", ")),
+    };
+    if (query !== undefined) return say("“{token}” looks at {others}.", values);
+    if (!strongest.length) return say("Nothing looks at “{token}”.", values);
+    return say("“{token}” is looked at by {others}.", values);
   };
 
   for (const side of ["query", "key"]) {
@@ -252,7 +272,9 @@ function attentionLines(weights, title, { queries, keys, predicted, pinned }, on
       {
         class: "lines",
         role: "group",
-        "aria-label": `Lines of ${title}: up and down move between tokens, left and right between the columns`,
+        "aria-label": say("Lines of {title}: up and down move between tokens, left and right between the columns", {
+          title,
+        }),
         onkeydown: across,
       },
       el(

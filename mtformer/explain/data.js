@@ -47,8 +47,10 @@ function headOf(matrix, head) {
   return { rows, columns, at: (row, column) => mean[row * columns + column] };
 }
 
-function headName(head) {
-  return head === "mean" ? "mean of the heads" : `head ${head + 1}`;
+function headTitle(layer, head) {
+  return head === "mean"
+    ? say("Layer {layer}, mean of the heads", { layer })
+    : say("Layer {layer}, head {head}", { layer, head: head + 1 });
 }
 
 // ---- Tokens
@@ -66,7 +68,7 @@ function tokensOf(trace, side) {
 
 /** A token as plain text, for labels: without the mark of a word's start, a byte with the character it is part of. */
 function tokenText(token) {
-  if (token.character) return `${token.text} of ${token.character}`;
+  if (token.character) return say("{byte} of {character}", { byte: token.text, character: token.character });
   return startsWord(token) ? token.text.slice(1) : token.text;
 }
 
@@ -88,7 +90,7 @@ function tokenNode(token, attributes = {}) {
     starts ? el("span", { class: "start" }, "▁") : null,
     starts ? token.text.slice(1) : token.text,
     token.character
-      ? el("span", { class: "character", title: "the character that the bytes spell" }, token.character)
+      ? el("span", { class: "character", title: say("the character that the bytes spell") }, token.character)
       : null,
   );
 }

@@ -3,16 +3,27 @@
 
 function summary(trace) {
   const { model, search } = pageData;
-  const how = search.beam_size === 1 ? "greedy search" : `beam size ${search.beam_size}`;
+  const how = search.beam_size === 1 ? say("greedy search") : say("beam size {size}", { size: search.beam_size });
+  const step = model.step === null ? "" : say(", step {step}", { step: model.step.toLocaleString("en") });
   return [
     el("p", { class: "translation", lang: model.tgt_lang }, trace.target.text),
     el(
       "p",
       { class: "muted small" },
-      `${model.src_lang} → ${model.tgt_lang} · ${model.name}${model.step === null ? "" : `, step ${model.step.toLocaleString("en")}`} · `,
-      `${model.n_encoder_layers} encoder and `,
-      `${model.n_decoder_layers} decoder layers, ${model.n_heads} heads, d_model ${model.d_model}, ${model.norm}-norm · ${how} · `,
-      `log probability ${number(trace.target.log_prob)}, score ${number(trace.target.score)}`,
+      `${model.src_lang} → ${model.tgt_lang} · `,
+      model.name && `${model.name}${step} · `,
+      say("{encoder} encoder and {decoder} decoder layers, {heads} heads, d_model {d_model}, {norm}-norm", {
+        encoder: model.n_encoder_layers,
+        decoder: model.n_decoder_layers,
+        heads: model.n_heads,
+        d_model: model.d_model,
+        norm: model.norm,
+      }),
+      ` · ${how} · `,
+      say("log probability {log_prob}, score {score}", {
+        log_prob: number(trace.target.log_prob),
+        score: number(trace.target.score),
+      }),
     ),
   ];
 }
@@ -28,12 +39,12 @@ async function sectionsOf(trace) {
     .flat(2)
     .filter(Boolean);
   return [
-    ["tokens", "Tokens", tokensSection(trace)],
-    ["attention", "Attention", await attentionSection(trace)],
-    ["decoding", "Decoding", await stepsSection(trace)],
-    ["search", search.beam_size === 1 ? "Search" : "Beam search", treeSection(trace, search)],
-    ["matrices", "Matrices", matricesSection(trace, leftOut)],
-    ["what-if", "What if", whatIf],
+    ["tokens", say("Tokens"), tokensSection(trace)],
+    ["attention", say("Attention"), await attentionSection(trace)],
+    ["decoding", say("Decoding"), await stepsSection(trace)],
+    ["search", search.beam_size === 1 ? say("Search") : say("Beam search"), treeSection(trace, search)],
+    ["matrices", say("Matrices"), matricesSection(trace, leftOut)],
+    ["what-if", say("What if"), whatIf],
   ].filter(([, , content]) => content.length > 0);
 }
 
@@ -47,13 +58,20 @@ async function showTrace(trace) {
     ...summary(trace),
     el(
       "nav",
-      { class: "contents", "aria-label": "Contents" },
-      sections.map(([id, title]) => el("a", { href: `#${id}` }, title)),
+      { class: "contents", "aria-label": say("Contents") },
+      sections.map(([id, title]) => el("a", { href: `#${id}`, onclick: scrollToSection }, title)),
     ),
     ...sections.map(([id, title, content]) =>
       el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, title), content),
     ),
   );
+}
+
+/** Follows a link of the contents where the browser cannot: in a notebook's frame, which has no address of its own. */
+function scrollToSection(event) {
+  if (location.protocol !== "about:") return;
+  event.preventDefault();
+  document.querySelector(event.target.hash).scrollIntoView();
 }
 
 /** Marks in the contents the section that is being read. */
@@ -68,6 +86,6 @@ addEventListener("scroll", followReading, { passive: true });
 
 if (pageData.traces.length > 1) {
   const names = pageData.traces.map((trace) => [trace, trace.source.text]);
-  document.querySelector("header").append(choice("Sentence", names, names[0][0], showTrace, "list"));
+  document.querySelector("header").append(choice(say("Sentence"), names, names[0][0], showTrace, "list"));
 }
 showTrace(pageData.traces[0]).then(() => location.hash && document.querySelector(location.hash)?.scrollIntoView());

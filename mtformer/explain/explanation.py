@@ -15,6 +15,7 @@ from mtformer.engines.torch import TorchEngine
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import FORMAT, AttentionTrace, Kind, Token, Trace, to_plain
 from mtformer.explain.why_not import with_why_not
+from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import list_checkpoints, model_weights, step_of
@@ -180,17 +181,19 @@ def explain(
 def describe(bundle: Bundle, name: str) -> dict[str, Any]:
     """Describe a bundle: its name, the digest of its contents, the step it was saved at, its languages and sizes."""
     header = bundle.header
-    architecture = header.architecture
+    model = {"name": name, "digest": bundle.digest, "step": header.step}
+    return model | describe_architecture(header.architecture, header.src_lang, header.tgt_lang)
+
+
+def describe_architecture(architecture: Architecture, src_lang: str | None, tgt_lang: str) -> dict[str, Any]:
+    """Describe a model's languages and sizes."""
     keys = (
         "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers", "norm", "norm_type", "activation",
         "positions", "tie_embeddings", "joint_vocab", "src_vocab_size", "tgt_vocab_size",
     )  # fmt: skip
     return {
-        "name": name,
-        "digest": bundle.digest,
-        "step": header.step,
-        "src_lang": header.src_lang,
-        "tgt_lang": header.tgt_lang,
+        "src_lang": src_lang,
+        "tgt_lang": tgt_lang,
         "d_head": architecture.d_model // architecture.n_heads,
         **architecture.model_dump(include=set(keys)),
     }

@@ -2,9 +2,9 @@
 // Section 5: every matrix of the model as it was computed for this sentence, in order.
 
 const SUBLAYERS = {
-  self_attention: "Self-attention (section 3.2)",
-  cross_attention: "Cross-attention: queries from the decoder, keys and values from the encoder (section 3.2.3)",
-  feed_forward: "Feed-forward: each position by itself (equation 2)",
+  self_attention: say("Self-attention (section 3.2)"),
+  cross_attention: say("Cross-attention: queries from the decoder, keys and values from the encoder (section 3.2.3)"),
+  feed_forward: say("Feed-forward: each position by itself (equation 2)"),
 };
 const MOST_TABLE = { rows: 40, columns: 20 }; // larger matrices are pictures, until the reader asks for numbers
 const MOST_HALF_WIDTH = 64; // columns of a picture that shares its row with another one
@@ -15,7 +15,9 @@ function matricesSection(trace, leftOut) {
       el(
         "p",
         {},
-        "The matrices of this sentence would make the page larger than 2 MB. Take a shorter sentence, or --format json.",
+        say(
+          "The matrices of this sentence would make the page larger than 2 MB. Take a shorter sentence, or --format json.",
+        ),
       ),
     ];
   }
@@ -26,25 +28,21 @@ function matricesSection(trace, leftOut) {
     groups.at(-1).blocks.push(block);
   }
   const panels = groups.map(({ title, blocks }) => layerPanel(trace, title, blocks));
-  return [
-    el(
-      "p",
-      {},
-      "This is the model, to be read from the bottom up like the paper's figure 1. Open a part of it to follow your ",
-      "sentence through: each matrix with its formula and shape. Rows are tokens; columns are features or tokens. ",
-      "Blue is positive, orange negative, grey masked; the strongest colour is the largest number of a matrix. ",
-      "Point at a cell for its number, or focus a picture and use the arrow keys.",
+  const intro = el(
+    "p",
+    {},
+    say(
+      "This is the model, to be read from the bottom up like the paper's figure 1. Open a part of it to follow your sentence through: each matrix with its formula and shape. Rows are tokens; columns are features or tokens. Blue is positive, orange negative, grey masked; the strongest colour is the largest number of a matrix. Point at a cell for its number, or focus a picture and use the arrow keys.",
     ),
-    modelMap(groups, panels),
-    panels,
-  ];
+  );
+  return [el("div", { class: "columns" }, intro, modelMap(groups, panels)), panels];
 }
 
 function groupTitle({ stack, side, layer }) {
-  if (stack === "embedding") return side === "source" ? "Source embedding" : "Target embedding";
-  if (stack === "output") return "Output";
-  const name = stack === "encoder" ? "Encoder" : "Decoder";
-  return layer === null ? `${name} output` : `${name} layer ${layer}`;
+  if (stack === "embedding") return side === "source" ? say("Source embedding") : say("Target embedding");
+  if (stack === "output") return say("Output");
+  if (layer === null) return stack === "encoder" ? say("Encoder output") : say("Decoder output");
+  return stack === "encoder" ? say("Encoder layer {layer}", { layer }) : say("Decoder layer {layer}", { layer });
 }
 
 // ---- The model as a map: two stacks, whose parts open the panels below
@@ -80,22 +78,26 @@ function modelMap(groups, panels) {
   return el(
     "div",
     { class: "map" },
-    stack("source", "Encoder"),
+    stack("source", say("Encoder")),
     el(
       "div",
       { class: "memory" },
-      el("span", { class: "small" }, "keys and values of every cross-attention"),
+      el("span", { class: "small" }, say("keys and values of every cross-attention")),
       el("span", { "aria-hidden": "true" }, "→"),
     ),
-    stack("target", "Decoder"),
+    stack("target", say("Decoder")),
   );
 }
 
 function mapHint(blocks) {
-  const names = { self_attention: "self-attention", cross_attention: "cross-attention", feed_forward: "feed-forward" };
+  const names = {
+    self_attention: say("self-attention"),
+    cross_attention: say("cross-attention"),
+    feed_forward: say("feed-forward"),
+  };
   const parts = [...new Set(blocks.map((block) => names[block.sublayer]).filter(Boolean))];
   if (parts.length) return parts.join(" → ");
-  return blocks[0].stack === "embedding" ? "vectors and positions" : blocks.at(-1).formula;
+  return blocks[0].stack === "embedding" ? say("vectors and positions") : say(blocks.at(-1).formula);
 }
 
 // ---- Layers, sub-layers, matrices
@@ -115,7 +117,12 @@ function layerPanel(trace, title, blocks) {
       "summary",
       {},
       title,
-      el("span", { class: "muted small" }, ` ${blocks.length} ${blocks.length === 1 ? "matrix" : "matrices"}`),
+      " ",
+      el(
+        "span",
+        { class: "muted small" },
+        blocks.length === 1 ? say("1 matrix") : say("{n} matrices", { n: blocks.length }),
+      ),
     ),
     body,
   );
@@ -138,7 +145,7 @@ function sublayerBody(trace, blocks) {
   const choose =
     heads > 1 &&
     choice(
-      "Head",
+      say("Head"),
       [...Array(heads).keys()].map((head) => [head, head + 1]),
       0,
       (head) => cards.forEach((card) => card.showHead(head)),
@@ -172,15 +179,15 @@ function matrixCard(trace, block) {
   });
   const node = el(
     "div",
-    { class: "card", role: "group", "aria-label": block.name },
+    { class: "card", role: "group", "aria-label": say(block.name) },
     el(
       "div",
       { class: "card-head" },
       el(
         "div",
         { class: "card-title" },
-        el("h5", {}, block.name),
-        formulaNode(block.formula),
+        el("h5", {}, say(block.name)),
+        formulaNode(say(block.formula)),
         el("span", { class: "shape" }, shapeInWords(block)),
       ),
       block.columns !== "candidates" && toggle,
@@ -195,7 +202,7 @@ function matrixCard(trace, block) {
     const matrix = headOf(whole, nHeads(block) > 1 ? head : 0);
     const small = matrix.columns <= MOST_TABLE.columns && matrix.rows <= MOST_TABLE.rows && block.name !== "mask";
     asTable ??= small || block.columns === "candidates";
-    toggle.textContent = asTable ? "Picture" : "Numbers";
+    toggle.textContent = asTable ? say("Picture") : say("Numbers");
     node.classList.toggle("whole-width", matrix.columns > (asTable ? 8 : MOST_HALF_WIDTH));
     const nColumns = block.shape.at(-1);
     const left =
@@ -204,7 +211,10 @@ function matrixCard(trace, block) {
       el(
         "p",
         { class: "muted small" },
-        `The first ${matrix.columns} of ${nColumns} columns: the others would make the page too large.`,
+        say("The first {kept} of {n} columns: the others would make the page too large.", {
+          kept: matrix.columns,
+          n: nColumns,
+        }),
       );
     body.replaceChildren(...[(asTable ? numbersTable : picture)(trace, block, matrix, head), left].filter(Boolean));
   };
@@ -235,7 +245,8 @@ function shapeInWords({ shape, rows, columns }) {
 }
 
 function nameOf(block, head) {
-  return nHeads(block) > 1 ? `${block.name}, head ${head + 1}` : block.name;
+  const name = say(block.name);
+  return nHeads(block) > 1 ? say("{name}, head {head}", { name, head: head + 1 }) : name;
 }
 
 function picture(trace, block, matrix, head) {
@@ -247,7 +258,7 @@ function picture(trace, block, matrix, head) {
     name: nameOf(block, head),
     rowNames: tokensOf(trace, block.rows).map(tokenText),
     columnNames: columns?.map(tokenText),
-    ...(isMask ? { most: 3, inWords: (value) => (value === -Infinity ? "masked" : "may attend") } : {}),
+    ...(isMask ? { most: 3, inWords: (value) => (value === -Infinity ? say("masked") : say("may attend")) } : {}),
   }).node;
 }
 
@@ -268,7 +279,7 @@ function numbersTable(trace, block, matrix, head) {
     );
   };
   const indices = (n) => [...Array(n).keys()];
-  const columnName = (i) => (block.columns === "candidates" ? `candidate ${i + 1}` : columns ? columns[i] : i + 1);
+  const columnName = (i) => (block.columns === "candidates" ? say("candidate {n}", { n: i + 1 }) : columns ? columns[i] : i + 1);
   return el(
     "div",
     { class: "scroll", tabindex: 0, role: "group", "aria-label": nameOf(block, head) },

@@ -80,7 +80,7 @@ function matrixPicture({
     if (cell) {
       cursor.style.left = `${(100 * column) / columns}%`;
       cursor.style.top = `${(100 * row) / rows}%`;
-      const columnName = columnNames ? columnNames[column] : `column ${column + 1}`;
+      const columnName = columnNames ? columnNames[column] : say("column {column}", { column: column + 1 });
       readout.replaceChildren(`${rowNames[row]} · ${columnName} · `, el("strong", {}, inWords(at(row, column))));
     } else readout.replaceChildren();
     onCell(row, column);
@@ -98,7 +98,11 @@ function matrixPicture({
       class: "field",
       tabindex: 0,
       role: "group",
-      "aria-label": `${name}: ${rows} rows, ${columns} columns; arrow keys move between cells`,
+      "aria-label": say("{name}: {rows} rows, {columns} columns; arrow keys move between cells", {
+        name,
+        rows,
+        columns,
+      }),
       onpointermove: follow,
       onpointerdown: follow,
       onpointerleave: () => {

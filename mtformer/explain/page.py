@@ -5,7 +5,8 @@ import html
 import math
 import zlib
 from dataclasses import asdict, dataclass
-from typing import Any
+from importlib import resources
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from mtformer.explain.trace import KINDS, Kind, require_head
 from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
 from mtformer.support.page import MAX_PAGE_BYTES, assemble
+
+Language = Literal["en", "zh"]
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,10 @@ class Focus:
 ALL_KINDS = Focus()
 
 
-_SCRIPTS = ("dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
+_SCRIPTS = ("words", "dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
 _ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]
 
+_NO_SCRIPT = "This page draws its pictures with JavaScript, which is turned off."
 _UNIT = 1e-4  # numbers are rounded to a multiple of this
 _MINUS_INFINITY = -(2**31)  # stands for -∞, or for what JSON calls null
 _BASE64 = 4 / 3  # characters a byte
@@ -74,7 +78,7 @@ class _Level:
 _LEVELS = [*(_Level(columns) for columns in (None, 64, 32, 16, 8, 0)), _Level(0, heads=False)]
 
 
-def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS) -> str:
+def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS, language: Language = "en") -> str:
     """Return an explanation as a self-contained HTML page of at most ``MAX_PAGE_BYTES`` bytes.
 
     The numbers of matrices are rounded to 1e-4 and compressed. If the page is still too large, the matrices lose their
@@ -83,26 +87,35 @@ def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS) -> str:
     Args:
         explanation: what :meth:`mtformer.explain.explanation.Explanation.to_dict` returns.
         focus: the attention that the page shows first.
+        language: of the page.
 
     Raises:
         UserError: the sentence is too long for a page.
     """
     text = explanation["traces"][0]["source"]["text"]
+    words = read_words() if language == "zh" else {}
     body = (
         f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
-        "<noscript><p>This page draws its pictures with JavaScript, which is turned off.</p></noscript>"
+        f"<noscript><p>{words.get(_NO_SCRIPT, _NO_SCRIPT)}</p></noscript>"
     )
-    contents = _Contents(explanation | {"first": asdict(focus)})
+    contents = _Contents(explanation | {"first": asdict(focus), "words": words})
     for level in _LEVELS:
         if contents.least_bytes(level) > MAX_PAGE_BYTES:
             continue
-        page = assemble(f"{text} · mtformer explain", body, data=contents.at(level), assets=_ASSETS)
+        page = assemble(f"{text} · mtformer explain", body, language=language, data=contents.at(level), assets=_ASSETS)
         if len(page.encode()) <= MAX_PAGE_BYTES:
             return page
     raise UserError(
         f"the sentence is too long: its page would take more than {MAX_PAGE_BYTES / 1e6:g} MB; shorten it, or use "
         "--format json"
     )
+
+
+def read_words() -> dict[str, str]:
+    """Return what pages say in Chinese for each text in English: the table ``words.tsv``."""
+    table = resources.files("mtformer.explain").joinpath("words.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in table.splitlines()[1:])
+    return {row[0]: row[1] for row in rows}
 
 
 class _Contents:

@@ -12,7 +12,7 @@ async function stepsSection(trace) {
     min: 1,
     max: last,
     value: 1,
-    "aria-label": "step",
+    "aria-label": say("step"),
     oninput: () => {
       stop();
       go(Number(slider.value));
@@ -26,7 +26,7 @@ async function stepsSection(trace) {
         go(now - 1);
       },
     },
-    "← Previous",
+    say("← Previous"),
   );
   const next = el(
     "button",
@@ -36,16 +36,16 @@ async function stepsSection(trace) {
         go(now + 1);
       },
     },
-    "Next →",
+    say("Next →"),
   );
-  const play = el("button", { onclick: () => (timer ? stop() : start()) }, "Play");
+  const play = el("button", { onclick: () => (timer ? stop() : start()) }, say("Play"));
   let now = 1;
   let timer = null;
 
   const go = (number) => {
     now = clamp(number, 1, last);
     slider.value = now;
-    count.textContent = `Step ${now} of ${last}`;
+    count.textContent = say("Step {step} of {steps}", { step: now, steps: last });
     previous.disabled = now === 1;
     next.disabled = now === last;
     if (now === last) stop();
@@ -54,12 +54,12 @@ async function stepsSection(trace) {
   const start = () => {
     if (now === last) go(1);
     timer = setInterval(() => go(now + 1), 1200);
-    play.textContent = "Pause";
+    play.textContent = say("Pause");
   };
   const stop = () => {
     clearInterval(timer);
     timer = null;
-    play.textContent = "Play";
+    play.textContent = say("Play");
   };
   const keys = (event) => {
     const target = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 1, End: last }[event.key];
@@ -73,8 +73,9 @@ async function stepsSection(trace) {
     el(
       "p",
       {},
-      "The decoder reads <s> and the tokens chosen so far: the translation shifted right. From the last position it ",
-      "predicts the next token, the search chooses one, and this goes on until it chooses </s>.",
+      say(
+        "The decoder reads <s> and the tokens chosen so far: the translation shifted right. From the last position it predicts the next token, the search chooses one, and this goes on until it chooses </s>.",
+      ),
     ),
     el(
       "div",
@@ -82,7 +83,7 @@ async function stepsSection(trace) {
         class: "stepper",
         tabindex: 0,
         role: "group",
-        "aria-label": "Decoding: left and right arrow keys move between steps",
+        "aria-label": say("Decoding: left and right arrow keys move between steps"),
         onkeydown: keys,
       },
       el("div", { class: "controls" }, previous, play, next, slider, count),
@@ -100,20 +101,20 @@ function stepPicture(trace, step, weights) {
     const weight = weights.at(row, column);
     return el(
       "span",
-      { class: "chip heated", "--weight": weight, title: `weight ${number(weight)}` },
+      { class: "chip heated", "--weight": weight, title: say("weight {weight}", { weight: number(weight) }) },
       tokenNode(token),
       el("span", { class: "id" }, number(weight, 2)),
     );
   });
-  return [
+  const reads = [
     part(
-      "The encoder has read",
-      "shaded by the last layer's cross-attention at this step, the mean of its heads",
+      say("The encoder has read"),
+      say("shaded by the last layer's cross-attention at this step, the mean of its heads"),
       el("div", { class: "strip" }, source),
     ),
     part(
-      "The decoder reads",
-      "its own output so far, shifted right",
+      say("The decoder reads"),
+      say("its own output so far, shifted right"),
       el(
         "div",
         { class: "strip" },
@@ -122,8 +123,10 @@ function stepPicture(trace, step, weights) {
         el("span", { class: "chip new" }, tokenNode(chosen.token)),
       ),
     ),
-    part("The likeliest next tokens", `entropy ${number(step.entropy_bits, 2)} bits`, bars(step), note(step)),
   ];
+  const entropy = say("entropy {entropy} bits", { entropy: number(step.entropy_bits, 2) });
+  const predicts = part(say("The likeliest next tokens"), entropy, bars(step), note(step));
+  return [el("div", { class: "columns" }, el("div", {}, reads), predicts)];
 }
 
 function part(title, hint, ...content) {
@@ -140,10 +143,10 @@ function bars(step) {
       el(
         "tr",
         {},
-        el("th", { class: "number" }, "rank"),
-        el("th", {}, "token"),
-        el("th", {}, "probability"),
-        el("th", { class: "number" }, "log"),
+        el("th", { class: "number" }, say("rank")),
+        el("th", {}, say("token")),
+        el("th", {}, say("probability")),
+        el("th", { class: "number" }, say("log")),
       ),
     ),
     el(
@@ -158,7 +161,7 @@ function bars(step) {
             "td",
             {},
             tokenNode(candidate.token),
-            index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? "forced" : "chosen") : null,
+            index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? say("forced") : say("chosen")) : null,
           ),
           el(
             "td",
@@ -180,10 +183,10 @@ function bars(step) {
 /** Says why the choice is not the likeliest token, where it is not. */
 function note(step) {
   const chosen = step.candidates[step.chosen];
-  if (chosen.forced) return el("p", {}, "The prefix forced this token.");
+  if (chosen.forced) return el("p", {}, say("The prefix forced this token."));
   if (chosen.rank > 1)
-    return el("p", {}, `The choice has rank ${chosen.rank} here: its beam won later, by what followed it.`);
+    return el("p", {}, say("The choice has rank {rank} here: its beam won later, by what followed it.", { rank: chosen.rank }));
   if (chosen.token.text === "</s>" && chosen.token.kind === "special")
-    return el("p", {}, "</s> ends the translation: decoding stops.");
+    return el("p", {}, say("</s> ends the translation: decoding stops."));
   return null;
 }

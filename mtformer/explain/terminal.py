@@ -11,7 +11,7 @@ from mtformer.explain.explanation import AttentionChange, Changes, Explanation, 
 from mtformer.explain.layout import LEGEND, HeatMap, pad, shorten, shorten_left
 from mtformer.explain.page import ALL_KINDS, Focus
 from mtformer.explain.trace import KINDS, Block, Kind, Node, Step, Token, Trace, find_attention
-from mtformer.support.terminal import escaped, text_width, wrap
+from mtformer.support.terminal import escaped, fixed, text_width, wrap
 
 _TITLES: dict[Kind, str] = {
     "encoder": "Encoder: each source token (row) attends to the source (column)",
@@ -257,7 +257,7 @@ def _checkpoints(checkpoints: Sequence[Snapshot], final: Trace, view: View) -> I
         changes = compare(snapshot.trace, final).attention
         kinds = [[change.difference for change in changes if change.kind == kind] for kind in KINDS]
         distances = ", ".join(f"{kind} {sum(of) / len(of):.4f}" for kind, of in zip(KINDS, kinds, strict=True))
-        yield view.dim(shorten(f"{'':14}{snapshot.trace.target.log_prob:.3f}; {distances}", view.columns))
+        yield view.dim(shorten(f"{'':14}{fixed(snapshot.trace.target.log_prob, 3)}; {distances}", view.columns))
 
 
 _Children = Mapping[int, list[Node]]
@@ -292,7 +292,7 @@ def _tree(trace: Trace, columns: int) -> Iterator[str]:
         for child in sorted(children[parent], key=lambda node: -node.total):
             if child.id != trunk.id:
                 yield from _branch(child, children, "", columns)
-        yield f"{trunk.step:>4}{trunk.total:9.2f} {trunk.token.printable}"
+        yield f"{trunk.step:>4}{fixed(trunk.total, 2, 9)} {trunk.token.printable}"
         parent = trunk.id
 
 
@@ -305,12 +305,12 @@ def _branch(node: Node, children: _Children, indent: str, columns: int) -> Itera
         run.append(node)
     fate = f"  dropped at step {node.step + 1}"
     if node.fate == "finished":
-        fate = f"  finished, score {node.score:.3f}"
+        fate = f"  finished, score {fixed(node.score or 0.0, 3)}"
     elif node.fate == "stopped":
         fate = "  left at the end"
     tokens = _joined([step.token for step in run])
     room = max(8, columns - 17 - text_width(indent) - text_width(fate))
-    yield f"{run[0].step:>4}{node.total:9.2f} {indent}├─ {shorten(tokens, room)}{fate}"
+    yield f"{run[0].step:>4}{fixed(node.total, 2, 9)} {indent}├─ {shorten(tokens, room)}{fate}"
     for fork in forks:
         yield from _branch(fork, children, indent + "│  ", columns)
 
@@ -330,10 +330,10 @@ def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
         return
     longest = options.limit(len(trace.source.tokens)) + 1  # with EOS
     penalty = options.penalty(longest)
-    bound = f"{max(left):.2f} / {penalty:.3f} = {max(left) / penalty:.3f}"
+    bound = f"{fixed(max(left), 2)} / {penalty:.3f} = {fixed(max(left) / penalty, 3)}"
     yield from view.wrap(
-        f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has {max(left):.2f}, and "
-        f"at the maximum length of {longest} tokens a score of at most {bound}."
+        f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has "
+        f"{fixed(max(left), 2)}, and at the maximum length of {longest} tokens a score of at most {bound}."
     )
 
 
@@ -342,6 +342,7 @@ def _ranking(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     yield from view.wrap(f"Finished translations: score = log probability / penalty, penalty = {options.penalty}:")
     yield f"{'':5}log prob.  length  penalty   score"
     for finished in trace.tree.finished:
-        numbers = f"{finished.log_prob:9.3f} {finished.length:>7} {finished.penalty:8.3f} {finished.score:7.3f}"
+        log_prob, score = fixed(finished.log_prob, 3, 9), fixed(finished.score, 3, 7)
+        numbers = f"{log_prob} {finished.length:>7} {finished.penalty:8.3f} {score}"
         start = f"{finished.rank:>3}. {numbers}  {'→' if finished.returned else ' '} "
         yield from view.wrap(escaped(finished.text), start, " " * text_width(start))

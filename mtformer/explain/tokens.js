@@ -3,28 +3,38 @@
 
 function tokensSection(trace) {
   const unusual = trace.source.tokens.some((token) => token.kind === "byte");
-  return [
+  const source = el(
+    "div",
+    {},
+    el("h3", {}, say("The text as the model reads it")),
     el(
       "p",
       {},
-      "The tokenizer cuts the text into tokens, and the model knows each token by its id. ▁ marks the start of a word; ",
-      "frequent words are one token, rare ones several. </s> (dashed) ends the sentence.",
-      unusual ? " Characters that the vocabulary lacks are spelled as bytes (tinted), such as <0xE2>." : "",
+      say(
+        "The tokenizer cuts the text into tokens, and the model knows each token by its id. ▁ marks the start of a word; frequent words are one token, rare ones several. </s> (dashed) ends the sentence.",
+      ),
+      unusual && [" ", say("Characters that the vocabulary lacks are spelled as bytes (tinted), such as <0xE2>.")],
     ),
     el(
       "div",
       { class: "strip" },
       trace.source.tokens.map((token) => chip(token)),
     ),
-    el("h3", {}, "The translation, and where the model hesitated"),
+  );
+  const target = el(
+    "div",
+    {},
+    el("h3", {}, say("The translation, and where the model hesitated")),
     el(
       "p",
       {},
-      "The stronger the colour, the less probable was the token that the search chose. A wavy line marks a close call. ",
-      "Select a token to see what else was possible there.",
+      say(
+        "The stronger the colour, the less probable was the token that the search chose. A wavy line marks a close call. Select a token to see what else was possible there.",
+      ),
     ),
     targetStrip(trace),
-  ];
+  );
+  return [el("div", { class: "columns" }, source, target)];
 }
 
 function chip(token, ...more) {
@@ -61,8 +71,8 @@ function targetStrip(trace) {
   return el(
     "div",
     {},
-    el("div", { class: "strip", role: "group", "aria-label": "tokens of the translation" }, buttons),
-    el("div", { class: "legend" }, "certain", el("span", { class: "ramp" }), "uncertain"),
+    el("div", { class: "strip", role: "group", "aria-label": say("tokens of the translation") }, buttons),
+    el("div", { class: "legend" }, say("certain"), el("span", { class: "ramp" }), say("uncertain")),
     detail,
   );
 }
@@ -72,16 +82,31 @@ function uncertainty(step) {
   const chosen = step.candidates[step.chosen];
   const other = step.candidates.find((candidate) => candidate !== chosen);
   const line = [
-    `Step ${step.number}: `,
-    tokenNode(chosen.token),
-    ` has probability ${percent(chosen.probability)}`,
-    chosen.forced ? " and was forced by the prefix" : "",
+    say("Step {step}: {token} has probability {probability}.", {
+      step: step.number,
+      token: tokenNode(chosen.token),
+      probability: percent(chosen.probability),
+    }),
+    " ",
+    chosen.forced && [say("The prefix forced this token."), " "],
+    other &&
+      say("The best other token is {token} with {probability}.", {
+        token: tokenNode(other.token),
+        probability: percent(other.probability),
+      }),
+    " ",
+    say("Entropy {entropy} bits.", { entropy: number(step.entropy_bits, 2) }),
   ];
-  if (other) line.push("; the best other token is ", tokenNode(other.token), ` with ${percent(other.probability)}`);
-  line.push(`. Entropy ${number(step.entropy_bits, 2)} bits.`);
   const instead =
     step.instead &&
     other &&
-    el("p", {}, "With ", tokenNode(other.token), " it would have said: ", el("q", { lang: "" }, step.instead));
+    el(
+      "p",
+      {},
+      say("With {token} it would have said: {text}", {
+        token: tokenNode(other.token),
+        text: el("q", { lang: "" }, step.instead),
+      }),
+    );
   return [el("p", {}, line), ...(instead ? [instead] : [])];
 }

@@ -278,6 +278,7 @@ class WhyNotStep:
 
     Attributes:
         step: from 1.
+        token: that token.
         rank: of the token, among all.
         log_prob: of the token.
         gap: the log probability of the chosen token less that of this one.
@@ -285,10 +286,28 @@ class WhyNotStep:
     """
 
     step: int
+    token: Token
     rank: int
     log_prob: float
     gap: float
     node: int | None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence about a translation, which a page may say in another language.
+
+    Attributes:
+        template: in English, with the names of values in braces.
+        values: for the names; a template may leave some out.
+    """
+
+    template: str
+    values: dict[str, str | int]
+
+    def __str__(self) -> str:
+        """Return the English sentence."""
+        return self.template.format(**self.values)
 
 
 @dataclass(frozen=True)
@@ -299,7 +318,8 @@ class WhyNot:
         word: as asked for.
         tokens: as it would stand in the translation.
         found: whether the translation contains it.
-        message: plain sentences.
+        message: the sentences in English.
+        sentences: the answer.
         steps: where it was available, likeliest first, without those that a prefix forced; none if it is found.
         pruned_at: the step at which the last beam that contained it was pruned; None if it was never in a beam, or if
             one was finished or left at the end.
@@ -311,6 +331,7 @@ class WhyNot:
     tokens: tuple[Token, ...]
     found: bool
     message: str
+    sentences: tuple[Sentence, ...]
     steps: tuple[WhyNotStep, ...]
     pruned_at: int | None = None
     text: str | None = None
@@ -395,9 +416,13 @@ def require_head(kind: Kind, layer: int, head: int | None, *, n_layers: int, n_h
 
 
 def to_plain(value: Any) -> Any:
-    """Turn dataclasses and arrays into dictionaries and lists, with 6 significant digits and null for infinity."""
+    """Turn dataclasses and arrays into dictionaries and lists, with 6 significant digits and null for infinity.
+
+    A field with ``key`` in its metadata gets that name, and is left out if it is None.
+    """
     if hasattr(value, "__dataclass_fields__"):
-        return {f.metadata.get("key", f.name): to_plain(getattr(value, f.name)) for f in fields(value)}
+        keys = {f.metadata.get("key", f.name): f.name for f in fields(value)}
+        return {key: to_plain(getattr(value, name)) for key, name in keys.items() if key is not None}
     if isinstance(value, dict):
         return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -8,10 +8,13 @@ const BOX = { width: 84, height: 36 };
 
 // What may become of a candidate: for the legend, and in words.
 const FATES = {
-  expanded: ["kept and continued", "It was kept and continued."],
-  finished: ["finished", "It ended the sentence."],
-  pruned: ["pruned", "It was pruned: others were likelier."],
-  stopped: ["still open at the end", "It was still open when the search ended, because it could no longer win."],
+  expanded: [say("kept and continued"), say("It was kept and continued.")],
+  finished: [say("finished"), say("It ended the sentence.")],
+  pruned: [say("pruned"), say("It was pruned: others were likelier.")],
+  stopped: [
+    say("still open at the end"),
+    say("It was still open when the search ended, because it could no longer win."),
+  ],
 };
 
 function treeSection(trace, search) {
@@ -23,9 +26,13 @@ function treeSection(trace, search) {
       "p",
       {},
       greedy
-        ? "Greedy search takes the likeliest token at each step. The dashed ones below it were likely too and are not followed."
-        : `Beam search keeps the ${search.beam_size} likeliest beginnings at each step (one column each), and drops the others ` +
-            "(dashed). A number is the log probability of the whole beginning: it only falls. The thick path won.",
+        ? say(
+            "Greedy search takes the likeliest token at each step. The dashed ones below it were likely too and are not followed.",
+          )
+        : say(
+            "Beam search keeps the {beams} likeliest beginnings at each step (one column each), and drops the others (dashed). A number is the log probability of the whole beginning: it only falls. The thick path won.",
+            { beams: search.beam_size },
+          ),
     ),
     el(
       "div",
@@ -36,13 +43,14 @@ function treeSection(trace, search) {
     ),
     treePicture(trace, nodes, detail),
     detail,
-    el("h3", {}, "How the finished translations were ranked"),
+    el("h3", {}, say("How the finished translations were ranked")),
     el(
       "p",
       {},
-      "Longer translations have lower probability. So the score divides the log probability by the length penalty ",
-      formulaNode("((5 + length) / 6)^α"),
-      ` with α = ${search.length_penalty} (Wu et al. 2016, equation 14).`,
+      say(
+        "Longer translations have lower probability. So the score divides the log probability by the length penalty {formula} with α = {alpha} (Wu et al. 2016, equation 14).",
+        { formula: formulaNode(say("((5 + length) / 6)^α")), alpha: String(search.length_penalty) },
+      ),
     ),
     finishedTable(trace, search),
   ];
@@ -81,7 +89,12 @@ function treePicture(trace, nodes, detail) {
           class: `node ${node.fate} ${winners.has(node.id) ? "winner" : ""}`,
           transform: `translate(${x},${y})`,
           role: "button",
-          "aria-label": `step ${node.step}, ${tokenText(node.token)}, total ${number(node.total, 2)}, ${node.fate}`,
+          "aria-label": say("step {step}, {token}, total {total}, {fate}", {
+            step: node.step,
+            token: tokenText(node.token),
+            total: number(node.total, 2),
+            fate: FATES[node.fate][0],
+          }),
           onclick: () => shapes.get(node.id).focus(),
           onfocus: () => select(node),
           onpointerenter: () => select(node),
@@ -131,10 +144,10 @@ function treePicture(trace, nodes, detail) {
         height,
         viewBox: `0 0 ${width} ${height}`,
         role: "group",
-        "aria-label": "the search; arrow keys move between candidates",
+        "aria-label": say("the search; arrow keys move between candidates"),
       },
       Array.from({ length: steps + 1 }, (_, step) =>
-        svg("text", { x: step * COLUMN + 1, y: 12, class: "step-name" }, step === 0 ? "start" : `step ${step}`),
+        svg("text", { x: step * COLUMN + 1, y: 12, class: "step-name" }, step === 0 ? say("start") : say("step {step}", { step })),
       ),
       [...edges].sort(([a], [b]) => winners.has(a) - winners.has(b)).map(([, edge]) => edge), // the winners on top
       [...shapes.values()],
@@ -161,7 +174,7 @@ function shortened(token) {
 function nodeDetail(node, nodes) {
   const path = pathTo(node, nodes);
   if (node.parent === null)
-    return [el("p", {}, "The search starts with ", tokenNode(node.token), ", whose log probability is 0.")];
+    return [el("p", {}, say("The search starts with {token}, whose log probability is 0.", { token: tokenNode(node.token) }))];
   const parent = nodes.get(node.parent);
   return [
     el(
@@ -172,10 +185,13 @@ function nodeDetail(node, nodes) {
     el(
       "p",
       {},
-      `Step ${node.step}, rank ${node.rank}: `,
-      el("span", { class: "number" }, `${number(parent.total)} + ${bracketed(node.log_prob)} = ${number(node.total)}`),
-      `. ${FATES[node.fate][1]}`,
-      node.score === null ? "" : ` Score ${number(node.score)}.`,
+      say("Step {step}, rank {rank}: {sum}.", {
+        step: node.step,
+        rank: node.rank,
+        sum: el("span", { class: "number" }, `${number(parent.total)} + ${bracketed(node.log_prob)} = ${number(node.total)}`),
+      }),
+      ` ${FATES[node.fate][1]} `,
+      node.score !== null && say("Score {score}.", { score: number(node.score) }),
     ),
   ];
 }
@@ -202,7 +218,7 @@ function finishedTable(trace, search) {
           more.remove();
         },
       },
-      `Show all ${rows.length}`,
+      say("Show all {n}", { n: rows.length }),
     );
   return [
     el(
@@ -217,12 +233,12 @@ function finishedTable(trace, search) {
           el(
             "tr",
             {},
-            el("th", { class: "number" }, "rank"),
-            el("th", {}, "translation"),
-            el("th", { class: "number" }, "length"),
-            el("th", { class: "number" }, "log probability"),
-            el("th", { class: "number" }, "length penalty"),
-            el("th", { class: "number" }, "score"),
+            el("th", { class: "number" }, say("rank")),
+            el("th", {}, say("translation")),
+            el("th", { class: "number" }, say("length")),
+            el("th", { class: "number" }, say("log probability")),
+            el("th", { class: "number" }, say("length penalty")),
+            el("th", { class: "number" }, say("score")),
           ),
         ),
         el("tbody", {}, rows),
@@ -237,7 +253,7 @@ function finishedRow(one, search) {
     "tr",
     { class: one.returned ? "chosen" : "" },
     el("td", { class: "number" }, one.rank),
-    el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, "returned") : null),
+    el("td", { lang: "" }, one.text, one.returned ? el("span", { class: "tag" }, say("returned")) : null),
     el("td", { class: "number" }, one.length),
     el("td", { class: "number" }, number(one.log_prob)),
     el(

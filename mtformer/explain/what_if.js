@@ -4,13 +4,13 @@
 function prefixPart(trace, search) {
   const forced = trace.steps.filter((step) => step.candidates[step.chosen].forced);
   return [
-    el("h3", {}, "Forced beginning"),
+    el("h3", {}, say("Forced beginning")),
     el(
       "p",
       {},
-      "The translation had to start with “",
-      el("span", { lang: "" }, search.prefix),
-      "”. How much the model disliked each forced token:",
+      say("The translation had to start with “{prefix}”. How much the model disliked each forced token:", {
+        prefix: el("span", { lang: "" }, search.prefix),
+      }),
     ),
     el(
       "div",
@@ -24,10 +24,10 @@ function prefixPart(trace, search) {
           el(
             "tr",
             {},
-            el("th", {}, "forced token"),
-            el("th", { class: "number" }, "rank"),
-            el("th", { class: "number" }, "probability"),
-            el("th", {}, "its own choice"),
+            el("th", {}, say("forced token")),
+            el("th", { class: "number" }, say("rank")),
+            el("th", { class: "number" }, say("probability")),
+            el("th", {}, say("its own choice")),
           ),
         ),
         el(
@@ -41,7 +41,7 @@ function prefixPart(trace, search) {
               el("td", {}, tokenNode(chosen.token)),
               el("td", { class: "number" }, chosen.rank),
               el("td", { class: "number" }, percent(chosen.probability)),
-              el("td", {}, chosen.rank === 1 ? "the same" : tokenNode(step.candidates[0].token)),
+              el("td", {}, chosen.rank === 1 ? say("the same") : tokenNode(step.candidates[0].token)),
             );
           }),
         ),
@@ -52,8 +52,8 @@ function prefixPart(trace, search) {
 
 function whyNotPart(trace) {
   return trace.why_not.map((one) => [
-    el("h3", {}, "Why not “", el("span", { lang: "" }, one.word), "”?"),
-    el("p", {}, one.message),
+    el("h3", {}, say("Why not “{word}”?", { word: el("span", { lang: "" }, one.word) })),
+    el("p", {}, inWords(one)),
     one.steps.length > 0 &&
       el(
         "div",
@@ -67,10 +67,11 @@ function whyNotPart(trace) {
             el(
               "tr",
               {},
-              el("th", { class: "number" }, "step"),
-              el("th", { class: "number" }, "rank"),
-              el("th", { class: "number" }, "log probability"),
-              el("th", { class: "number" }, "below the choice"),
+              el("th", { class: "number" }, say("step")),
+              el("th", {}, say("first token that differs")),
+              el("th", { class: "number" }, say("rank")),
+              el("th", { class: "number" }, say("log probability")),
+              el("th", { class: "number" }, say("below the choice")),
             ),
           ),
           el(
@@ -81,6 +82,7 @@ function whyNotPart(trace) {
                 "tr",
                 { class: step.step === one.pruned_at ? "chosen" : "" },
                 el("td", { class: "number" }, step.step),
+                el("td", {}, tokenNode(step.token)),
                 el("td", { class: "number" }, step.rank),
                 el("td", { class: "number" }, number(step.log_prob)),
                 el("td", { class: "number" }, number(step.gap)),
@@ -90,6 +92,11 @@ function whyNotPart(trace) {
         ),
       ),
   ]);
+}
+
+/** An answer in the language of the page, whose sentences stand side by side without spaces in Chinese. */
+function inWords({ sentences }) {
+  return sentences.map(({ template, values }, index) => [index > 0 && say(" "), say(template, values)]);
 }
 
 // ---- Two sentences
@@ -122,12 +129,13 @@ async function comparePart(traces, changes) {
   most.sort((a, b) => b.difference - a.difference);
   if (most.length) await show(chosen);
   return [
-    el("h3", {}, "Two sentences side by side"),
+    el("h3", {}, say("Two sentences side by side")),
     el(
       "p",
       {},
-      "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over ",
-      "the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less.",
+      say(
+        "What differs is coloured. Below are the heads whose attention changed most, by the mean difference of their weights over the tokens that both sentences share. In the third picture blue is more attention in the second sentence, orange less.",
+      ),
     ),
     el(
       "div",
@@ -136,19 +144,24 @@ async function comparePart(traces, changes) {
         el(
           "div",
           {},
-          el("h4", {}, which === 0 ? "First sentence" : "Second sentence"),
+          el("h4", {}, which === 0 ? say("First sentence") : say("Second sentence")),
           sentence("source", which),
-          el("div", { class: "becomes", "aria-label": "becomes" }, "↓"),
+          el("div", { class: "becomes", "aria-label": say("becomes") }, "↓"),
           sentence("target", which),
         ),
       ),
     ),
     most.length > 0 &&
       choice(
-        "Attention that changed most",
+        say("Attention that changed most"),
         most.map((change) => [
           change,
-          `${ATTENTION[change.kind][0]} layer ${change.layer}, head ${change.head}: ${number(change.difference, 3)}`,
+          say("{kind} layer {layer}, head {head}: {difference}", {
+            kind: ATTENTION[change.kind][0],
+            layer: change.layer,
+            head: change.head,
+            difference: number(change.difference, 3),
+          }),
         ]),
         chosen,
         show,
@@ -192,9 +205,9 @@ async function changedHead(traces, changes, { kind, layer, head }) {
     el(
       "div",
       { class: "triple" },
-      shown("First sentence", first, axes[0], false, 1),
-      shown("Second sentence", second, axes[1], false, 1),
-      shown("Second − first", difference, axes[0], true, largest(difference)),
+      shown(say("First sentence"), first, axes[0], false, 1),
+      shown(say("Second sentence"), second, axes[1], false, 1),
+      shown(say("Second − first"), difference, axes[0], true, largest(difference)),
     ),
   ];
 }
@@ -232,7 +245,7 @@ async function checkpointsPart(checkpoints) {
     min: 0,
     max: checkpoints.length - 1,
     value: index,
-    "aria-label": "checkpoint",
+    "aria-label": say("checkpoint"),
     oninput: () => {
       index = Number(slider.value);
       show();
@@ -241,7 +254,7 @@ async function checkpointsPart(checkpoints) {
   const show = async () => {
     rows.forEach((row, i) => row.classList.toggle("chosen", i === index));
     const one = checkpoints[index];
-    slider.setAttribute("aria-valuetext", `step ${one.step}`);
+    slider.setAttribute("aria-valuetext", say("step {step}", { step: one.step }));
     const [kind] = attentions[which];
     const input = decoderInput({ bos: pageData.traces[0].bos, target: one.target });
     const matrix = headOf(await unpack(one.attention[which].weights), "mean");
@@ -249,12 +262,14 @@ async function checkpointsPart(checkpoints) {
       el(
         "p",
         {},
-        `After ${one.step.toLocaleString("en")} steps: `,
-        el("strong", { lang: "" }, one.text || "(nothing)"),
+        say("After {steps} steps: {text}", {
+          steps: one.step.toLocaleString("en"),
+          text: el("strong", { lang: "" }, one.text || say("(nothing)")),
+        }),
       ),
       matrixPicture({
         matrix,
-        name: "mean attention",
+        name: say("mean attention"),
         most: 1,
         rowNames: (kind === "encoder" ? one.source.tokens : input).map(tokenText),
         columnNames: (kind === "decoder" ? input : one.source.tokens).map(tokenText),
@@ -263,11 +278,13 @@ async function checkpointsPart(checkpoints) {
   };
   await show();
   return [
-    el("h3", {}, "The same sentence during training"),
+    el("h3", {}, say("The same sentence during training")),
     el(
       "p",
       {},
-      "Each row is the translation by a checkpoint of this run. Move the slider to see attention take shape (mean of the heads).",
+      say(
+        "Each row is the translation by a checkpoint of this run. Move the slider to see attention take shape (mean of the heads).",
+      ),
     ),
     el(
       "div",
@@ -281,16 +298,16 @@ async function checkpointsPart(checkpoints) {
           el(
             "tr",
             {},
-            el("th", { class: "number" }, "step"),
-            el("th", {}, "translation"),
-            el("th", { class: "number" }, "log probability"),
+            el("th", { class: "number" }, say("step")),
+            el("th", {}, say("translation")),
+            el("th", { class: "number" }, say("log probability")),
           ),
         ),
         el("tbody", {}, rows),
       ),
     ),
     choice(
-      "Attention",
+      say("Attention"),
       attentions.map(([kind, layer], i) => [i, `${ATTENTION[kind][0]} ${layer}`]),
       which,
       (chosen) => {
@@ -298,7 +315,7 @@ async function checkpointsPart(checkpoints) {
         show();
       },
     ),
-    el("label", { class: "slider" }, "Checkpoint ", slider),
+    el("label", { class: "slider" }, say("Checkpoint"), " ", slider),
     stage,
   ];
 }

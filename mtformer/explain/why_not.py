@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import Node, Token, Trace, WhyNot, WhyNotStep, target_tokens
+from mtformer.explain.trace import Node, Sentence, Token, Trace, WhyNot, WhyNotStep, target_tokens
+from mtformer.support.terminal import fixed
 from mtformer.text.languages import is_written_with_spaces
 
 _N_STEPS = 10  # that an answer lists
@@ -17,14 +18,12 @@ class _Place(NamedTuple):
 
     Attributes:
         at: the first step that has to choose another token for it.
-        token: that token.
         chosen: the token that the translation has instead.
         prefix: the translation up to there, followed by the word.
         n_tokens: of the word.
     """
 
     at: WhyNotStep
-    token: Token
     chosen: Token
     prefix: list[int]
     n_tokens: int
@@ -52,17 +51,19 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
     for form in forms:
         explainer.require_room(form, "word", len(trace.source.tokens))
     pattern = _pattern(explainer.tokenizer.tgt.normalize(word), explainer.tgt_lang)
-    answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), found=False, message="", steps=())
+    answer = WhyNot(word, target_tokens(explainer.tokenizer, forms[1]), False, message="", sentences=(), steps=())
     if match := pattern.search(trace.target.text):
         step = _step_at(explainer, trace, match.start())
-        return replace(answer, found=True, message=f"The translation contains “{word}”, at step {step}.")
+        values: dict[str, str | int] = {"word": word, "step": step}
+        return _saying(answer, [Sentence("The translation contains “{word}”, at step {step}.", values)], found=True)
     places = _places(explainer, trace, forms)
     n_forced = sum(step.choice.forced for step in trace.steps)
     free = [place for place in places if place.at.step > n_forced][:_N_STEPS]
     sentences = []
     if places and places[0].at.step <= n_forced:
-        standing = _standing(word, places[0])
-        sentences.append(f"The prefix excludes it at step {places[0].at.step}, where {standing}.")
+        which, values = _standing(word, places[0])
+        likeliest = "the likeliest" if places[0].at.rank == 1 else "the {rank_th} likeliest"
+        sentences.append(Sentence(f"The prefix excludes it at step {{step}}, where {which} was {likeliest}.", values))
     best = _best_translation(explainer, trace, pattern, free)
     if best is not None:
         has_word = pattern.search(best.text) is not None
@@ -70,9 +71,11 @@ def _why_not(explainer: Explainer, trace: Trace, word: str) -> WhyNot:
         if has_word:
             answer = replace(answer, text=best.text, score=best.score)
     fate, pruned_at = _fate(explainer, trace, pattern, answer.text)
-    return replace(
-        answer, message=" ".join([*sentences, fate]), steps=tuple(place.at for place in free), pruned_at=pruned_at
-    )
+    return _saying(answer, [*sentences, fate], steps=tuple(place.at for place in free), pruned_at=pruned_at)
+
+
+def _saying(answer: WhyNot, sentences: Sequence[Sentence], **others: Any) -> WhyNot:
+    return replace(answer, message=" ".join(map(str, sentences)), sentences=tuple(sentences), **others)
 
 
 def _pattern(word: str, language: str) -> re.Pattern[str]:
@@ -112,9 +115,9 @@ def _places(explainer: Explainer, trace: Trace, forms: Sequence[list[int]]) -> l
         log_prob = float(log_probs[i])
         rank = 1 + int((log_probs > log_prob).sum())
         gap = float(log_probs[chosen[step]]) - log_prob
-        standing = WhyNotStep(step + 1, rank, log_prob, gap, considered.get((nodes[step], i)))
         [token] = target_tokens(explainer.tokenizer, [i])
-        places[tuple(prefix)] = _Place(standing, token, trace.target.tokens[step], prefix, len(form))
+        standing = WhyNotStep(step + 1, token, rank, log_prob, gap, considered.get((nodes[step], i)))
+        places[tuple(prefix)] = _Place(standing, trace.target.tokens[step], prefix, len(form))
     return sorted(places.values(), key=lambda place: -place.at.log_prob)
 
 
@@ -132,37 +135,55 @@ def _best_translation(
     return max(candidates, key=lambda each: (pattern.search(each.text) is not None, each.score), default=None)
 
 
-def _standing(word: str, place: _Place) -> str:
-    """Say how likely the word was at a place, as in "“sie” was the 2nd likeliest"."""
-    which = f"“{word}”"
-    if place.token.label != word:
-        number = place.at.step - len(place.prefix) + place.n_tokens
-        which = f"“{place.token.label}”, the {_ordinal(number)} of its {place.n_tokens} tokens,"
-    rank = place.at.rank
-    return f"{which} was the {'' if rank == 1 else _ordinal(rank) + ' '}likeliest"
+def _standing(word: str, place: _Place) -> tuple[str, dict[str, str | int]]:
+    """Return a template for what a word was at a place, one of its tokens or itself, and the values."""
+    at = place.at
+    number = at.step - len(place.prefix) + place.n_tokens
+    values: dict[str, str | int] = {
+        "step": at.step,
+        "word": word,
+        "token": at.token.label,
+        "number": number,
+        "number_th": _ordinal(number),
+        "n_tokens": place.n_tokens,
+        "rank": at.rank,
+        "rank_th": _ordinal(at.rank),
+    }
+    which = "“{word}”" if at.token.label == word else "“{token}”, the {number_th} of its {n_tokens} tokens,"
+    return which, values
 
 
-def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool) -> list[str]:
+def _alternative(word: str, best: _Alternative, score: float, *, has_word: bool) -> list[Sentence]:
     """Describe the place at which the word leads to the best translation, and that translation."""
-    step, chosen = best.place.at, best.place.chosen.label
-    if step.gap < 0:
-        gap = f"{-step.gap:.2f} nats likelier than “{chosen}”, which the search chose"
+    at = best.place.at
+    which, values = _standing(word, best.place)
+    likeliest = "the likeliest" if at.rank == 1 else "the {rank_th} likeliest"
+    if at.gap < 0:
+        gap = "{gap} nats likelier than “{chosen}”, which the search chose"
     else:
-        gap = f"{step.gap:.2f} nats less likely than “{chosen}”"
-    standing = f"At step {step.step} {_standing(word, best.place)}: {gap}."
+        gap = "{gap} nats less likely than “{chosen}”"
+    values |= {"gap": f"{abs(at.gap):.2f}", "chosen": best.place.chosen.label}
+    standing = Sentence(f"At step {{step}} {which} was {likeliest}: {gap}.", values)
+    scores: dict[str, str | int] = {
+        "text": best.text,
+        "score": fixed(best.score, 3),
+        "chosen_score": fixed(score, 3),
+    }
     if not has_word:
-        outcome = f"The best translation that continues with its tokens, “{best.text}”, does not contain it as a word."
+        outcome = "The best translation that continues with its tokens, “{text}”, does not contain it as a word."
     elif best.score < score:
-        outcome = f"The best translation with it, “{best.text}”, has score {best.score:.3f} instead of {score:.3f}."
+        outcome = "The best translation with it, “{text}”, has score {score} instead of {chosen_score}."
     else:
         outcome = (
-            f"The best translation with it, “{best.text}”, has score {best.score:.3f}, better than {score:.3f}: the "
-            "search missed it, and a larger --beam-size may find it."
+            "The best translation with it, “{text}”, has score {score}, better than {chosen_score}: the search missed "
+            "it, and a larger --beam-size may find it."
         )
-    return [standing, outcome]
+    return [standing, Sentence(outcome, scores)]
 
 
-def _fate(explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: str | None) -> tuple[str, int | None]:
+def _fate(
+    explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: str | None
+) -> tuple[Sentence, int | None]:
     """Say how far the word came in the search, and return the step at which the last beam with it was pruned.
 
     Args:
@@ -176,26 +197,29 @@ def _fate(explainer: Explainer, trace: Trace, pattern: re.Pattern[str], best: st
         ids = [step.token.id for step in trace.tree.path(node)]
         return pattern.search(explainer.tokenizer.decode(ids)) is not None
 
+    def sentence(template: str, step: int, rank: int, text: str = "") -> Sentence:
+        return Sentence(template, {"step": step, "rank": rank, "rank_th": _ordinal(rank), "text": text})
+
     finished = next((ended for ended in trace.tree.finished if pattern.search(ended.text)), None)
     if finished is not None:
-        which = "it" if finished.text == best else f"“{finished.text}”"
-        return (
-            f"The search finished {which} at step {finished.length}; by score it ranked {_ordinal(finished.rank)}.",
-            None,
-        )
+        which = "it" if finished.text == best else "“{text}”"
+        template = f"The search finished {which} at step {{step}}; by score it ranked {{rank_th}}."
+        return sentence(template, finished.length, finished.rank, finished.text), None
     leaves = [node for node in trace.tree.nodes if node.fate in ("pruned", "stopped") and has_word(node)]
     left = next((node for node in leaves if node.fate == "stopped"), None)
     if left is not None:
-        return f"A beam with it was left when the search stopped at step {left.step}: it could no longer win.", None
+        template = "A beam with it was left when the search stopped at step {step}: it could no longer win."
+        return sentence(template, left.step, left.rank), None
     pruned = [node for node in leaves if has_word(trace.tree.nodes[node.parent or 0])]
     if pruned:
         last = max(pruned, key=lambda node: (node.step, -node.rank))
-        rank = _ordinal(last.rank)
-        return f"The last beam with it was pruned at step {last.step}: its best continuation ranked {rank}.", last.step
+        template = "The last beam with it was pruned at step {step}: its best continuation ranked {rank_th}."
+        return sentence(template, last.step, last.rank), last.step
     if leaves:
         nearest = min(leaves, key=lambda node: (node.rank, node.step))
-        return f"It was a candidate at step {nearest.step}, ranked {_ordinal(nearest.rank)}, but never in a beam.", None
-    return "No candidate of the search contained it.", None
+        template = "It was a candidate at step {step}, ranked {rank_th}, but never in a beam."
+        return sentence(template, nearest.step, nearest.rank), None
+    return Sentence("No candidate of the search contained it.", {}), None
 
 
 def _ordinal(number: int) -> str:

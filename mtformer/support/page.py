@@ -12,12 +12,15 @@ MAX_PAGE_BYTES = 2_000_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
 
 
-def assemble(title: str, body: str, *, data: Any = None, assets: Sequence[tuple[str, str]] = ()) -> str:
+def assemble(
+    title: str, body: str, *, language: str = "en", data: Any = None, assets: Sequence[tuple[str, str]] = ()
+) -> str:
     """Return a whole HTML page, self-contained, with the style that all our pages share.
 
     Args:
         title: plain text.
         body: HTML.
+        language: of the page, as in "zh".
         data: what scripts find, parsed, as ``pageData``; anything that JSON can express.
         assets: style sheets and scripts, each as the package that contains it and its name, as in
             ``("mtformer.explain", "explain.js")``.
@@ -26,7 +29,7 @@ def assemble(title: str, body: str, *, data: Any = None, assets: Sequence[tuple[
     styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))
     scripts = "\n".join(f"<script>\n{_read(*asset)}</script>" for asset in named if asset[1].endswith(".js"))
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'

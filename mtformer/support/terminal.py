@@ -26,6 +26,11 @@ def escaped(text: str, *, keep: str = "") -> str:
     return "".join(c if c in keep or unicodedata.category(c) not in _CONTROL else ascii(c)[1:-1] for c in text)
 
 
+def fixed(number: float, digits: int, width: int = 0) -> str:
+    """Return a number with this many digits after its point and with a proper minus sign, right-aligned."""
+    return f"{number:{width}.{digits}f}".replace("-", "−")
+
+
 def text_width(text: str) -> int:
     """Return the columns that ``text`` takes: two for a wide character, none for a combining mark or an ANSI code."""
     if "\x1b" in text:
