@@ -44,3 +44,18 @@ def test_pages_follow_the_color_scheme(tmp_path: Path, dark: bool) -> None:
     with opened(path, dark=dark) as page:
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(23, 24, 27)" if dark else "rgb(253, 253, 252)")
+
+
+_COMPUTE = """
+  const script = "WebAssembly.compile(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])).then(() => postMessage('done'))";
+  const worker = new Worker(URL.createObjectURL(new Blob([script])));
+  worker.onmessage = ({ data }) => { document.querySelector('p').textContent = data; };
+"""
+
+
+@needs_browser
+def test_a_page_that_computes_starts_workers_and_webassembly(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(assemble("title", f"<p></p><script>{_COMPUTE}</script>", computes=True))
+    with opened(path) as page:
+        page.wait_for_selector("p:text('done')", timeout=5_000)

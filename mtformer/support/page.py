@@ -9,11 +9,19 @@ from typing import Any
 MAX_PAGE_BYTES = 2_000_000
 
 # The page may use what it contains and nothing else: the browser itself refuses everything that would need a network.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src 'unsafe-inline'"
+# A page that runs a model does so in a worker made of its own scripts, and in WebAssembly; still without eval.
+_COMPUTING_POLICY = _POLICY + " 'wasm-unsafe-eval'; worker-src blob:"
 
 
 def assemble(
-    title: str, body: str, *, language: str = "en", data: Any = None, assets: Sequence[tuple[str, str]] = ()
+    title: str,
+    body: str,
+    *,
+    language: str = "en",
+    data: Any = None,
+    assets: Sequence[tuple[str, str]] = (),
+    computes: bool = False,
 ) -> str:
     """Return a whole HTML page, self-contained, with the style that all our pages share.
 
@@ -24,13 +32,15 @@ def assemble(
         data: what scripts find, parsed, as ``pageData``; anything that JSON can express.
         assets: style sheets and scripts, each as the package that contains it and its name, as in
             ``("mtformer.explain", "explain.js")``.
+        computes: whether its scripts may start workers and WebAssembly that the page itself contains.
     """
+    policy = _COMPUTING_POLICY if computes else _POLICY
     named = [("mtformer.support", "page.css"), *assets]
     styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))
     scripts = "\n".join(f"<script>\n{_read(*asset)}</script>" for asset in named if asset[1].endswith(".js"))
     return (
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f'<link rel="icon" href="data:,">\n<title>{html.escape(title)}</title>\n<style>\n{styles}</style>\n</head>\n'
