@@ -96,11 +96,11 @@ class MemoryOptions(Options):
         Raises:
             UserError: it cannot be read beside the text and the glossary, or is the output.
         """
-        from mtformer.support.files import require_distinct
-        from mtformer.translate.translation_memory import memory_source
-
         if self.memory is None:
             return []
+        from mtformer.support.files import require_distinct
+        from mtformer.translate.translation_memory import memory_source  # which imports numpy
+
         paths = [value for _, value in memory_source(self.memory, "", "") if isinstance(value, Path)]
         for others, what in ((source.files, "the text"), ([terms], "the glossary")):
             if "-" in map(str, paths) and "-" in map(str, others):

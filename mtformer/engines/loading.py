@@ -17,7 +17,7 @@ from mtformer.config import SearchConfig, SearchOptions
 from mtformer.engines.ctranslate2 import require_supported, unsupported
 from mtformer.engines.ctranslate2.folder import FORMAT, ExportedModel, read_folder
 from mtformer.search.engine import Engine, EngineError
-from mtformer.support.cache import cache_folder, from_cache
+from mtformer.support.cache import cache_folder, checked_once, from_cache
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ENGINES = ("auto", "torch", "ctranslate2")
-_MAX_BYTES = 2 * 2**30  # of all models converted for CTranslate2 in the cache
+_MAX_BYTES = 8 * 2**30  # of all models converted for CTranslate2 in the cache: three of 600 million parameters
 _NOT_INSTALLED = "is not installed; pip install ctranslate2"
 
 
@@ -293,27 +293,24 @@ def converted(bundle: Path, quantization: str) -> ExportedModel:
 def _intact(path: Path) -> "tuple[str, Bundle | None]":
     """Return the digest of a bundle, and the bundle if it had to be read to compare the two.
 
-    That is done once: the cache records the size and the times of the file, copies of a bundle with a line each.
-
     Raises:
         UserError: the bundle is damaged.
     """
-    peeked, stamp = peek(path), ""
-    with suppress(OSError):
-        stat = path.stat()
-        stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"
-        if peeked and stamp in _record(peeked.digest).read_text(encoding="utf-8").splitlines(keepends=True):
-            return peeked.digest, None
-    from mtformer.bundle.format import load_bundle
+    loaded: Bundle | None = None
 
-    bundle = load_bundle(path)
-    record = _record(bundle.digest)
-    with suppress(OSError):  # a cache that cannot be written: the next process compares again
-        record.parent.mkdir(parents=True, exist_ok=True)
-        with record.open("a", encoding="utf-8") as file:
-            file.write(stamp)
-    return bundle.digest, bundle
+    def load() -> bool:
+        from mtformer.bundle.format import load_bundle
 
+        nonlocal loaded
+        loaded = load_bundle(path)
+        return peeked is not None and loaded.digest == peeked.digest
 
-def _record(digest: str) -> Path:
-    return cache_folder("ctranslate2") / f"{digest}.intact"
+    peeked = peek(path)
+    if peeked is not None:
+        with suppress(OSError):
+            if checked_once(path, peeked.digest, load):
+                return peeked.digest, loaded
+    if loaded is None:
+        load()
+    assert loaded is not None
+    return loaded.digest, loaded

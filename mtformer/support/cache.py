@@ -72,6 +72,30 @@ def from_cache(
     return contents
 
 
+def checked_once(path: Path, digest: str, is_intact: Callable[[], bool]) -> bool:
+    """Tell whether a file is intact, asking ``is_intact`` once, and again when the file has changed.
+
+    The cache records the size and the times of an intact file under its digest, copies of it with a line each, so that
+    large files are not read twice at each start.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    stat = path.stat()
+    stamp = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}\n"
+    record = cache_folder("intact") / digest
+    with suppress(OSError):  # there is no record
+        if stamp in record.read_text(encoding="utf-8").splitlines(keepends=True):
+            return True
+    if not is_intact():
+        return False
+    with suppress(OSError):  # a cache that cannot be written: the next process compares again
+        record.parent.mkdir(parents=True, exist_ok=True)
+        with record.open("a", encoding="utf-8") as file:
+            file.write(stamp)
+    return True
+
+
 def make_room(written: Path, is_unused: Callable[[Path], bool]) -> bool:
     """Remove the least recently used folder of any kind from the cache, because the disk is full.
 

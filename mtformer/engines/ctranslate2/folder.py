@@ -1,6 +1,5 @@
 """The folder of a model exported for CTranslate2, as translating reads it. Nothing here imports torch."""
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,9 @@ from pydantic import ValidationError
 from mtformer.bundle.header import Header, read_header
 from mtformer.bundle.peek import EXPORT_SETTINGS
 from mtformer.support import __version__
+from mtformer.support.cache import checked_once
 from mtformer.support.errors import UserError
+from mtformer.support.files import file_digest
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 _FORMATS = {"mtformer-ctranslate2-1": 2, "mtformer-ctranslate2-2": 3}  # and those of the headers in them
@@ -71,7 +72,7 @@ def write_settings(folder: Path, header: Header, *, digest: str, quantization: s
         "bundle": digest,
         "quantization": quantization,
         "n_positions": n_positions,
-        "files": {file.name: _digest(file) for file in sorted(folder.iterdir())},
+        "files": {file.name: file_digest(file) for file in sorted(folder.iterdir())},
     }
     text = json.dumps(settings | header.model_dump(mode="json"), indent=2, ensure_ascii=False)
     (folder / EXPORT_SETTINGS).write_text(text + "\n", encoding="utf-8")
@@ -92,7 +93,7 @@ def read_folder(path: Path) -> ExportedModel:
                 f"{path}: this folder has format {written}, this version of mtformer reads {FORMAT}: {again}"
             )
         for name, digest in settings["files"].items():
-            if Path(name).name != name or _digest(path / name) != digest:
+            if Path(name).name != name or not _is_intact(path / name, digest):
                 raise ValueError(f"{name} is not the file that was written")
         header = read_header(json.dumps(settings), _FORMATS[written])
         return ExportedModel(
@@ -128,6 +129,5 @@ def tokenizer_models(path: Path) -> list[bytes]:
     return [(path / name).read_bytes() for name in names]
 
 
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _is_intact(file: Path, digest: str) -> bool:
+    return checked_once(file, digest, lambda: file_digest(file) == digest)
