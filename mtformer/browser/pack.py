@@ -1,0 +1,144 @@
+"""A bundle as a web page holds it: a header, which is JSON, and the weights, which are bytes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from mtformer.browser.tokenizer import SCRIPTS, describe_texts
+from mtformer.bundle.format import Bundle
+from mtformer.bundle.header import AlignmentHead
+from mtformer.model.architecture import ACTIVATIONS, NORMS, Architecture
+from mtformer.model.transformer import Transformer
+from mtformer.model.weights import load_weights, weights
+from mtformer.support.errors import UserError
+
+Quantization = Literal["int8", "float32"]
+
+# What assemble() takes, in order; scripts of the page itself follow them, so that the worker does not run those.
+ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in (*SCRIPTS, "kernels", "model", "decoder", "search")]
+
+# What kernels.js and model.js can compute, by the names in torch and in the architecture.
+_ACTIVATIONS = {"relu", "gelu", "silu"}
+_NORMS = {"LayerNorm", "RMSNorm"}
+_POSITIONS = {"sinusoidal", "learned", "rotary", "none", "fairseq", "marian"}
+
+_MOST_BYTES = 2**28  # of weights: JavaScript's strings, and the page's weights are one, have at most 2^29 characters
+_ALIGNMENT = 16  # bytes, of a tensor
+_ROW_MULTIPLE = 8  # numbers that a kernel takes at once: rows are padded with zeros
+_N_GOLDEN, _GOLDEN_LENGTH = 2, 12  # sentences, and their tokens
+_GOLDEN_LOGITS = 32  # that are kept of each
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A model for a web page.
+
+    Attributes:
+        header: what can be JSON: the architecture, what texts need, where the tensors are, and golden vectors.
+        data: the tensors, little-endian.
+    """
+
+    header: dict[str, Any]
+    data: bytes
+
+
+def pack(bundle: Bundle, *, quantization: Quantization = "int8") -> PackedModel:
+    """Return a model as a page holds it, with all that texts need on their way to it and back.
+
+    Raises:
+        UserError: the page cannot run this model.
+    """
+    packed = pack_model(bundle.model, bundle.header.alignment_heads, quantization)
+    return PackedModel({**packed.header, "texts": describe_texts(bundle.header, bundle.tokenizer)}, packed.data)
+
+
+def pack_model(
+    model: Transformer, alignment_heads: Sequence[AlignmentHead] = (), quantization: Quantization = "int8"
+) -> PackedModel:
+    """Return a Transformer as a page holds it.
+
+    A matrix is stored row by row. With ``int8`` each row is 8-bit integers, to be multiplied by a scale of its own;
+    the scales, in float32, follow the rows. Vectors and learned positions stay in float32.
+
+    Raises:
+        UserError: the page cannot run this model.
+    """
+    architecture = model.architecture
+    _require_supported(architecture)
+    stored: dict[str, dict[str, Any]] = {}
+    computed: dict[str, Tensor] = {}  # what the page computes with
+    data = bytearray()
+    for name, tensor in weights(model).items():
+        is_quantized = quantization == "int8" and tensor.dim() == 2 and "positions" not in name
+        kind = "int8" if is_quantized else "float32"
+        stored[name] = {"offset": len(data), "shape": list(tensor.shape), "type": kind}
+        computed[name], parts = _quantized(tensor) if is_quantized else (tensor, [tensor])
+        for part in parts:
+            data += _padded(part)
+            data += bytes(-len(data) % _ALIGNMENT)
+        if len(data) > _MOST_BYTES:
+            room = f"{_MOST_BYTES >> 20} MiB of weights"
+            raise UserError(f"a web page has room for {room}; as {quantization}, those of this model take more")
+    header = {
+        "architecture": architecture.model_dump(),
+        "norm_eps": NORMS[architecture.norm_type].eps,
+        "alignment_heads": [head.model_dump() for head in alignment_heads or _all_heads(architecture)],
+        "quantization": quantization,
+        "tensors": stored,
+        "golden": _golden(architecture, computed),
+    }
+    return PackedModel(header, bytes(data))
+
+
+def _all_heads(architecture: Architecture) -> list[AlignmentHead]:
+    places = product(range(architecture.n_decoder_layers), range(architecture.n_heads))
+    return [AlignmentHead(layer=layer, head=head, reading=False) for layer, head in places]
+
+
+def _require_supported(architecture: Architecture) -> None:
+    kinds = [
+        ("activation", architecture.activation, ACTIVATIONS[architecture.activation].function in _ACTIVATIONS),
+        ("norm_type", architecture.norm_type, NORMS[architecture.norm_type].module in _NORMS),
+        ("positions", architecture.positions, architecture.positions in _POSITIONS),
+    ]
+    refused = [f"{key} = {value}" for key, value, is_supported in kinds if not is_supported]
+    if refused:
+        raise UserError(f"a web page cannot run a model with {', '.join(refused)}")
+
+
+def _quantized(matrix: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Round each row of a matrix to multiples of its scale, of which the largest is 127; return it, rows and scales."""
+    scales = matrix.abs().amax(dim=1).clamp_(min=1e-12) / 127  # (out,)
+    rows = (matrix / scales[:, None]).round_().to(torch.int8)
+    return rows * scales[:, None], [rows, scales]
+
+
+def _padded(tensor: Tensor) -> bytes:
+    if tensor.dim() == 2:
+        tensor = torch.nn.functional.pad(tensor, (0, -tensor.size(1) % _ROW_MULTIPLE))
+    array = tensor.numpy()
+    return array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+@torch.inference_mode()
+def _golden(architecture: Architecture, tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    """Return some logits of sentences that are made up, which a page compares its own with."""
+    model = Transformer(architecture).eval()
+    load_weights(model, tensors)
+    golden = []
+    for number in range(_N_GOLDEN):
+        src = [*_made_up(number, architecture.src_vocab_size), architecture.special_ids.eos]
+        tgt_in = [architecture.special_ids.start, *_made_up(number, architecture.tgt_vocab_size)]
+        ids = torch.tensor([src])
+        hidden = model(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([tgt_in]))[0, -1]
+        logits = model.project(hidden)[:_GOLDEN_LOGITS].tolist()
+        golden.append({"src": src, "tgt_in": tgt_in, "logits": logits})
+    return golden
+
+
+def _made_up(number: int, vocab_size: int) -> list[int]:
+    return [(7919 * (place + 1) * (number + 1)) % vocab_size for place in range(_GOLDEN_LENGTH)]
