@@ -146,7 +146,6 @@ def test_the_scripts_of_a_page_declare_each_name_once() -> None:
         name
         for folder in folders
         for path in sorted(folder.glob("*.js"))
-        if path.stem != "worker"  # which a page does not run
         for name in declared.findall(path.read_text(encoding="utf-8"))
     ]
     assert {f"{script}.js" for script in SCRIPTS} <= {path.name for path in folders[0].glob("*.js")}

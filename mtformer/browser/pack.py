@@ -18,8 +18,9 @@ from mtformer.support.errors import UserError
 
 Quantization = Literal["int8", "float32"]
 
-# What assemble() takes, in order; scripts of the page itself follow them, so that the worker does not run those.
-ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in (*SCRIPTS, "kernels", "model", "decoder", "search")]
+# What assemble() takes, in order. Scripts of the page itself follow them, so that the worker does not run those.
+_SCRIPTS = (*SCRIPTS, "kernels", "model", "decoder", "search", "words", "translation", "worker", "engine")
+ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in _SCRIPTS]
 
 # What kernels.js and model.js can compute, by the names in torch and in the architecture.
 _ACTIVATIONS = {"relu", "gelu", "silu"}

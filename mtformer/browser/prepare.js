@@ -111,6 +111,22 @@ class KnownCharacters {
     return { parts: [known], restore: ([part]) => ({ ...part, notes: [...part.notes, ...notes] }) };
   }
 
+  /** A function from places in the prepared text to those in the text that they come from. */
+  origins(text) {
+    const prepared = this.prepare(text)?.parts[0] ?? text;
+    if (prepared === text) return (place) => place;
+    const places = [];
+    let before = " ";
+    for (const { 0: cluster, index } of text.matchAll(/\x1b\[[0-9;]*[A-Za-z]|[^]\p{M}*/gu)) {
+      for (const character of onOneLine(cluster.replace(TERMINAL_ESCAPE, "")).normalize("NFC")) {
+        places.push(...Array(this.formOf(before, character).length).fill(index));
+        before = character;
+      }
+    }
+    const isExact = places.length === prepared.length; // else characters were composed across clusters
+    return (place) => isExact ? (places[place] ?? text.length) : Math.round((place * text.length) / prepared.length);
+  }
+
   /** Whether the model knows a form of a character, or its small letter. */
   canWrite(character) {
     return this.knows(this.formOf(" ", character)) || this.knows(character.toLowerCase());

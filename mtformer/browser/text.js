@@ -18,6 +18,7 @@ class TextPlanner {
     this.tokenizer = new Tokenizer(tokenizer);
     this.joiner = tgt.has_spaces ? " " : "";
     this.preparations = preparationsOf(this.tokenizer, src, tgt);
+    this.characters = new KnownCharacters(this.tokenizer.src);
     this.guard = new Guard(this.tokenizer, src, tgt);
   }
 
@@ -26,22 +27,70 @@ class TextPlanner {
    *   requests: what to search for, each { ids, limit, forced }: the ids of the source, the most tokens of a translation,
    *     and the ids that it is forced to start with; none if all of the text is copied;
    *   finish(hypotheses): takes the ids that were found for each request, as { ids } without EOS, and returns the
-   *     translation as { text, notes }. Notes that start with FLAG are about problems that it may have.
+   *     translation as { text, notes, segments }. Notes that start with FLAG are about problems that it may have.
+   *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where they
+   *     stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
    */
   plan(text) {
     const wellFormed = text.toWellFormed();
     const lines = wellFormed.split(/\r?\n/);
     const ends = [...(wellFormed.match(/\r?\n/g) ?? []), ""];
-    const prepared = lines.map((line) => prepareText(line, this.preparations));
-    const leaves = prepared.flatMap(leavesOf).map((leaf) => ({ text: leaf, requests: this.requests(leaf) }));
+    const plans = lines.map((line) => this.planLine(line));
     const finish = (hypotheses) => {
       const left = [...hypotheses];
-      const ofLeaves = leaves.map((leaf) => this.translation(leaf, left.splice(0, leaf.requests.length)));
-      const ofLines = prepared.map((line) => restoreText(line, ofLeaves));
-      const { notes } = joinTranslations(ofLines, "");
-      return { text: ofLines.map((line, i) => line.text + ends[i]).join(""), notes };
+      const translated = plans.map((plan) => plan.finish(left.splice(0, plan.requests.length)));
+      const segments = [];
+      let [start, tgtStart] = [0, 0];
+      translated.forEach((line, i) => {
+        segments.push(...line.segments.map((segment) => moved(segment, start, tgtStart)));
+        start += lines[i].length + ends[i].length;
+        tgtStart += line.text.length + ends[i].length;
+      });
+      const joined = translated.map((line, i) => line.text + ends[i]).join("");
+      return { text: joined, notes: joinTranslations(translated, "").notes, segments };
     };
-    return { requests: leaves.flatMap(({ requests }) => requests), finish };
+    return { requests: plans.flatMap(({ requests }) => requests), finish };
+  }
+
+  /** Plans the translation of a line, as plan() does that of a text. */
+  planLine(line) {
+    const prepared = prepareText(line, this.preparations);
+    const units = unitsOf(prepared).map((unit) => ({
+      unit,
+      leaves: leavesOf(unit).map((leaf) => ({ text: leaf, requests: this.requests(leaf) })),
+    }));
+    const finish = (hypotheses) => {
+      const left = [...hypotheses];
+      const ofUnits = units.map(({ unit, leaves }) => {
+        const found = leaves.map(({ requests }) => left.splice(0, requests.length));
+        const ofLeaves = leaves.map((leaf, i) => this.translation(leaf, found[i]));
+        const parts = leaves.flatMap(({ requests }, i) => requests.map((request, j) => ({ request, ...found[i][j] })));
+        return { ofLeaves, parts, translation: restoreText(unit, [...ofLeaves]) };
+      });
+      const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
+      return { text, notes, segments: this.segments(line, prepared, ofUnits) };
+    };
+    const requests = units.flatMap(({ leaves }) => leaves.flatMap((leaf) => leaf.requests));
+    return { requests, finish };
+  }
+
+  /** The sentences of a line and their translations; see plan(). */
+  segments(line, prepared, ofUnits) {
+    const units = unitsOf(prepared);
+    if (units[0] === prepared) {
+      const [{ translation, parts }] = ofUnits;
+      return [segmentOf(line, [0, line.length], translation, 0, parts)];
+    }
+    const origins = this.characters.origins(line);
+    let [place, tgtStart] = [0, 0];
+    return units.map((unit, i) => {
+      const { translation, parts } = ofUnits[i];
+      const start = splitOf(prepared).text.indexOf(unit.text, place);
+      place = start + unit.text.length;
+      const segment = segmentOf(line, [origins(start), origins(place)], translation, tgtStart, parts);
+      if (translation.text) tgtStart = segment.tgtEnd + this.joiner.length;
+      return segment;
+    });
   }
 
   /** The requests for a text that needs no more preparation, one for each part if it is too long. */
@@ -65,6 +114,30 @@ class TextPlanner {
     const notes = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
     return this.guard.checked(text, joinTranslations(parts, this.joiner, notes));
   }
+}
+
+/** The text of a prepared line that is split into sentences, with its parts; else its last one. */
+function splitOf(prepared) {
+  return prepared.parts.length === 1 ? splitOf(prepared.parts[0]) : prepared;
+}
+
+/** The sentences of a prepared line; if it has one only, the line. */
+function unitsOf(prepared) {
+  const { parts } = splitOf(prepared);
+  return parts.length ? parts : [prepared];
+}
+
+/** A segment of a line from one place to another, without the spaces around it. */
+function segmentOf(line, [from, to], { text, notes }, tgtStart, parts) {
+  const src = strip(line.slice(from, to));
+  const start = from + Math.max(0, line.slice(from, to).indexOf(src));
+  return { src, tgt: text, start, end: start + src.length, tgtStart, tgtEnd: tgtStart + text.length, notes, parts };
+}
+
+/** A segment of a line at its places in the whole text, given those of the line. */
+function moved(segment, start, tgtStart) {
+  const places = { start: segment.start + start, end: segment.end + start };
+  return { ...segment, ...places, tgtStart: segment.tgtStart + tgtStart, tgtEnd: segment.tgtEnd + tgtStart };
 }
 
 function hexOf(character) {

@@ -1,0 +1,101 @@
+"use strict";
+// Texts to translations with a model: what the worker does, as generators that yield while they compute.
+
+const MOST_REMEMBERED = 2_000; // hypotheses
+
+/** A model that translates texts. */
+class TextTranslator {
+  constructor({ texts, ...header }, kernels) {
+    Object.assign(this, { texts, header, model: new Transformer(header, kernels), remembered: new Map() });
+    this.planners = new Map(); // by direction
+    this.lengthPenalty = lengthPenaltyOf(texts.search);
+  }
+
+  /** Plans translations in a direction; languages that are not given are any. */
+  plannerOf({ from, to }) {
+    const fits = ({ src_lang: src, tgt_lang: tgt }) => (from ?? src) === src && (to ?? tgt) === tgt;
+    const direction = this.texts.directions.find(fits);
+    if (!direction) throw new Error(`the model does not translate from ${from ?? "any language"} to ${to ?? "any"}`);
+    if (!this.planners.has(direction)) this.planners.set(direction, new TextPlanner(this.texts, direction));
+    return this.planners.get(direction);
+  }
+
+  /** Translates a text: { text, notes, segments }. Yields { done, of, tokens }. */
+  *translate(text, { from, to, beam }) {
+    const planner = this.plannerOf({ from, to });
+    const plan = planner.plan(text);
+    const hypotheses = [];
+    for (const request of plan.requests) {
+      for (const ids of this.search(request, beam, hypotheses))
+        yield { done: hypotheses.length, of: plan.requests.length, tokens: ids.length };
+    }
+    return this.finished(plan, hypotheses, planner);
+  }
+
+  /** Adds to `found` the best hypothesis for a request, the one of the last time if there was one. */
+  *search(request, beam = this.texts.search.beam_size, found) {
+    const key = JSON.stringify([request.ids, request.limit, request.forced, request.prefix, beam]);
+    const { remembered, lengthPenalty } = this;
+    if (!remembered.has(key)) {
+      const decoder = this.model.start(request.ids);
+      const [best] = yield* searchTranslations(decoder, { ...request, beamSize: beam, lengthPenalty });
+      remembered.set(key, best);
+      if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value);
+    }
+    found.push(remembered.get(key));
+  }
+
+  /** The translation of a plan, with the words of its segments. */
+  finished(plan, hypotheses, { tokenizer, direction }) {
+    const { text, notes, segments } = plan.finish(hypotheses);
+    const nPrefix = direction.src_prefix.length;
+    const withWords = segments.map(({ parts, ...segment }) => {
+      return { ...segment, ...wordsOf({ ...segment, parts }, tokenizer, nPrefix) };
+    });
+    return { text, notes, segments: withWords };
+  }
+
+  /**
+   * Other translations of a sentence that start like its translation, up to where a word begins: different words there,
+   * each { word, text, score, segment }, best first.
+   */
+  *alternatives(src, prefix, { from, to, count = 5 }) {
+    const planner = this.plannerOf({ from, to });
+    const plan = planner.plan(src);
+    if (plan.requests.length !== 1) return [];
+    const [request] = plan.requests;
+    const start = strip(prefix);
+    const ids = yield* this.idsOf(start, request, planner);
+    const alternatives = new Map(); // by word
+    for (const id of this.nextWords(request, ids, planner, 2 * count)) {
+      const hypotheses = [];
+      yield* this.search({ ...request, prefix: [...ids, id] }, 1, hypotheses);
+      const { text, segments } = this.finished(plan, hypotheses, planner);
+      const word = wordSpans(text).find((span) => span.start >= start.length);
+      const found = { word: word ? text.slice(word.start, word.end) : "", text, score: hypotheses[0].score };
+      if (word && text.startsWith(start) && !(alternatives.get(found.word)?.score >= found.score))
+        alternatives.set(found.word, { ...found, segment: segments[0] });
+    }
+    return [...alternatives.values()].sort((a, b) => b.score - a.score).slice(0, count);
+  }
+
+  /** The ids of the start of a translation: those that the search has found, if it is the best's. */
+  *idsOf(start, request, { tokenizer: { tgt } }) {
+    const found = [];
+    yield* this.search(request, undefined, found);
+    const [{ ids }] = found;
+    const n = ids.findIndex((_, i) => tgt.decode(ids.slice(0, i)) === start);
+    return n < 0 ? tgt.encode(start).slice(0, -1) : ids.slice(0, n);
+  }
+
+  /** The likeliest tokens after some that begin a word. */
+  nextWords(request, ids, { tokenizer: { tgt }, joiner }, count) {
+    const decoder = this.model.start(request.ids);
+    const read = [tgt.specialIds.start, ...request.forced, ...ids];
+    const logits = read.map((id) => decoder.step([id])).at(-1);
+    const textless = new Set(Object.values(tgt.specialIds));
+    const begins = (id) => !joiner || !ids.length || tgt.tokens([id])[0].startsWith("▁");
+    const order = Array.from(logits, (_, id) => id).filter((id) => !textless.has(id) && begins(id));
+    return order.sort((a, b) => logits[b] - logits[a]).slice(0, count);
+  }
+}

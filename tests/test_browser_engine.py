@@ -1,0 +1,135 @@
+"""The engine of a web page, whose worker translates, in a headless browser."""
+
+import base64
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import needs_browser, opened
+from playwright.sync_api import Page
+
+from mtformer import Translator
+from mtformer.browser.pack import ENGINE_ASSETS, pack
+from mtformer.bundle.format import load_bundle
+from mtformer.support.page import assemble
+
+pytestmark = [needs_browser, pytest.mark.xdist_group("models in a page")]
+
+BUNDLE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
+TEXT = "  I ate chips. “She” ﬁnds the DOGS!\r\n\nWHERE IS THE HOUSE? 3 apples.\t It is red. ☃\n"
+SENTENCES = ["I ate chips.", "“She” ﬁnds the DOGS!", "", "WHERE IS THE HOUSE?", "3 apples.", "It is red.", "☃", ""]
+
+_START = """
+const weights = Uint8Array.from(atob(pageData.weights), (character) => character.charCodeAt(0)).buffer;
+const engine = startEngine(pageData.header, Promise.resolve(weights));
+const nameOf = (promise) => promise.then(() => "done", (error) => `${error.name}: ${error.message}`);
+const manySentences = () => Array.from({ length: 40 }, (_, i) => `There are ${i} chips. `).join("");
+async function newestFirst() {
+  const ended = [];
+  const long = engine.translate(manySentences(), { beam: 8 }).then(() => ended.push("long"));
+  await engine.translate("She reads.", { beam: 1 }).then(() => ended.push("short"));
+  await long;
+  return ended;
+}
+async function cancelled() {
+  const running = engine.translate(manySentences(), { beam: 7, onProgress: () => running.cancel() });
+  const names = [await nameOf(running)];
+  const others = [engine.translate(manySentences(), { beam: 6 }), engine.translate(manySentences(), { beam: 5 })];
+  const ended = others.map(nameOf);
+  others[0].cancel();
+  engine.stop();
+  return [...names, ...(await Promise.all(ended)), await nameOf(engine.translate("He is red."))];
+}
+async function progress() {
+  const steps = [];
+  await engine.translate("One. Two. Three. Four. Five.", { onProgress: (step) => steps.push(step) });
+  return steps;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page with an engine in float32."""
+    packed = pack(load_bundle(BUNDLE), quantization="float32")
+    path = tmp_path_factory.mktemp("engine") / "page.html"
+    data = {"header": packed.header, "weights": base64.b64encode(packed.data).decode()}
+    body = assemble("engine", "", data=data, assets=ENGINE_ASSETS, computes=True)
+    path.write_text(body.replace("</body>", f"<script>{_START}</script></body>"), encoding="utf-8")
+    with opened(path) as page:
+        yield page
+
+
+def translated(page: Page, text: str, **options: Any) -> dict[str, Any]:
+    result: dict[str, Any] = page.evaluate("([text, options]) => engine.translate(text, options)", [text, options])
+    return result
+
+
+def test_a_worker_translates_as_python_does(page: Page) -> None:
+    translator = Translator.load(BUNDLE)
+    n_compared = 0
+    for text in ["I ate chips.", "She reads the book. He sees a dog.", "Where is\nthe house?", "He is here.", ""]:
+        for beam in (1, 4):
+            [[expected]] = translator.with_options(beam_size=beam).translate([text])
+            found = translated(page, text, beam=beam)
+            if not found["notes"]:  # which would have Python search again
+                assert found["text"] == expected.text
+                n_compared += 1
+    assert n_compared > 3
+
+
+def test_segments_and_words_stand_where_they_say(page: Page) -> None:
+    found = translated(page, TEXT)
+    segments = found["segments"]
+    assert [segment["src"] for segment in segments] == SENTENCES
+    for segment in segments:
+        assert TEXT[segment["start"] : segment["end"]] == segment["src"]
+        assert found["text"][segment["tgtStart"] : segment["tgtEnd"]] == segment["tgt"]
+        assert [TEXT[source["start"] : source["end"]] for source in segment["sources"]] == segment["src"].split()
+        words = segment["words"]
+        assert [found["text"][word["start"] : word["end"]] for word in words] == segment["tgt"].split()
+        assert all(0 < word["confidence"] <= 1 for word in words)
+        assert {i for word in words for i in word["sources"]} <= set(range(len(segment["sources"])))
+
+
+def test_alternatives_continue_a_prefix_with_different_words(page: Page) -> None:
+    sentence = "She reads the book."
+    [segment] = translated(page, sentence)["segments"]
+    prefix = segment["tgt"][: segment["words"][1]["start"]]
+    found = page.evaluate("([src, prefix]) => engine.alternatives(src, prefix)", [sentence, prefix])
+    assert len(found) > 1
+    assert len({each["word"] for each in found}) == len(found)
+    assert all(each["text"].startswith(prefix.strip()) for each in found)
+    assert all(each["text"] == each["segment"]["tgt"] for each in found)
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert page.evaluate("engine.alternatives('', '')") == []
+
+
+def test_what_was_asked_last_is_translated_first(page: Page) -> None:
+    assert page.evaluate("newestFirst()") == ["short", "long"]
+
+
+def test_tasks_can_be_cancelled_and_others_go_on(page: Page) -> None:
+    assert page.evaluate("cancelled()") == ["AbortError: cancelled"] * 3 + ["done"]
+
+
+def test_progress_counts_the_sentences(page: Page) -> None:
+    steps = page.evaluate("progress()")
+    assert all(step["of"] == 5 and 0 <= step["done"] < 5 for step in steps)
+
+
+def test_the_model_tests_itself(page: Page) -> None:
+    ready = page.evaluate("engine.ready")
+    assert math.isfinite(ready["loadedIn"])
+    assert page.evaluate("engine.selftest()")["passed"] == 2
+
+
+def test_errors_reach_the_page(page: Page) -> None:
+    other = "nameOf(engine.translate('I', { to: 'fr' }))"
+    assert page.evaluate(other) == "Error: the model does not translate from any language to fr"
+    failing = "nameOf(startEngine(pageData.header, Promise.reject(new Error('damaged'))).translate('I'))"
+    assert page.evaluate(failing) == "Error: damaged"
+    empty = "nameOf(startEngine(pageData.header, new ArrayBuffer(8)).translate('I'))"
+    assert page.evaluate(empty).startswith(("Error: ", "RangeError: "))
