@@ -19,8 +19,8 @@ from mtformer.support.errors import UserError
 Quantization = Literal["int8", "float32"]
 
 # What assemble() takes, in order. Scripts of the page itself follow them, so that the worker does not run those.
-_SCRIPTS = (*SCRIPTS, "kernels", "model", "decoder", "search", "words", "translation", "worker", "engine")
-ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in _SCRIPTS]
+_COMPUTING = ("kernels_wasm", "kernels", "model", "decoder", "search", "words", "translation", "worker", "engine")
+ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in (*SCRIPTS, *_COMPUTING)]
 
 # What kernels.js and model.js can compute, by the names in torch and in the architecture.
 _ACTIVATIONS = {"relu", "gelu", "silu"}
@@ -90,6 +90,7 @@ def pack_model(
         "alignment_heads": [head.model_dump() for head in alignment_heads or _all_heads(architecture)],
         "quantization": quantization,
         "tensors": stored,
+        "n_bytes": len(data),
         "golden": _golden(architecture, computed),
     }
     return PackedModel(header, bytes(data))

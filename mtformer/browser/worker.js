@@ -24,6 +24,7 @@ class TaskWorker {
 
   async load(id, { header, weights }) {
     try {
+      if (weights.byteLength !== header.n_bytes) throw new Error("the page's weights are damaged");
       const kernels = await makeKernels(header.tensors, weights);
       this.translator = new TextTranslator(header, kernels);
       this.post({ id, result: { kernel: kernels.name } });
