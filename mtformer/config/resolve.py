@@ -146,8 +146,8 @@ def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
 
 def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
     """Return the training settings with a value for each that was open."""
-    by_norm = "adamw" if model.norm == "post" else "muon"
-    optimizer = by_norm if training.optimizer == "auto" else training.optimizer
+    suited = "adamw" if model.norm == "post" or training.lora else "muon"
+    optimizer = suited if training.optimizer == "auto" else training.optimizer
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
         "warmup_steps": _warmup_steps(model, size),
