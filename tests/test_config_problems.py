@@ -152,8 +152,8 @@ model: {source_lang: en}
         "C:11: data.test.0.tsv: there is no file gone.tsv",
         "C:12: data.test.1.jsonl: there is no file gone.jsonl",
         "C:13: data.test.2.split: this key is required and not given",
-        "C:14: data.test.3.hf: there is no such key; there are weight, tag, directions, tsv, src_column, tgt_column, "
-        "header, quotes",
+        "C:14: data.test.3.hf: there is no such key; there are weight, tag, general, directions, tsv, src_column, "
+        "tgt_column, header, quotes",
         f"C:15: data.test.4: {kinds}",
         "C:16: modle: there is no such key; did you mean `model`?",
         "C:17: warmup_steps: there is no such key; did you mean `training.warmup_steps`?",

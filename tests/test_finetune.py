@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from conftest import Project, Result, make_project, sentence_pairs, write_pairs
 
 from mtformer.bundle.format import Bundle, load_bundle
@@ -34,6 +35,13 @@ def finetune(trained: Project, folder: Path, *sets: str, **training: Any) -> tup
     project.config.write_text(text)
     overrides = [part for override in sets for part in ("--set", override)]
     return project, project.mtformer("train", project.config, *overrides)
+
+
+def new_text(folder: Path) -> list[str]:
+    """Write text about animals, and return the settings to train on it and to validate with it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source = yaml.safe_dump([write_pairs(folder, "new", NEW_TEXT)], default_flow_style=True).strip()
+    return [f"data.train={source}", f"data.valid={source}"]
 
 
 def bundle_of(project: Project) -> Bundle:
@@ -79,7 +87,9 @@ def test_a_resumed_run_keeps_the_model_that_it_started_from_wherever_its_file_is
 
 
 def test_frozen_parts_stay_bit_for_bit_and_the_others_move(trained: Project, tmp_path: Path) -> None:
-    project, result = finetune(trained, tmp_path, freeze=["embeddings", "encoder"], optimizer="muon", ema_decay=0.5)
+    sets = new_text(tmp_path)
+    settings = {"freeze": ["embeddings", "encoder"], "optimizer": "muon", "ema_decay": 0.5}
+    project, result = finetune(trained, tmp_path, *sets, early_stopping_metric="loss", **settings)
     assert result.status == 0, result.stderr
     before, after = weights(bundle_of(trained).model), weights(bundle_of(project).model)
     same = {name for name in before if torch.equal(before[name], after[name])}
@@ -108,9 +118,7 @@ def test_added_pieces_come_after_the_old_ones_and_spell_the_new_text_shorter(kin
 
 
 def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them_before(trained: Project, tmp_path: Path) -> None:
-    make_project(tmp_path)
-    source = write_pairs(tmp_path, "new", NEW_TEXT)
-    sets = [f"data.train=[{{src: {source['src']}, tgt: {source['tgt']}}}]", "tokenizer={vocab_size: 345}"]
+    sets = [new_text(tmp_path)[0], "tokenizer={vocab_size: 345}"]
     project, result = finetune(trained, tmp_path, *sets, max_steps=1, learning_rate=1e-9)
     assert result.status == 0, result.stderr
     before, after = bundle_of(trained), bundle_of(project)

@@ -23,6 +23,7 @@ from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.training import run
 
+MORE = {"src": "more.en", "tgt": "more.de"}
 SOURCES = np.repeat([0, 1, 2], [10, 4, 7])
 
 
@@ -75,11 +76,17 @@ def test_an_epoch_depends_on_the_seed_and_its_number_alone() -> None:
     assert not np.array_equal(first, epoch_order(SOURCES, weights, seed=2, epoch=7))
 
 
+def write_file(path: Path) -> Path:
+    path.write_bytes(b"")
+    return path
+
+
 def config_of(folder: Path, **data: Any) -> Config:
     project = make_project(folder, n_pairs=20)
     config = yaml.safe_load(project.config.read_text())
     write_pairs(folder, "more", sentence_pairs(20, seed=5))
     config["data"]["train"].append({"src": "more.en", "tgt": "more.de"})
+    config["training"]["init_from"] = data.pop("init_from", None)
     config["data"] |= data
     project.config.write_text(yaml.safe_dump(config))
     return load_config(project.config)
@@ -93,6 +100,16 @@ def test_a_temperature_evens_out_the_shares_of_sources(tmp_path: Path) -> None:
     assert mixing_weights(data.model_copy(update={"temperature": 5.0}), [333, 333, 333]) == [1, 1, 1]
     assert mixing_weights(data.model_copy(update={"temperature": 1.0}), [97_001, 3, 1_234_567]) == [1, 1, 1]
     assert mixing_weights(data, [900, 0]) == pytest.approx([1, 0])
+
+
+def test_general_sources_share_as_many_pairs_as_the_others_have(tmp_path: Path) -> None:
+    own, general = ({"src": "train.en", "tgt": "train.de", "general": is_general} for is_general in (False, True))
+    model = str(write_file(tmp_path / "model.safetensors"))
+    data = config_of(tmp_path, train=[own, general, general | {"weight": 0.5}], init_from=model).data
+    # 100 of 800 + 200 pairs: one in ten of each, and half as many of the last.
+    assert mixing_weights(data, [100, 800, 200]) == pytest.approx([1, 0.1, 0.05])
+    assert mixing_weights(data, [100, 30, 20]) == [1, 1, 0.5]  # no pair of it occurs twice
+    assert mixing_weights(data, [100, 0, 0]) == [1, 1, 0.5]
 
 
 def test_rows_begin_with_the_tags_of_their_source() -> None:
@@ -114,6 +131,16 @@ def test_rows_begin_with_the_tags_of_their_source() -> None:
         ({"train": [{"src": "more.en", "tgt": "more.de", "weight": float("inf")}]}, "allowed: a finite number"),
         ({"train": [{"src": "more.en", "tgt": "more.de", "tag": "s"}]}, "the token <s> has another meaning"),
         ({"valid": [{"src": "valid.en", "tgt": "valid.de", "tag": "bt"}]}, "weight and tag are for sources of train"),
+        ({"valid": [{"src": "valid.en", "tgt": "valid.de", "general": True}]}, "all sources of valid are general"),
+        ({"test": [{"src": "test.en", "tgt": "test.de", "general": True}]}, "general is for sources of train and val"),
+        (
+            {"temperature": 2, "train": [{"src": "train.en", "tgt": "train.de"}, MORE | {"general": True}]},
+            "temperature with a general source",
+        ),
+        (
+            {"train": [{"src": "train.en", "tgt": "train.de"}, MORE | {"general": True}]},
+            "a general source without training.init_from",
+        ),
     ],
 )
 def test_mixing_that_cannot_be_is_refused(tmp_path: Path, data: dict[str, Any], message: str) -> None:

@@ -154,10 +154,16 @@ class DataConfig(Section):
                     yield f"a source of {key} is for {source.languages}, which the model does not translate"
                 if key != "train" and (source.weight != 1 or source.tag):
                     yield f"weight and tag are for sources of train; one of {key} has them"
+            if (sources := getattr(self, key)) and all(source.general for source in sources):
+                yield f"all sources of {key} are general: name one of the text to adapt to"
         if missing := set(pairs) - set(map(self.direction_of, self.train)):
             yield f"no source of train has {', '.join(sorted(map(str, missing)))}"
-        if self.held_out and all(source.tag for source in self.train):
-            yield "valid is left out, and all sources of train have a tag: name sources of valid"
+        if self.held_out and all(source.tag or source.general for source in self.train):
+            yield "valid is left out, and all sources of train have a tag or are general: name sources of valid"
+        if any(source.general for source in self.test):
+            yield "general is for sources of train and valid; one of test has it"
+        if self.temperature is not None and any(source.general for source in self.train):
+            yield "temperature with a general source: both say how often pairs occur; set one"
         if self.temperature is not None and any(source.weight != 1 for source in self.train):
             yield "temperature with the weight of a source: both say how often its pairs occur; set one"
         if self.terms is not None and len(pairs) > 1:

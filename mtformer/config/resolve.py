@@ -19,6 +19,7 @@ from mtformer.support.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
+_FINE_TUNING_SHARE = 0.1  # of the peak learning rate of training from scratch (docs/pretrained.md)
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
@@ -74,11 +75,19 @@ class ResolvedConfig(Config):
 
 
 class Base(NamedTuple):
-    """The settings that fine-tuning takes from a bundle."""
+    """What fine-tuning takes from a bundle.
+
+    Attributes:
+        model: the settings of its model.
+        tokenizer: those of its tokenizer.
+        prefixes: the tokens before the texts of each direction.
+        is_tuned: whether it translates in all directions of the data already, and is to change little.
+    """
 
     model: ModelConfig
     tokenizer: TokenizerConfig
     prefixes: Mapping[str, PrefixTokens] = MappingProxyType({})
+    is_tuned: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ class Facts:
     """The facts about its data, its model and its machine that a run collects.
 
     Attributes:
-        n_pairs: the number of training pairs.
+        n_pairs: the number of training pairs; of ``general`` text, those in an epoch.
         base: the settings of the bundle that training starts from, if it does.
         tokenizer: the settings of the SentencePiece models that the config names, if it does.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
@@ -146,12 +155,12 @@ def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
 
 def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
     """Return the training settings with a value for each that was open."""
-    suited = "adamw" if model.norm == "post" or training.lora else "muon"
-    optimizer = suited if training.optimizer == "auto" else training.optimizer
+    by_norm = "adamw" if model.norm == "post" else "muon"
+    optimizer = by_norm if training.optimizer == "auto" else training.optimizer
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
         "warmup_steps": _warmup_steps(model, size),
-        "learning_rate": _peak_learning_rate(model, optimizer),
+        "learning_rate": _peak_learning_rate(model, optimizer, is_tuned=facts.base is not None and facts.base.is_tuned),
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs
@@ -173,8 +182,11 @@ def _warmup_steps(model: ModelConfig, size: Size) -> int:
     return max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps
 
 
-def _peak_learning_rate(model: ModelConfig, optimizer: str) -> float:
-    """Return the peak of the paper's schedule (equation 3, 4,000 warm-up steps); pre-norm learns faster with more."""
+def _peak_learning_rate(model: ModelConfig, optimizer: str, *, is_tuned: bool) -> float:
+    """Return the peak of the paper's schedule (equation 3, 4,000 warm-up steps); pre-norm learns faster with more.
+
+    A model that translates already and is adapted to other text forgets the less, the smaller the peak is.
+    """
     paper = (4_000 * model.d_model) ** -0.5
     factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
-    return round(factor * paper, 7)
+    return round(factor * paper * (_FINE_TUNING_SHARE if is_tuned else 1.0), 7)

@@ -132,13 +132,6 @@ class ModelConfig(Section):
         return cls(**values, feed_forward=architecture.activation)
 
 
-class LoraConfig(Section):
-    """A low-rank adapter (LoRA, Hu et al. 2021) of all matrices of the layers, which is all that is trained."""
-
-    rank: int = Field(default=8, ge=1, le=1024)
-    """The rank of what is added to each matrix: more can change more, and is larger."""
-
-
 class TrainingConfig(Section):
     """The optimization and its limits. A run ends at the first limit that it reaches."""
 
@@ -149,12 +142,12 @@ class TrainingConfig(Section):
     max_minutes: PositiveFloat | None = None
     """Stop after this many minutes of training; the schedule follows the clock, so a rerun gives other weights."""
     init_from: BundlePath | None = None
-    """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it."""
+    """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. The run
+    begins with its scores, and the best model is never a worse one."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
-    lora: LoraConfig | None = None
-    """Train a small adapter on top of that model, which stays fixed: `{rank: 8}`. The run has it in
-    `adapter.safetensors`, for `translate --adapter`, and merged with the model in `model.safetensors`."""
+    max_forgetting: PositiveFloat | None = 2.0
+    """The most BLEU that the best model may lose on the `general` sources of `data.valid`; `null`: any."""
     max_tokens: TokensOrAuto | None = None
     """The token budget of a batch: rows times the longest side, padding included. Default: by the size of the data.
     `auto`: the largest that fits into the memory that is free when the run starts."""
@@ -162,10 +155,10 @@ class TrainingConfig(Section):
     """Batches per optimizer update."""
     optimizer: Literal["auto", "muon", "adamw", "adam"] = "auto"
     """Muon for the matrices of the layers and AdamW for the rest, AdamW, or the paper's Adam (no weight decay). `auto`
-    is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
+    is `muon` for pre-norm and `adamw` for post-norm."""
     learning_rate: PositiveFloat | None = None
     """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
-    1.5 times that without."""
+    1.5 times that without. With `init_from`, a tenth of it, unless the direction is new to that model."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
     the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""
@@ -224,12 +217,6 @@ class TrainingConfig(Section):
             yield "freeze without init_from would keep random weights fixed: set both or neither"
         if len(set(self.freeze)) == 3:
             yield "freeze names every part: nothing is left to train"
-        if self.lora and self.init_from is None:
-            yield "lora without init_from, the model that an adapter is for: set both or neither"
-        if self.lora and self.freeze:
-            yield "lora keeps all parts of the model fixed: remove freeze"
-        if self.lora and self.shard:
-            yield "lora with shard: an adapter is too small to be divided; set one"
         if self.shard and self.max_tokens == "auto":
             yield "max_tokens = auto tries a whole model on each device, which shard avoids: set a number"
 
@@ -302,6 +289,8 @@ class Config(Section):
                 f"training.shard with model.layer_drop = {self.model.layer_drop}: each rank would skip other "
                 "layers and wait for the others there; set one of them to its default"
             )
+        if self.training.init_from is None and any(source.general for source in (*self.data.train, *self.data.valid)):
+            yield "data: a general source without training.init_from, whose text it would be: set both or neither"
         if self.training.init_from is not None and self.tokenizer.paths:
             yield (
                 "training.init_from with tokenizer.model: a bundle is fine-tuned with the tokenizer that it contains; "

@@ -99,6 +99,10 @@ class SourceSection(Section):
     tag: TagName | None = None
     """A word, such as `bt` for text that was translated back: its token, `<bt>`, goes in front of each source text
     (Caswell et al. 2019), as it does with `translate --tag bt`. Only in `data.train`."""
+    general: bool = False
+    """Text like that which the model of `training.init_from` was trained on. In `data.train`, an epoch draws as many
+    pairs of such sources, times their weight, as it has of the others, so that fine-tuning forgets less; in
+    `data.valid`, it shows what the model forgets, and `training.max_forgetting` limits that."""
     directions: list[Direction] = Field(default=[])
     """Of a model of several directions, those that this source has text for. Default: all."""
 

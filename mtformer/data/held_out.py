@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from mtformer.config import DataConfig, LanguagePair
+from mtformer.config import DataConfig, LanguagePair, Source
 from mtformer.data.arrays import read_arrays
 from mtformer.data.clean.filters import filters_of, reason_of
 from mtformer.data.clean.seen import Hashes, HeldOut, hashes, near_key
@@ -45,7 +45,7 @@ def training_text(data: DataConfig) -> StoredText:
     text = stored_text(ParallelText(data.train, data.src_lang, data.tgt_lang), filters_of(data))
     if not data.held_out or not len(text):
         return text
-    sources: list[JsonValue] = [[str(source.languages), source.tag is not None] for source in data.train]
+    sources: list[JsonValue] = [[str(source.languages), is_apart(source)] for source in data.train]
     key = digest_of([_FORMAT, text.key, list(data.held_out), sources, data.filters_by("held_out")])
     folder = cache_folder("text") / key
     stored = from_cache(folder, read_arrays, lambda folder: _write(folder, text, data), max_bytes=MAX_BYTES)
@@ -108,7 +108,8 @@ def _write(folder: Path, text: StoredText, data: DataConfig) -> None:
 def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[LanguagePair, list[int]]], NDArray[np.int64]]:
     """Choose the pairs of each direction that are held out.
 
-    They come from sources without a tag, since one marks text of another kind, such as back-translations.
+    They come from sources of the kind of text to translate: without a tag, as that of back-translations, and not
+    general.
 
     Returns:
         the indices of those for each part, and the indices of all their copies.
@@ -118,7 +119,7 @@ def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[Language
     chosen: dict[str, dict[LanguagePair, list[int]]] = {part: {} for part in data.held_out}
     taken: list[Hashes] = []
     for direction in data.language_pairs:
-        is_own = np.array([not source.tag and data.direction_of(source) == direction for source in data.train])
+        is_own = np.array([not is_apart(source) and data.direction_of(source) == direction for source in data.train])
         limit = 2 * held_out_share(int(sizes[is_own].sum())) * _RANGE
         own = np.flatnonzero(is_own[text.sources[indices]])
         for part in data.held_out:
@@ -129,6 +130,11 @@ def _choose(text: StoredText, data: DataConfig) -> tuple[dict[str, dict[Language
             chosen[part][direction] = sorted(indices[possible[first[:n]]].tolist())
     is_taken = np.isin(values, np.concatenate(taken), kind="sort")  # NumPy 2.0 fails to choose a kind for large values
     return chosen, indices[is_taken]
+
+
+def is_apart(source: Source) -> bool:
+    """Tell whether the text of a source is of another kind than the text to translate."""
+    return source.tag is not None or source.general
 
 
 def _candidates(text: StoredText) -> tuple[NDArray[np.int64], Hashes]:

@@ -29,7 +29,7 @@ from mtformer.support.processes.workers import in_order
 from mtformer.support.progress import Progress
 from mtformer.text.pairs import Drops, SentencePair
 
-_WITHOUT_INFLUENCE = {"weight", "tag", "streaming"}  # keys of a source that leave its text as it is
+_WITHOUT_INFLUENCE = {"weight", "tag", "general", "streaming"}  # keys of a source that leave its text as it is
 CHUNK = 10_000  # pairs that are worked on at once
 MAX_BYTES = 64 * 2**30  # of all texts in the cache, and of all tokens
 _FORMAT = 2

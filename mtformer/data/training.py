@@ -138,16 +138,19 @@ class TrainingData:
 def mixing_weights(data: DataConfig, sizes: Sequence[int]) -> list[float]:
     """Return how often a pair of each source of training text occurs in an epoch, on average.
 
-    Without ``data.temperature``, these are the weights of the sources. With a temperature T, a source of n pairs gets a
-    share of the epoch proportional to n^(1/T) (Arivazhagan et al. 2019, section 3.2), and an epoch has as many pairs as
-    all sources together.
+    Without ``data.temperature``, these are the weights of the sources; general ones share as many pairs as the others
+    have. With a temperature T, a source of n pairs gets a share of the epoch proportional to n^(1/T) (Arivazhagan et
+    al. 2019, section 3.2), and an epoch has as many pairs as all sources together.
 
     Args:
         data: the sources.
         sizes: the number of pairs of each, without those that were dropped.
     """
     if data.temperature is None:
-        return [source.weight for source in data.train]
+        n_general = sum(size for source, size in zip(data.train, sizes, strict=True) if source.general)
+        n_own = sum(size * source.weight for source, size in zip(data.train, sizes, strict=True) if not source.general)
+        share = round(min(1.0, n_own / n_general), 9) if n_general else 1.0
+        return [source.weight * share if source.general else source.weight for source in data.train]
     shares = np.array(sizes, dtype=np.float64) ** (1 / data.temperature)
     n_drawn = sum(sizes) * shares / shares.sum()
     weights = [drawn / size if size else 0.0 for drawn, size in zip(n_drawn.tolist(), sizes, strict=True)]

@@ -43,6 +43,7 @@ _CHARTS = (
         {"logarithmic": True},
     ),
     _Chart("BLEU of the validation text", (_Series("validation", "valid_bleu", True),), {"most": 100}),
+    _Chart("BLEU of the general text", (_Series("validation", "valid_general_bleu", True),), {"most": 100}),
     _Chart("chrF of the validation text", (_Series("validation", "valid_chrf", True),), {"most": 100}),
     _Chart("TER of the validation text", (_Series("validation", "valid_ter", True),)),
     _Chart("Learning rate", (_Series("learning rate", "lr"),), {"fromZero": True, "digits": 3}),

@@ -101,7 +101,14 @@ def _read(path: Path, shape: type[_Line]) -> list[dict[str, Any]]:
     return lines
 
 
-METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "loss": "loss", "perplexity": "perplexity"}
+METRIC_NAMES = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "loss": "loss",
+    "perplexity": "perplexity",
+    "general_bleu": "general BLEU",
+}
 LOWER_IS_BETTER = ("loss", "perplexity", "ter")
 
 
@@ -129,6 +136,19 @@ def out_of_patience(training: TrainingConfig, stale: int) -> str:
     if isinstance(patience, int) and stale >= patience:
         return f"{stale} validations without a better model (training.early_stopping_patience)"
     return ""
+
+
+def forgets(training: TrainingConfig, general_bleu: float | None, at_start: float | None) -> bool:
+    """Tell whether a model has lost more on general text than it may.
+
+    Args:
+        training: its settings.
+        general_bleu: its BLEU on general validation text, if there is any.
+        at_start: that of the model which fine-tuning started from, if it is known.
+    """
+    if training.max_forgetting is None or general_bleu is None or at_start is None:
+        return False
+    return at_start - general_bleu > training.max_forgetting
 
 
 _ROUNDING = 0.05  # of the seconds in metrics.jsonl
@@ -197,7 +217,13 @@ class Contents:
             loss = line["valid_loss"]
             return sign * line[f"valid_{self.metric}"], -math.inf if loss is None else -loss
 
-        scored = [line for line in self.validations if line.get(f"valid_{self.metric}") is not None]
+        first = self.validations[0].get("valid_general_bleu") if self.validations else None
+        scored = [
+            line
+            for line in self.validations
+            if line.get(f"valid_{self.metric}") is not None
+            and not forgets(self.config.training, line.get("valid_general_bleu"), first)
+        ]
         return max(scored, key=rank, default=None)  # of equal ones the first
 
     @property

@@ -18,7 +18,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
 
-from mtformer.model.lora import trained_parameters
 from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import (
     STATE,
@@ -68,6 +67,7 @@ class TrainState:
         seconds: time spent training, validations included, over all starts of the run.
         best: the score of the best model so far, which is in the bundle.
         stale: validations since then.
+        general_bleu: of the model that fine-tuning started from, on general validation text.
         best_scores: the best scores, best first; their checkpoints are kept.
         usual_loss: the moving average of the loss per target token.
         skipped: faulty updates that were skipped.
@@ -83,6 +83,7 @@ class TrainState:
     seconds: float = 0.0
     best: Score | None = None
     stale: int = 0
+    general_bleu: float | None = None
     best_scores: list[Score] = field(default_factory=list)
     usual_loss: float | None = None
     skipped: int = 0
@@ -193,9 +194,9 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
         UserError: the checkpoint is of another model.
     """
     tensors = checkpoint.tensors
-    parameters = trained_parameters(updater.model)
+    parameters = dict(updater.model.named_parameters())
     try:
-        load_weights(parameters, _kept(tensors_below("model", tensors), parameters))
+        load_weights(updater.model, _kept(tensors_below("model", tensors), parameters))
     except ValueError as error:
         path = checkpoint.path
         raise UserError(
@@ -226,8 +227,8 @@ def _tensors_of(updater: Updater) -> dict[str, Tensor]:
 
 
 def _named_tensors(updater: Updater) -> Iterator[tuple[str, Tensor]]:
-    """Yield weights, moments and average, named after their parameters; those of an adapter alone, if there is one."""
-    for name, parameter in trained_parameters(updater.model).items():
+    """Yield weights, moments and average, named after their parameters."""
+    for name, parameter in updater.model.named_parameters():
         yield f"model.{name}", parameter
         for optimizer in updater.optimizers:
             for moment, tensor in optimizer.state.get(parameter, {}).items():

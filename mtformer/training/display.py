@@ -132,6 +132,8 @@ class ValidationTable:
             "perplexity": f"{perplexity:.2f}" if perplexity < 1e6 else f"{perplexity:.1e}",
         }
         cells |= {f"{METRIC_NAMES[name]:>6}": f"{result.scores[name]:.2f}" for name in self._names}
+        if result.general:
+            cells[METRIC_NAMES["general_bleu"]] = f"{result.general['bleu']:.2f}"
         cells["tokens/s"] = f"{trained['tokens_per_second']:,.0f}" if has_trained else ""
         if not self._has_header:
             log.info("%s", "  ".join(cells))

@@ -5,11 +5,15 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from operator import mul
+
+import numpy as np
 
 from mtformer.config import Config, Facts, Provenance, ResolvedConfig, resolve
 from mtformer.data.augment import Augmenter, TokenizerText
 from mtformer.data.store import StoredText
 from mtformer.data.tokens import stored_tokenizer
+from mtformer.data.training import mixing_weights
 from mtformer.runs.folder import RunFolder
 from mtformer.support.hardware import pick_device, pick_precision
 from mtformer.support.reproducibility import versions
@@ -27,6 +31,7 @@ from mtformer.training.history import (
     warn_of_foreign_provenance,
 )
 from mtformer.training.inputs import Inputs, control_symbols
+from mtformer.training.transfer import check_vocabulary
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +55,17 @@ def collect_facts(
             tokenizer = tokenizer.with_start(inputs.base.tokenizer.special_ids.start)
         return _facts_of_resumed(config, facts, folder, saved), tokenizer, True
     warn_of_foreign_provenance(config.provenance, facts.provenance)
-    tokenizer = _new_tokenizer(resolve(config, facts), inputs, adjust=config.tokenizer.vocab_size is None)
+    resolved = resolve(config, facts)
+    tokenizer = _new_tokenizer(resolved, inputs, adjust=config.tokenizer.vocab_size is None)
+    if inputs.base:
+        check_vocabulary(config, resolved, tokenizer, inputs.text)
     return replace(facts, vocab_size=tokenizer.vocab_size), tokenizer, False
 
 
 def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     """Collect the facts of the text and the other inputs, and all that the result depends on."""
     text, base, given = inputs.text, inputs.base, inputs.tokenizer
-    valid_text = fingerprint(chain.from_iterable(inputs.valid_pairs.values()))
+    valid_text = fingerprint(chain.from_iterable([*inputs.valid_pairs.values(), *inputs.general_pairs.values()]))
     fingerprints = {"train": text.digest, "valid": valid_text.digest}
     if inputs.glossary is not None:
         fingerprints["terms"] = inputs.glossary.digest
@@ -69,13 +77,21 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     device = pick_device(config.training.device)
     hardware = {"device": device.type, "processes": str(n_processes)}
     return Facts(
-        n_pairs=len(text),
+        n_pairs=_n_pairs(config, text),
         base=inherit(config, base) if base else None,
         tokenizer=given.settings if given else None,
         joint=base.tokenizer.joint if base else _share_tokens(config),
         precision=pick_precision(config.training.precision, device),
         provenance=Provenance(versions=versions(), hardware=hardware, fingerprints=fingerprints),
     )
+
+
+def _n_pairs(config: Config, text: StoredText) -> int:
+    """Return the pairs by whose number settings are chosen: all, or those in an epoch where some text is general."""
+    if not any(source.general for source in config.data.train):
+        return len(text)
+    sizes = np.bincount(text.sources, minlength=len(config.data.train)).tolist()
+    return round(sum(map(mul, sizes, mixing_weights(config.data, sizes))))
 
 
 def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: SavedRun) -> Facts:

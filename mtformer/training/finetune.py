@@ -17,6 +17,7 @@ from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair, all_tags
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer
+from mtformer.training.transfer import translates
 
 S = TypeVar("S", bound=Section)
 
@@ -65,8 +66,6 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(
             f"tokenizer.vocab_size = {wanted}: tokens cannot be added to the {vocab_size} of an imported model"
         )
-    if wanted is not None and wanted > vocab_size and config.training.lora:
-        problems.append(f"tokenizer.vocab_size = {wanted}: training.lora adds no tokens to its {vocab_size}")
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
@@ -79,7 +78,7 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
         raise UserError(f"{config.training.init_from} (training.init_from) is a different model: {'; '.join(problems)}")
-    return Base(model, tokenizer, prefixes)
+    return Base(model, tokenizer, prefixes, is_tuned=translates(bundle, config.data.language_pairs))
 
 
 def _prefixes(data: DataConfig, header: Header) -> dict[str, PrefixTokens]:

@@ -43,6 +43,7 @@ def forecast(trainer: Trainer) -> str:
         "an epoch": f"{trainer.steps_per_epoch:,} steps, {n_src:,} source and {n_tgt:,} target tokens",
         "padding": f"{1 - n_tgt / n_padded:.1%} of the target side, batches of up to {settings.max_tokens:,} tokens",
         "steps": f"{n_steps:,}, {n_steps / trainer.steps_per_epoch:.1f} epochs",
+        "optimizer": f"{settings.optimizer}, learning rate up to {settings.learning_rate:g}",
         "warm-up": shortened_warmup(trainer, n_steps) or f"{settings.warmup_steps:,} steps",
         "speed": f"{tokens_per_second:,.0f} target tokens/s, {settings.precision} on {_where(trainer)}",
         "time": f"{clock(n_steps * per_step + validating)}, {clock(validating)} of it for {n_validations:,} "

@@ -26,7 +26,7 @@ _FREE = (
 # With these changed, weights, moments and scores of before and after would not belong together.
 _FIXED_SECTIONS = ("data.", "tokenizer.", "model.", "fingerprints.")
 _FIXED = (
-    *("training.seed", "training.optimizer", "training.freeze", "training.lora"),
+    *("training.seed", "training.optimizer", "training.freeze"),
     *("training.early_stopping_metric", "eval.bleu_tokenize"),
 )
 _CONTENTS = {
@@ -183,11 +183,13 @@ def _conditions(config: Config) -> dict[str, JsonValue]:
 
 
 def _mixing(config: Config) -> dict[str, JsonValue]:
-    """Return the weights and tags of sources, if there are any."""
+    """Return the weights and tags of sources, and which of them are general, if there are any."""
     weights: list[JsonValue] = [source.weight for source in config.data.train]
     tags: list[JsonValue] = [source.tag for source in config.data.train]
+    general: list[JsonValue] = [source.general for source in config.data.train]
     mixing: dict[str, JsonValue] = {"data.train.weight": weights} if set(weights) != {1.0} else {}
-    return mixing | ({"data.train.tag": tags} if any(tags) else {})
+    mixing |= {"data.train.tag": tags} if any(tags) else {}
+    return mixing | ({"data.train.general": general} if any(general) else {})
 
 
 def _circumstances(provenance: Provenance) -> dict[str, JsonValue]:

@@ -28,6 +28,7 @@ class Inputs:
     Attributes:
         text: the training text.
         valid_pairs: the validation pairs of each direction.
+        general_pairs: those that show what fine-tuning forgets.
         base: the bundle to fine-tune; None to train from scratch.
         tokenizer: the given one; None if it is to be trained, or that of the bundle.
         glossary: the terms to annotate; None for none.
@@ -35,6 +36,7 @@ class Inputs:
 
     text: StoredText
     valid_pairs: Mapping[LanguagePair, Sequence[SentencePair]]
+    general_pairs: Mapping[LanguagePair, Sequence[SentencePair]]
     base: Bundle | None
     tokenizer: GivenTokenizer | None
     glossary: Glossary | None
@@ -47,12 +49,14 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
         UserError: something cannot be read or used, or there is no sentence pair.
     """
     data, base = config.data, config.training.init_from
-    train, valid, test = (
-        ParallelText(sources, data.src_lang, data.tgt_lang) for sources in (data.train, data.valid, data.test)
+    general = [source for source in data.valid if source.general]
+    own = [source for source in data.valid if not source.general]
+    train, valid, general_valid, test = (
+        ParallelText(sources, data.src_lang, data.tgt_lang) for sources in (data.train, own, general, data.test)
     )
-    if ranks.size > 1 and (train.has_pipe or valid.has_pipe):
+    if ranks.size > 1 and (train.has_pipe or valid.has_pipe or general_valid.has_pipe):
         raise UserError("several processes cannot read a pipe: write its text to a file first")
-    ranks.by_first(lambda: require_readable((train, valid, test)))
+    ranks.by_first(lambda: require_readable((train, valid, general_valid, test)))
     tokenizer = ranks.by_first(lambda: _given_tokenizer(config))
     glossary = ranks.by_first(lambda: Glossary.read(data.terms) if data.terms else None)
     text = ranks.after_first(lambda: training_text(data))
@@ -60,7 +64,9 @@ def read_inputs(config: Config, ranks: Ranks) -> Inputs:
     ranks.by_first(lambda: _require_pairs(config, text, valid_pairs))
     if text.held_out and ranks.is_first:
         log.info("%s", describe_held_out(text))
-    return Inputs(text, valid_pairs, load_bundle(base) if base else None, tokenizer, glossary)
+    return Inputs(
+        text, valid_pairs, _by_direction(general_valid), load_bundle(base) if base else None, tokenizer, glossary
+    )
 
 
 def named_commits(config: Config) -> Config:

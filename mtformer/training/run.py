@@ -15,7 +15,6 @@ from mtformer.config import Config, Facts, ResolvedConfig, dump_config, resolve
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
-from mtformer.model.lora import adapt, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
@@ -35,6 +34,7 @@ from mtformer.training.memory import largest_max_tokens
 from mtformer.training.model import build_model
 from mtformer.training.sharding import computes_in_threads, is_sharded, shard
 from mtformer.training.trainer import Trainer
+from mtformer.training.transfer import describe_start
 from mtformer.training.validation import Validator
 
 log = logging.getLogger(__name__)
@@ -90,6 +90,8 @@ def train(
             reason = trainer.fit()
         trainer.data.end()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
+        if trainer.state.best and not trainer.state.best.step:
+            log.warning("no validation was better than the first: the model is that of training.init_from")
         return folder.bundle
 
 
@@ -140,7 +142,11 @@ def _prepare(
         facts = _measure(config, facts, model, training_data.corpus, ranks)
     resolved = resolve(config, facts)
     _log_model(resolved, model, tokenizer, ranks)
-    validator = Validator(resolved, tokenizer, inputs.valid_pairs, in_threads=computes_in_threads(model))
+    if inputs.base:
+        describe_start(config, resolved, inputs.base)
+    validator = Validator(
+        resolved, tokenizer, inputs.valid_pairs, inputs.general_pairs, in_threads=computes_in_threads(model)
+    )
     return Trainer(
         resolved,
         model,
@@ -163,8 +169,6 @@ def _build(
     if base:
         initialize(model, tokenizer, base)
     freeze(model, config.training.freeze)
-    if config.training.lora:
-        adapt(model, config.training.lora.rank)
     if config.training.shard and ranks.size > 1:
         shard(model, device)
     else:
@@ -186,9 +190,6 @@ def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, r
 
 def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, ranks: Ranks) -> None:
     n_parameters = f"{sum(parameter.numel() for parameter in model.parameters()):,}"
-    if config.training.lora:
-        n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())
-        n_parameters = f"{n_trained:,} of {n_parameters}"
     n_tokens = f"{tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device

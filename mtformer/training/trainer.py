@@ -1,6 +1,5 @@
 """The loop: batches, updates, validations, checkpoints, and when to stop."""
 
-import copy
 import logging
 import math
 import time
@@ -10,16 +9,14 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
-from mtformer.bundle.adapter import Adapter, save_adapter
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
-from mtformer.model.lora import merged, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
-from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, newest_checkpoint, saved_weights, step_of
-from mtformer.runs.contents import LOWER_IS_BETTER, limit_reached, out_of_patience
+from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
+from mtformer.runs.contents import LOWER_IS_BETTER, forgets, limit_reached, out_of_patience
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
 from mtformer.support.processes.launch import Interrupt
@@ -86,7 +83,7 @@ class Trainer:
         self.device = next(model.parameters()).device
         self.ranks = ranks
         self.updater = Updater(model, config.training, self.ranks)
-        self.state = TrainState()
+        self.state = TrainState(validation_due=config.training.init_from is not None)  # to begin with its scores
         self.steps_per_epoch = math.ceil(len(self.plan(0)) / self.settings.grad_accum_steps)
         self.validate_every = self.settings.validate_every or min(max(self.steps_per_epoch, 100), 1_000)
         self.checkpoint_every = self.settings.checkpoint_every or self.validate_every
@@ -129,14 +126,14 @@ class Trainer:
         The weights are those of the best validation's checkpoint if it is kept, or else of the newest one.
         """
         best, path = self.state.best, self.folder.bundle
-        if best is None or (_is_intact(path) and (not self.settings.lora or self.folder.adapter.is_file())):
+        if best is None or _is_intact(path):
             return
         if path.exists():
             path.replace(path.with_name(f"{path.name}.damaged"))
         checkpoints = {step_of(path): path for path in list_checkpoints(self.folder.checkpoints)}
         step = best.step if best.step in checkpoints else max(checkpoints)
-        model = copy.deepcopy(self.model) if self.settings.lora else Transformer(self.model.architecture)
-        load_weights(trained_parameters(model), saved_weights(checkpoints[step]))
+        model = Transformer(self.model.architecture)
+        load_weights(model, model_weights(checkpoints[step]))
         lines = (line for line in self.journal.read() if line["step"] == step and "valid_loss" in line)
         scores = {
             name.removeprefix("valid_"): score
@@ -204,7 +201,7 @@ class Trainer:
         raise AssertionError("the epochs do not end by themselves")
 
     def _validate_if_overdue(self, seconds: Callable[[], float]) -> None:
-        """Validate before the first step if an interrupt, or a limit that was passed, has kept the run from it."""
+        """Validate before the first step of fine-tuning, or if an interrupt or a limit has kept the run from it."""
         if self.state.validation_due or (self._limit_reached() and not self.state.best):
             self._validate()
             self.state.seconds = self.ranks.by_first(seconds)
@@ -369,6 +366,11 @@ class Trainer:
         state, metric = self.state, self.settings.early_stopping_metric
         result = self.validator.validate(self.model, self.ranks)
         value = result.scores[metric] * (-1 if metric in LOWER_IS_BETTER else 1)
+        general_bleu = result.general.get("bleu")
+        if not state.step:
+            state.general_bleu = general_bleu
+        if forgets(self.settings, general_bleu, state.general_bleu):
+            value = -math.inf
         is_best = state.record(Score(value, result.loss, state.step), self.settings.keep_best)
         scores = {f"valid_{name}": score for name, score in result.all_scores.items()}
         self._log(**scores, valid_perplexity=result.perplexity)
@@ -388,14 +390,9 @@ class Trainer:
             self._on_scores()
 
     def _save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
-        whole = merged(model)
-        heads = self.validator.alignment_heads(whole)
+        heads = self.validator.alignment_heads(model)
         header = describe_model(self.config, model, self.tokenizer, {**scores, "step": float(step)}, heads)
-        if self.settings.lora:
-            adapter = {name: each.detach().cpu() for name, each in trained_parameters(model).items()}
-            base = self.config.provenance.fingerprints["init_from"]
-            save_adapter(self.folder.adapter, Adapter(adapter, header, base))
-        save_bundle(self.folder.bundle, Bundle(whole, self.tokenizer, header))
+        save_bundle(self.folder.bundle, Bundle(model, self.tokenizer, header))
 
     def _save(self) -> None:
         if self.ranks.is_first:

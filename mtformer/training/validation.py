@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -68,11 +69,13 @@ class Validation:
             mean of their scores.
         samples: some sentences of each direction.
         by_direction: of several directions, the scores of each.
+        general: the scores on general text, if there is any.
     """
 
     scores: dict[str, float]
     samples: list[Sample]
     by_direction: dict[str, dict[str, float]] = field(default_factory=dict)
+    general: dict[str, float] = field(default_factory=dict)
 
     @property
     def loss(self) -> float:
@@ -86,9 +89,14 @@ class Validation:
 
     @property
     def all_scores(self) -> dict[str, float]:
-        """The scores, and those of each direction under names such as ``bleu_en-de``."""
+        """The scores, those of each direction under names such as ``bleu_en-de``, and ``general_bleu`` and the like."""
         of_each = self.by_direction.items()
-        return self.scores | {f"{name}_{key}": value for key, scores in of_each for name, value in scores.items()}
+        general = {f"general_{name}": value for name, value in self.general.items()}
+        return (
+            general
+            | self.scores
+            | {f"{name}_{key}": value for key, scores in of_each for name, value in scores.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -111,13 +119,14 @@ class _ValidSet:
 
 
 class Validator:
-    """Scores models on all validation pairs, those of each direction by themselves."""
+    """Scores models on all validation pairs, those of each direction and the general ones by themselves."""
 
     def __init__(
         self,
         config: ResolvedConfig,
         tokenizer: Tokenizer,
         pairs: Mapping[LanguagePair, Sequence[SentencePair]],
+        general_pairs: Mapping[LanguagePair, Sequence[SentencePair]] = MappingProxyType({}),
         *,
         in_threads: bool = True,
     ) -> None:
@@ -127,6 +136,7 @@ class Validator:
             config: with the search, the metrics and the number of threads.
             tokenizer: the model's.
             pairs: of each direction.
+            general_pairs: those that show what fine-tuning forgets, of each direction.
             in_threads: whether threads may compute side by side; see :func:`.computes_in_threads`.
 
         Raises:
@@ -136,6 +146,7 @@ class Validator:
         self._search = config.search.updated(beam_size=1)
         self._threads = Threads(config.training.threads if in_threads else 1)
         self._sets = [self._encoded(tokenizer, *item) for item in pairs.items()]
+        self._general = [self._encoded(tokenizer, *item) for item in general_pairs.items()]
         if missing := [str(languages) for languages in config.data.language_pairs if languages not in pairs]:
             log.warning("no validation text for %s: the best model is chosen without it", ", ".join(missing))
 
@@ -167,15 +178,14 @@ class Validator:
         """Score ``model`` and leave it in evaluation mode; each rank does a share of the work and gets all scores."""
         model.eval()
         results = {str(valid.languages): self._score(valid, model, ranks) for valid in self._sets}
+        general = _means([self._score(valid, model, ranks)[0] for valid in self._general])
         if len(results) == 1:
-            return Validation(*results.popitem()[1])
+            return Validation(*results.popitem()[1], general=general)
         by_direction = {direction: scores for direction, (scores, _) in results.items()}
-        names = next(iter(by_direction.values()))
-        means = {name: fmean(scores[name] for scores in by_direction.values()) for name in names}
         samples = [
             sample._replace(direction=direction) for direction, (_, samples) in results.items() for sample in samples
         ]
-        return Validation(means, samples, by_direction)
+        return Validation(_means(list(by_direction.values())), samples, by_direction, general)
 
     def _score(self, valid: _ValidSet, model: Transformer, ranks: Ranks) -> tuple[dict[str, float], list[Sample]]:
         """Score the model on the pairs of a direction."""
@@ -202,12 +212,13 @@ class Validator:
         """
         model.eval()
         started = time.monotonic()
-        for valid in self._sets:
+        all_sets = [*self._sets, *self._general]
+        for valid in all_sets:
             references = [pair.tgt for pair in valid.pairs]
             bleu(references, references, valid.tokenize)
         scoring = time.monotonic() - started
         return scoring + sum(
-            self._expected_loss(valid, model) + self._expected_search(valid, model) for valid in self._sets
+            self._expected_loss(valid, model) + self._expected_search(valid, model) for valid in all_sets
         )
 
     def _expected_loss(self, valid: _ValidSet, model: Transformer) -> float:
@@ -283,3 +294,9 @@ class Validator:
         )
         translations = translator.translate([pair.src for pair in pairs])
         return [best.text for (best, *_) in translations]
+
+
+def _means(of_sets: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each score; none of no sets."""
+    names = of_sets[0] if of_sets else ()
+    return {name: fmean(scores[name] for scores in of_sets) for name in names}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mtformer.config import FILTERS, Config, DataConfig, Facts, LanguagePair, Source, resolve
 from mtformer.data.clean.filters import Filters, filters_of, rule_of
 from mtformer.data.clean.learned import CORRUPTIONS, MISALIGNED, LearnedRules
-from mtformer.data.held_out import held_out_share
+from mtformer.data.held_out import held_out_share, is_apart
 from mtformer.data.sources.parallel import ParallelText, Reservoir, source_name
 from mtformer.data.store import Portion, text_portions
 from mtformer.support.processes.workers import in_order
@@ -305,7 +305,7 @@ def _held_out(data: DataConfig, checked: Sequence[SourceCheck]) -> dict[str, int
     """Estimate how many pairs training will hold out for each part of the data without sources."""
     sizes = Counter[LanguagePair]()
     for source in checked:
-        if source.use == "train" and not source.source.tag:
+        if source.use == "train" and not is_apart(source.source):
             sizes[source.languages] += source.n_pairs
     return dict.fromkeys(data.held_out, sum(round(held_out_share(n) * n) for n in sizes.values()))
 
