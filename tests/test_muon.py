@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from mtformer.config import ModelConfig, TrainingConfig
-from mtformer.model.attention import stacked_matrices
+from mtformer.model.lora import stacked_matrices
 from mtformer.model.transformer import Transformer
 from mtformer.training.muon import Muon, orthogonalize
 from mtformer.training.optimizer import make_optimizers

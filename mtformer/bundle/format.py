@@ -32,7 +32,7 @@ from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 
-_WEIGHT = "model."
+WEIGHT = "model."
 _WEIGHT_DTYPES = {"F32", "F16", "BF16"}  # the model computes in fp32; the others are converted
 _MAX_MESSAGE = 200  # characters
 
@@ -78,7 +78,7 @@ def write_bundle(path: Path, header: Header, weights: Mapping[str, Tensor], toke
         weights: on the CPU, contiguous.
         tokenizers: the serialized SentencePiece models, one or two.
     """
-    tensors = {_WEIGHT + name: tensor for name, tensor in weights.items()}
+    tensors = {WEIGHT + name: tensor for name, tensor in weights.items()}
     for name, model in zip(TOKENIZERS, tokenizers, strict=False):
         tensors[name] = torch.frombuffer(bytearray(model), dtype=torch.uint8)
     metadata = {"format": BUNDLE_FORMAT, "header": header.model_dump_json()}
@@ -108,7 +108,7 @@ def load_bundle(path: str | Path) -> Bundle:
         reason = str(error)
     except (ValueError, RuntimeError, UserError) as error:
         reason = f"this bundle is damaged: {error}"
-    raise UserError(f"{path}: {_shown(reason)}")
+    raise UserError(f"{path}: {shown(reason)}")
 
 
 def _load(path: Path) -> Bundle:
@@ -163,13 +163,13 @@ def _require_tensors(file: Any, header: Header) -> None:
         if tokenizer.get_dtype() != "U8" or len(tokenizer.get_shape()) != 1:
             raise ValueError(f"{name} is not a sequence of bytes")
     for name, tensor in slices.items():
-        if not name.startswith(_WEIGHT):
+        if not name.startswith(WEIGHT):
             raise ValueError(f"it contains {name}, which is no weight of the model")
         if tensor.get_dtype() not in _WEIGHT_DTYPES:
             raise ValueError(f"{name} is of type {tensor.get_dtype()}, not a float")
     with torch.device("meta"), SkipInitialization():
         model = Transformer(architecture)
-    require_shapes(model, {name.removeprefix(_WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
+    require_shapes(model, {name.removeprefix(WEIGHT): tensor.get_shape() for name, tensor in slices.items()})
 
 
 def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
@@ -192,7 +192,7 @@ def _make_tokenizer(tensors: Mapping[str, Tensor], header: Header) -> Tokenizer:
 
 
 def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
-    parameters = {name.removeprefix(_WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(_WEIGHT)}
+    parameters = {name.removeprefix(WEIGHT): tensor for name, tensor in tensors.items() if name.startswith(WEIGHT)}
     for name, tensor in parameters.items():
         if not all(value.isfinite() for value in tensor.aminmax()):  # no temporary tensor, unlike isfinite()
             raise ValueError(f"{name} has values that are not finite")
@@ -202,7 +202,7 @@ def _make_model(tensors: Mapping[str, Tensor], header: Header) -> Transformer:
     return model.eval()
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Make a message that may quote a hostile file safe for a terminal: one short line, without control characters."""
     line = (text.splitlines() or [""])[0]
     line = "".join(character if character.isprintable() else "?" for character in line)

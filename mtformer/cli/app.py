@@ -15,7 +15,7 @@ import typer
 from mtformer.cli.command import Group
 from mtformer.cli.data import DataGroup
 from mtformer.cli.evaluate import compare, evaluate
-from mtformer.cli.runs import average, export, import_, report, runs, train
+from mtformer.cli.runs import average, export, import_, merge, report, runs, train
 from mtformer.cli.translate import detokenize, explain, score, tokenize, translate
 from mtformer.support import __version__
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
@@ -30,6 +30,7 @@ class Commands(Group):
     functions = {  # noqa: RUF012 (a constant)
         "train": train,
         "average": average,
+        "merge": merge,
         "translate": translate,
         "score": score,
         "explain": explain,

@@ -56,7 +56,8 @@ def evaluate(
     _require_compatible(scores, results, test_set, search)
     protocol = None if scores.protocol is None else find_protocol(scores.protocol)
     paths, toward, texts, raw = find_models(model), Toward(**vars(direction)), vars(test_set), compute.raw
-    loaded = load_model(paths, compute.engine, compute.device, **(search if protocol is None else SEARCH))
+    changes = search if protocol is None else SEARCH
+    loaded = load_model(paths, compute.engine, compute.device, adapter=compute.adapter, **changes)
     result: Any
     if protocol is not None:
         result = run_protocol(paths, loaded.toward(*toward), protocol, output=results.output, **texts)

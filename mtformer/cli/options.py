@@ -73,11 +73,14 @@ class Compute(Options):
 
 
 class Engine(Compute):
-    """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes."""
+    """The engine; :mod:`mtformer.engines.loading` says which one ``auto`` takes. And what it adds to the model."""
 
     engine: Literal["auto", "torch", "ctranslate2"] = option(
         "The engine; auto takes CTranslate2 if it is installed, supports all options and there is no GPU.",
         default="auto",
+    )
+    adapter: Path | None = option(
+        "What training.lora has learned on top of the model: adapter.safetensors of its run.", panel=IN_OUT
     )
 
 

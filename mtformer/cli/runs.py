@@ -156,6 +156,28 @@ def average(
     options.print_result(output)
 
 
+def merge(
+    bundle: Path = options.BUNDLE,
+    adapter: Path = argument("What training.lora has learned on top of it.", "ADAPTER"),
+    *,
+    output: Path = option("The bundle to write."),
+) -> None:
+    """Merge an adapter into its model.
+
+    The new bundle translates as the model does with --adapter, and can be exported, averaged and fine-tuned.
+    """
+    from mtformer.bundle.adapter import load_adapted
+    from mtformer.bundle.format import save_bundle
+    from mtformer.runs.folder import find_model
+    from mtformer.support.files import require_distinct
+
+    path = find_model(bundle)
+    options.require_file("--output", output, "the path of the bundle")
+    require_distinct(output, [path, adapter])
+    save_bundle(output, load_adapted(path, adapter))
+    options.print_result(output)
+
+
 # What --to needs, and what installs it.
 _PACKAGES = {"ctranslate2": ("ctranslate2", "ctranslate2"), "huggingface": ("transformers", "'mtformer[huggingface]'")}
 

@@ -155,12 +155,13 @@ def _sized(model: ModelConfig, size: Size, n_pairs: int) -> ModelConfig:
 
 def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Facts) -> dict[str, object]:
     """Return the training settings with a value for each that was open."""
-    by_norm = "adamw" if model.norm == "post" else "muon"
-    optimizer = by_norm if training.optimizer == "auto" else training.optimizer
+    suited = "adamw" if model.norm == "post" or training.lora else "muon"
+    optimizer = suited if training.optimizer == "auto" else training.optimizer
+    is_tuned = facts.base is not None and facts.base.is_tuned and not training.lora  # an adapter starts from zeros
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
         "warmup_steps": _warmup_steps(model, size),
-        "learning_rate": _peak_learning_rate(model, optimizer, is_tuned=facts.base is not None and facts.base.is_tuned),
+        "learning_rate": _peak_learning_rate(model, optimizer, is_tuned=is_tuned),
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs

@@ -132,6 +132,13 @@ class ModelConfig(Section):
         return cls(**values, feed_forward=architecture.activation)
 
 
+class LoraConfig(Section):
+    """A low-rank adapter (LoRA, Hu et al. 2021) of all matrices of the layers, which is all that is trained."""
+
+    rank: int = Field(default=8, ge=1, le=1024)
+    """The rank of what is added to each matrix: more can change more, and is larger."""
+
+
 class TrainingConfig(Section):
     """The optimization and its limits. A run ends at the first limit that it reaches."""
 
@@ -148,6 +155,9 @@ class TrainingConfig(Section):
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
     max_forgetting: PositiveFloat | None = 2.0
     """The most BLEU that the best model may lose on the `general` sources of `data.valid`; `null`: any."""
+    lora: LoraConfig | None = None
+    """Train a small adapter on top of that model, which stays fixed: `{rank: 8}`. The run has it in
+    `adapter.safetensors`, for `translate --adapter`, and merged with the model in `model.safetensors`."""
     max_tokens: TokensOrAuto | None = None
     """The token budget of a batch: rows times the longest side, padding included. Default: by the size of the data.
     `auto`: the largest that fits into the memory that is free when the run starts."""
@@ -155,10 +165,11 @@ class TrainingConfig(Section):
     """Batches per optimizer update."""
     optimizer: Literal["auto", "muon", "adamw", "adam"] = "auto"
     """Muon for the matrices of the layers and AdamW for the rest, AdamW, or the paper's Adam (no weight decay). `auto`
-    is `muon` for pre-norm and `adamw` for post-norm."""
+    is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
     """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
-    1.5 times that without. With `init_from`, a tenth of it, unless the direction is new to that model."""
+    1.5 times that without. With `init_from`, a tenth of it, unless the direction is new to that model or `lora` is
+    set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
     the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""
@@ -217,6 +228,12 @@ class TrainingConfig(Section):
             yield "freeze without init_from would keep random weights fixed: set both or neither"
         if len(set(self.freeze)) == 3:
             yield "freeze names every part: nothing is left to train"
+        if self.lora and self.init_from is None:
+            yield "lora without init_from, the model that an adapter is for: set both or neither"
+        if self.lora and self.freeze:
+            yield "lora keeps all parts of the model fixed: remove freeze"
+        if self.lora and self.shard:
+            yield "lora with shard: an adapter is too small to be divided; set one"
         if self.shard and self.max_tokens == "auto":
             yield "max_tokens = auto tries a whole model on each device, which shard avoids: set a number"
 

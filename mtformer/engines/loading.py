@@ -72,6 +72,7 @@ def load_model(
     engine: str | None = None,
     device: str = "auto",
     *,
+    adapter: Path | None = None,
     needs_torch: str | None = None,
     **changes: float | str | None,
 ) -> LoadedModel:
@@ -84,12 +85,13 @@ def load_model(
         engine: ``torch``; ``ctranslate2``; ``auto``, which takes CTranslate2 where it is installed, there is no GPU,
             and it supports all options; or None for torch. An exported model always takes CTranslate2.
         device: ``cpu``, ``cuda``, ``mps``, or ``auto``, which takes ``cuda`` when there is one.
+        adapter: what LoRA has trained on top of the bundle; see :mod:`mtformer.bundle.adapter`.
         needs_torch: what, besides the search options, only torch can do; None for nothing.
         changes: search options that replace the model's own; None leaves an option as it is.
 
     Raises:
-        UserError: the model, the engine or an option cannot be used, or the bundles of an ensemble differ in their
-            languages or vocabulary.
+        UserError: the model, the engine or an option cannot be used, the bundles of an ensemble differ in their
+            languages or vocabulary, or the adapter is another model's.
         MtformerError: the cache cannot be written.
     """
     if engine is not None and engine not in ENGINES:
@@ -97,10 +99,18 @@ def load_model(
     path = models[0] if isinstance(models[0], Path) else None
     if len(models) > 1:
         needs_torch = "ensembles"
+        if adapter is not None:
+            raise UserError(f"{adapter} is an adapter of one model, and {len(models)} are given: merge it with its own")
+    elif adapter is not None:
+        needs_torch = "adapters that are not merged (mtformer merge)"
     elif path is None:
         needs_torch = "bundles in memory"
     if needs_torch is not None and (engine == "ctranslate2" or (path is not None and is_exported(path))):
         raise UserError(f"CTranslate2 cannot do {needs_torch}: use --engine torch, with a bundle")
+    if adapter is not None:
+        from mtformer.bundle.adapter import load_adapted
+
+        models = [load_adapted(models[0], adapter)]
     if path is None or needs_torch is not None:
         return _load_on_torch(models, device, **changes)
     if is_exported(path):

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mtformer.model.dropout import Dropout
+from mtformer.model.lora import Linear, StackedLinear
 from mtformer.model.positions import rotate
 
 
@@ -34,24 +35,6 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(dim=-1)
-
-
-class StackedLinear(nn.Linear):
-    """Several linear layers of one input in one product: their matrices are stacked in ``weight``.
-
-    Initialization and Muon treat each matrix as the one it is.
-    """
-
-    def __init__(self, in_features: int, out_features: int, n_matrices: int) -> None:
-        """Set up fresh weights for ``n_matrices`` layers with ``out_features`` outputs each."""
-        super().__init__(in_features, n_matrices * out_features)
-        self.n_matrices = n_matrices
-
-
-def stacked_matrices(model: nn.Module) -> dict[str, int]:
-    """Return the number of matrices in each weight of ``model`` that stacks several, by the weight's name."""
-    modules = model.named_modules()
-    return {f"{name}.weight": module.n_matrices for name, module in modules if isinstance(module, StackedLinear)}
 
 
 class MultiHeadAttention(nn.Module):
@@ -82,7 +65,7 @@ class MultiHeadAttention(nn.Module):
         self.rotary = rotary
         self.observer: Callable[[Tensor], object] | None = None
         self.qkv_proj = StackedLinear(d_model, d_model, 3)  # W^Q, W^K and W^V of all heads, one below the other
-        self.out_proj = nn.Linear(d_model, d_model)  # W^O
+        self.out_proj = Linear(d_model, d_model)  # W^O
         self.dropout = Dropout(dropout)
 
     def project_qkv(self, x: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,13 +80,11 @@ class MultiHeadAttention(nn.Module):
 
     def project_q(self, x: Tensor) -> Tensor:
         """Project (B, T, D) to queries (B, H, T, Dh)."""
-        d = self.d_model
-        return self._split_heads(F.linear(x, self.qkv_proj.weight[:d], self.qkv_proj.bias[:d]))
+        return self._split_heads(self.qkv_proj.part(x, 0, 1))
 
     def project_kv(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Project (B, S, D) to keys and values, each (B, H, S, Dh)."""
-        d = self.d_model
-        k, v = F.linear(memory, self.qkv_proj.weight[d:], self.qkv_proj.bias[d:]).chunk(2, dim=-1)
+        k, v = self.qkv_proj.part(memory, 1, 3).chunk(2, dim=-1)
         return self._split_heads(k), self._split_heads(v)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False) -> Tensor:

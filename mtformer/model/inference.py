@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.cache import CAPTURES, Cache, StaticCache, Step
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from mtformer.model.lora import merged
 from mtformer.model.packing import Precision, pack, pack_linear
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
@@ -28,8 +29,8 @@ class InferenceModel:
     """A Transformer without dropout, with weights packed for a precision; it does not follow later changes of them."""
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
-        """Prepare ``model``, on the device that it is on."""
-        self.model = model
+        """Prepare ``model``, on the device that it is on; an adapter is merged."""
+        self.model = model = merged(model)
         self.device = model.output.weight.device
         self.special_ids = model.architecture.special_ids
         self._encoder_layers = [_EncoderLayer(cast(EncoderLayer, layer), precision) for layer in model.encoder_layers]

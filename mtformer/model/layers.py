@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from mtformer.model import positions
 from mtformer.model.architecture import ACTIVATIONS, NORMS, POSITIONS, Architecture
-from mtformer.model.attention import MultiHeadAttention, StackedLinear
+from mtformer.model.attention import MultiHeadAttention
 from mtformer.model.dropout import Dropout
+from mtformer.model.lora import Linear, StackedLinear
 
 
 class FeedForward(nn.Module):
@@ -17,8 +18,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, *, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.relu) -> None:
         super().__init__()
-        self.linear1 = nn.Linear(d_model, d_ff)
-        self.linear2 = nn.Linear(d_ff, d_model)
+        self.linear1 = Linear(d_model, d_ff)
+        self.linear2 = Linear(d_ff, d_model)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from torch import Tensor, nn
 
 from mtformer.model.architecture import Architecture
-from mtformer.model.attention import stacked_matrices
 from mtformer.model.dropout import Dropout, random_number
 from mtformer.model.layers import DecoderLayer, EncoderLayer, make_norm, make_positions
+from mtformer.model.lora import stacked_matrices
 from mtformer.model.output import OutputHead
 
 

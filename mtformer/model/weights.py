@@ -30,13 +30,16 @@ def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach().to("cpu", copy=True).contiguous() for name, parameter in model.named_parameters()}
 
 
-def require_shapes(model: torch.nn.Module, shapes: Mapping[str, Sequence[int]]) -> None:
+Parameters = Mapping[str, torch.nn.Parameter]
+
+
+def require_shapes(model: torch.nn.Module | Parameters, shapes: Mapping[str, Sequence[int]]) -> None:
     """Compare names and shapes of weights with those of ``model``, which may be on the meta device.
 
     Raises:
         ValueError: they differ.
     """
-    parameters = dict(model.named_parameters())
+    parameters = _parameters(model)
     missing, extra = sorted(parameters.keys() - shapes.keys()), sorted(shapes.keys() - parameters.keys())
     if missing:
         raise ValueError(f"the weights lack {missing[0]}")
@@ -48,12 +51,16 @@ def require_shapes(model: torch.nn.Module, shapes: Mapping[str, Sequence[int]]) 
 
 
 @torch.no_grad()
-def load_weights(model: torch.nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copy the weights that :func:`weights` returned into ``model``.
+def load_weights(model: torch.nn.Module | Parameters, tensors: Mapping[str, Tensor]) -> None:
+    """Copy the weights that :func:`weights` returned into ``model``, or into some of its parameters.
 
     Raises:
         ValueError: names or shapes differ from the model's.
     """
     require_shapes(model, {name: tensor.shape for name, tensor in tensors.items()})
-    for name, parameter in model.named_parameters():
+    for name, parameter in _parameters(model).items():
         parameter.copy_(tensors[name])
+
+
+def _parameters(model: torch.nn.Module | Parameters) -> Parameters:
+    return dict(model.named_parameters()) if isinstance(model, torch.nn.Module) else model

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safetensors import SafetensorError
 
+from mtformer.config import ResolvedConfig
+from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import intact_folder
 
@@ -123,10 +125,32 @@ def best_checkpoints(folder: Path) -> list[Path]:
     return [paths[step] for step in steps if step in paths]
 
 
-def model_weights(path: Path) -> "dict[str, Tensor]":
-    """Return the weights in a checkpoint that translate: their average, if one was kept."""
+def saved_weights(path: Path) -> "dict[str, Tensor]":
+    """Return the weights in a checkpoint, or their average, if one was kept; of LoRA, those of the adapter."""
     tensors = load_checkpoint(path).tensors
     return tensors_below("average", tensors) or tensors_below("model", tensors)
+
+
+def model_weights(path: Path) -> "dict[str, Tensor]":
+    """Return the weights in a checkpoint that translate; an adapter is merged into the model that it was trained on.
+
+    Raises:
+        UserError: that model is not where it was, or the checkpoint cannot be read.
+    """
+    from mtformer.bundle.format import load_bundle
+    from mtformer.model.lora import changed_weights
+    from mtformer.model.weights import weights
+
+    saved, folder = saved_weights(path), RunFolder(path.parents[1])
+    if not any(".adapter." in name for name in saved):
+        return saved
+    config = folder.read_config(ResolvedConfig)
+    assert config.training.init_from is not None
+    base = load_bundle(config.training.init_from)
+    if base.digest != config.provenance.fingerprints["init_from"]:
+        raise UserError(f"{config.training.init_from} has changed since {folder.path} was trained on top of it")
+    of_base = weights(base.model)
+    return of_base | changed_weights(of_base, saved)
 
 
 def tensors_below(prefix: str, tensors: "dict[str, Tensor]") -> "dict[str, Tensor]":

@@ -24,7 +24,7 @@ from mtformer.support.logs import finite
 log = logging.getLogger(__name__)
 C = TypeVar("C", bound=Config)
 
-BUNDLE = "model.safetensors"
+BUNDLE, ADAPTER = "model.safetensors", "adapter.safetensors"
 
 
 class Journal:
@@ -117,6 +117,7 @@ class RunFolder:
     Attributes:
         path: the folder itself.
         bundle: the bundle of the best model.
+        adapter: of a run with ``training.lora``, what it has learned, without the model that it started from.
         config: every setting of the run, with versions and fingerprints.
         checkpoints: the folder of the checkpoints.
         metrics: one JSON object a line: loss, learning rate, speed and validation scores.
@@ -140,6 +141,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.bundle = path / BUNDLE
+        self.adapter = path / ADAPTER
         self.config = path / "config.yaml"
         self.checkpoints = path / "checkpoints"
         self.metrics = path / "metrics.jsonl"
@@ -156,8 +158,8 @@ class RunFolder:
         self.lock_file = path / "lock"
         self.folders_left_behind = [self.checkpoints, self.tensorboard, self.held_out]
         self.files_left_behind = [
-            *(self.config, self.metrics, self.samples, self.starts, self.bundle, self.wandb_id),
-            *(self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers),
+            *(self.config, self.metrics, self.samples, self.starts, self.bundle, self.adapter),
+            *(self.wandb_id, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers),
         ]
         self.parts = [self.lock_file, self.cleared, *self.folders_left_behind, *self.files_left_behind]
 

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
 
+from mtformer.model.lora import trained_parameters
 from mtformer.model.weights import load_weights
 from mtformer.runs.checkpoints import (
     STATE,
@@ -194,9 +195,9 @@ def restore(updater: Updater, checkpoint: Checkpoint) -> None:
         UserError: the checkpoint is of another model.
     """
     tensors = checkpoint.tensors
-    parameters = dict(updater.model.named_parameters())
+    parameters = trained_parameters(updater.model)
     try:
-        load_weights(updater.model, _kept(tensors_below("model", tensors), parameters))
+        load_weights(parameters, _kept(tensors_below("model", tensors), parameters))
     except ValueError as error:
         path = checkpoint.path
         raise UserError(
@@ -227,8 +228,8 @@ def _tensors_of(updater: Updater) -> dict[str, Tensor]:
 
 
 def _named_tensors(updater: Updater) -> Iterator[tuple[str, Tensor]]:
-    """Yield weights, moments and average, named after their parameters."""
-    for name, parameter in updater.model.named_parameters():
+    """Yield weights, moments and average, named after their parameters; those of an adapter alone, if there is one."""
+    for name, parameter in trained_parameters(updater.model).items():
         yield f"model.{name}", parameter
         for optimizer in updater.optimizers:
             for moment, tensor in optimizer.state.get(parameter, {}).items():

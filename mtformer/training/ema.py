@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
+from mtformer.model.lora import trained_parameters
 from mtformer.model.weights import load_weights, weights
 from mtformer.runs.checkpoints import best_checkpoints, list_checkpoints, model_weights, step_of
 from mtformer.runs.folder import RunFolder
@@ -31,13 +32,13 @@ class WeightAverage:
         """Start from the current weights."""
         self._model = model
         self._decay = decay
-        self.tensors: dict[str, Tensor] = {name: p.detach().clone() for name, p in model.named_parameters()}
+        self.tensors: dict[str, Tensor] = {name: p.detach().clone() for name, p in trained_parameters(model).items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Add the weights after update number ``step``, starting at 1."""
         decay = min(self._decay, (1 + step) / (10 + step))
-        weights = [parameter.detach() for parameter in self._model.parameters()]
+        weights = [parameter.detach() for parameter in trained_parameters(self._model).values()]
         torch._foreach_lerp_(list(self.tensors.values()), weights, 1 - decay)
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -56,7 +57,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def _swap(self) -> None:
-        for name, parameter in self._model.named_parameters():
+        for name, parameter in trained_parameters(self._model).items():
             weight = parameter.detach().clone()
             parameter.copy_(self.tensors[name])  # in place: a sharded model sends its weights from this memory
             self.tensors[name].copy_(weight)

@@ -66,6 +66,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append(
             f"tokenizer.vocab_size = {wanted}: tokens cannot be added to the {vocab_size} of an imported model"
         )
+    if wanted is not None and wanted > vocab_size and config.training.lora:
+        problems.append(f"tokenizer.vocab_size = {wanted}: training.lora adds no tokens to its {vocab_size}")
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from mtformer.config import TrainingConfig
-from mtformer.model.attention import stacked_matrices
+from mtformer.model.lora import stacked_matrices
 from mtformer.support.processes.threads import Threads
 from mtformer.training.muon import Muon
 

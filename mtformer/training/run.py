@@ -15,6 +15,7 @@ from mtformer.config import Config, Facts, ResolvedConfig, dump_config, resolve
 from mtformer.data.store import HeldOutPairs
 from mtformer.data.tokens import Corpus
 from mtformer.data.training import TrainingData
+from mtformer.model.lora import adapt, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.runs.folder import RunFolder
@@ -169,6 +170,8 @@ def _build(
     if base:
         initialize(model, tokenizer, base)
     freeze(model, config.training.freeze)
+    if config.training.lora:
+        adapt(model, config.training.lora.rank)
     if config.training.shard and ranks.size > 1:
         shard(model, device)
     else:
@@ -190,6 +193,9 @@ def _measure(config: Config, facts: Facts, model: Transformer, corpus: Corpus, r
 
 def _log_model(config: ResolvedConfig, model: Transformer, tokenizer: Tokenizer, ranks: Ranks) -> None:
     n_parameters = f"{sum(parameter.numel() for parameter in model.parameters()):,}"
+    if config.training.lora:
+        n_trained = sum(parameter.numel() for parameter in trained_parameters(model).values())
+        n_parameters = f"{n_trained:,} of {n_parameters}"
     n_tokens = f"{tokenizer.vocab_size:,}"
     device = next(model.parameters()).device.type
     where = f"{ranks.size} × {device}" if ranks.size > 1 else device

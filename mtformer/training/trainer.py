@@ -1,5 +1,6 @@
 """The loop: batches, updates, validations, checkpoints, and when to stop."""
 
+import copy
 import logging
 import math
 import time
@@ -9,13 +10,15 @@ from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
+from mtformer.bundle.adapter import Adapter, save_adapter
 from mtformer.bundle.format import Bundle, load_bundle, save_bundle
 from mtformer.config import ResolvedConfig
 from mtformer.data.batches import Batch, Plan, PlannedBatch, epoch_batches, make_batch
 from mtformer.data.training import TrainingData
+from mtformer.model.lora import merged, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import load_weights
-from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, model_weights, newest_checkpoint, step_of
+from mtformer.runs.checkpoints import Checkpoint, list_checkpoints, newest_checkpoint, saved_weights, step_of
 from mtformer.runs.contents import LOWER_IS_BETTER, forgets, limit_reached, out_of_patience
 from mtformer.runs.folder import Journal, RunFolder
 from mtformer.support.errors import MtformerError, UserError
@@ -126,14 +129,14 @@ class Trainer:
         The weights are those of the best validation's checkpoint if it is kept, or else of the newest one.
         """
         best, path = self.state.best, self.folder.bundle
-        if best is None or _is_intact(path):
+        if best is None or (_is_intact(path) and (not self.settings.lora or self.folder.adapter.is_file())):
             return
         if path.exists():
             path.replace(path.with_name(f"{path.name}.damaged"))
         checkpoints = {step_of(path): path for path in list_checkpoints(self.folder.checkpoints)}
         step = best.step if best.step in checkpoints else max(checkpoints)
-        model = Transformer(self.model.architecture)
-        load_weights(model, model_weights(checkpoints[step]))
+        model = copy.deepcopy(self.model) if self.settings.lora else Transformer(self.model.architecture)
+        load_weights(trained_parameters(model), saved_weights(checkpoints[step]))
         lines = (line for line in self.journal.read() if line["step"] == step and "valid_loss" in line)
         scores = {
             name.removeprefix("valid_"): score
@@ -390,9 +393,14 @@ class Trainer:
             self._on_scores()
 
     def _save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
-        heads = self.validator.alignment_heads(model)
+        whole = merged(model)
+        heads = self.validator.alignment_heads(whole)
         header = describe_model(self.config, model, self.tokenizer, {**scores, "step": float(step)}, heads)
-        save_bundle(self.folder.bundle, Bundle(model, self.tokenizer, header))
+        if self.settings.lora:
+            adapter = {name: each.detach().cpu() for name, each in trained_parameters(model).items()}
+            base = self.config.provenance.fingerprints["init_from"]
+            save_adapter(self.folder.adapter, Adapter(adapter, header, base))
+        save_bundle(self.folder.bundle, Bundle(whole, self.tokenizer, header))
 
     def _save(self) -> None:
         if self.ranks.is_first:

@@ -42,6 +42,7 @@ def describe_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> N
         log.warning(
             "%s translates %s, not %s: learning that starts from its weights", name, bundle.header.title, wanted
         )
+    if resolved.training.lora or not translates(bundle, given.data.language_pairs):
         share = "as from scratch"
     else:
         share = "a tenth of that from scratch, to forget little"

@@ -51,6 +51,7 @@ class Translator(Planner):
         device: str = "auto",
         *,
         engine: str | None = None,
+        adapter: str | Path | None = None,
         raw: bool = False,
         terms: Glossary | str | Path | None = None,
         terms_mode: str = "hard",
@@ -72,6 +73,8 @@ class Translator(Planner):
             engine: ``torch``; ``ctranslate2``, for which a bundle is converted once, into the user's cache; ``auto``,
                 which takes CTranslate2 where it is installed, there is no GPU, and it supports all options; or None
                 for torch. An exported model always takes CTranslate2.
+            adapter: what LoRA has trained on top of the bundle (``adapter.safetensors`` of its run). Translators with
+                different adapters of one bundle in memory share the weights that adapters do not change.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
             terms_mode: ``hard``: the search puts the translations of terms into the text; ``soft``: the model, which
@@ -88,7 +91,8 @@ class Translator(Planner):
 
         Raises:
             UserError: there is no such model, device, engine, option, direction or tag, the target language is open,
-                the bundles of an ensemble do not belong together, or the glossary or the memory cannot be used.
+                the adapter is another model's, the bundles of an ensemble do not belong together, or the glossary or
+                the memory cannot be used.
             MtformerError: the cache cannot be written.
         """
         if not isinstance(model, LoadedModel):
@@ -97,7 +101,8 @@ class Translator(Planner):
                 raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
             paths = [find_model(Path(each)) if isinstance(each, str | Path) else each for each in models]
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
-            model = load_model(paths, engine, device, needs_torch=needs_torch, **options)
+            path = None if adapter is None else Path(adapter)
+            model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, **options)
         model = model.toward(src_lang, tgt_lang, tag)
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
         if isinstance(memory, str | Path):

@@ -1,0 +1,139 @@
+"""Adapters: what LoRA has trained on top of a bundle, in one safetensors file that is far smaller.
+
+The file contains the parameters of the adapter (``model.*``) and in its metadata ``format``, ``header`` and ``digest``
+as a bundle does, and ``base``, the digest of the bundle that it was trained on. It comes with no more trust: names and
+shapes are compared with the base before anything is allocated for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, shown
+from mtformer.bundle.header import HEADER_FORMATS, Header, first_problem, read_header
+from mtformer.bundle.peek import header_size
+from mtformer.model.lora import adapter_shapes, merged
+from mtformer.support.errors import UserError
+from mtformer.support.files import write_atomically
+
+_FORMAT = "mtformer-adapter-1"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A low-rank adapter of the model of a bundle.
+
+    Attributes:
+        weights: its parameters by name; see :mod:`mtformer.model.lora`.
+        header: that of the bundle with which it is merged into the base.
+        base: the digest of the bundle that it was trained on.
+        digest: that of the file that it was loaded from; empty for an adapter in memory.
+    """
+
+    weights: Mapping[str, Tensor]
+    header: Header
+    base: str
+    digest: str = ""
+
+    def merged_into(self, bundle: Bundle) -> Bundle:
+        """Return ``bundle`` with this adapter; the two share the weights that it does not change.
+
+        Raises:
+            UserError: it is the adapter of another bundle, or damaged.
+        """
+        if bundle.digest != self.base:
+            raise UserError(
+                f"the adapter is one of another model: it was trained on the bundle with digest {self.base}, and this "
+                f"one has {bundle.digest or 'none'}"
+            )
+        _require_shapes(self.weights, bundle)
+        try:
+            header = Header.model_validate(self.header.model_dump() | {"architecture": bundle.header.architecture})
+        except ValidationError as error:
+            raise UserError(f"the adapter is damaged: {first_problem(error)}") from None
+        both = digest({"base": bundle.digest, "adapter": self.digest}, {})
+        return replace(bundle, model=merged(bundle.model, self.weights), header=header, digest=both)
+
+
+def save_adapter(path: Path, adapter: Adapter) -> None:
+    """Write ``adapter`` to ``path``, atomically."""
+    tensors = {WEIGHT + name: tensor for name, tensor in adapter.weights.items()}
+    metadata = {"format": _FORMAT, "header": adapter.header.model_dump_json(), "base": adapter.base}
+    metadata["digest"] = digest(metadata, tensors)
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata))
+
+
+def load_adapter(path: str | Path) -> Adapter:
+    """Read an adapter.
+
+    Raises:
+        UserError: the file is missing, cut off, not an adapter, or damaged.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"there is no adapter at {path}")
+    try:
+        return _load(path)
+    except (SafetensorError, OSError) as error:
+        reason = f"this is not an intact safetensors file: {error}"
+    except ValidationError as error:
+        reason = f"this adapter's header is invalid: {first_problem(error)}"
+    except (ValueError, RuntimeError) as error:
+        reason = str(error)
+    raise UserError(f"{path}: {shown(reason)}")
+
+
+def load_adapted(base: Path | Bundle, adapter: Path) -> Bundle:
+    """Return the bundle ``base`` with an adapter.
+
+    Raises:
+        UserError: one of them cannot be used, or they do not belong together.
+    """
+    loaded = load_adapter(adapter)
+    bundle = load_bundle(base) if isinstance(base, Path) else base
+    try:
+        return loaded.merged_into(bundle)
+    except UserError as error:
+        raise UserError(f"{adapter}: {error}") from None
+
+
+def _load(path: Path) -> Adapter:
+    header_size(path)
+    with safe_open(path, framework="pt") as file:
+        metadata = dict(file.metadata() or {})
+        if metadata.get("format") != _FORMAT:
+            raise ValueError(f"this is no adapter that this version of mtformer reads, whose format is {_FORMAT}")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    written = metadata.pop("digest", "")
+    if written != digest(metadata, tensors) or not {"header", "base"} <= metadata.keys():
+        raise ValueError("this adapter is damaged: its contents are not those that were written")
+    header = read_header(metadata["header"], HEADER_FORMATS[-1])
+    return Adapter(_weights(tensors), header, metadata["base"], written)
+
+
+def _weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the parameters among the tensors of a file."""
+    for name, tensor in tensors.items():
+        if not name.startswith(WEIGHT) or tensor.dtype != torch.float32 or tensor.dim() != 2:
+            raise ValueError(f"this adapter is damaged: {name} is no parameter of one")
+        if not tensor.isfinite().all():
+            raise ValueError(f"this adapter is damaged: {name} has values that are not finite")
+    return {name.removeprefix(WEIGHT): tensor for name, tensor in tensors.items()}
+
+
+def _require_shapes(weights: Mapping[str, Tensor], bundle: Bundle) -> None:
+    """Compare names and shapes of an adapter's parameters with the model that it is for.
+
+    Raises:
+        UserError: they differ.
+    """
+    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    rank = next((shape[1] for name, shape in found.items() if name.endswith(".up")), 0)
+    if found != dict(adapter_shapes(bundle.model, rank)):
+        raise UserError("the adapter is damaged: its parameters do not fit the model's")
