@@ -31,9 +31,19 @@ class Opener:
 
     @contextmanager
     def __call__(
-        self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
+        self, place: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, touch: bool = False
     ) -> Iterator[Page]:
-        """Open the page at ``path``; at the end, fail if it has logged an error or asked for anything but itself."""
+        """Open a page; at the end, fail if it has logged an error or asked for anything but itself.
+
+        Args:
+            place: its file; or its address on a server, from where it may ask for what is beside it.
+            width: of the window.
+            height: of the window.
+            dark: whether pages should be dark.
+            touch: whether the screen can be touched.
+        """
+        address = place if isinstance(place, str) else place.resolve().as_uri()
+        allowed = ("file:", "data:", "blob:") if isinstance(place, Path) else (address, "data:", "blob:")
         problems: list[str] = []
 
         def on_console(message: ConsoleMessage) -> None:
@@ -41,7 +51,7 @@ class Opener:
                 problems.append(f"console: {message.text}")
 
         def on_request(request: Request) -> None:
-            if not request.url.startswith(("file:", "data:", "blob:")) or request.url.endswith(".js"):
+            if not request.url.startswith(allowed) or request.url.endswith(".js"):
                 problems.append(f"request: {request.url}")
 
         context = self._browser.new_context(
@@ -52,7 +62,7 @@ class Opener:
             page.on("console", on_console)
             page.on("pageerror", lambda error: problems.append(f"error: {error}"))
             page.on("request", on_request)
-            page.goto(path.resolve().as_uri())
+            page.goto(address)
             yield page
         finally:
             context.close()

@@ -178,17 +178,20 @@ def merge(
     options.print_result(output)
 
 
-# What --to needs, and what installs it.
+# What programs need, and what installs it.
 _PACKAGES = {"ctranslate2": ("ctranslate2", "ctranslate2"), "huggingface": ("transformers", "'mtformer[huggingface]'")}
 
 
 def export(
     bundle: Path = options.BUNDLE,
     *,
-    to: Literal["ctranslate2", "huggingface"] = option("The program that the model is for."),
-    output: Path = option("A new folder for the model.", metavar="DIR"),
+    to: Literal["ctranslate2", "huggingface", "html"] = option("The program that the model is for; html: a browser."),
+    output: Path = option(
+        "A new folder for the model; html: a new file such as demo.html, or a folder for a web server.", metavar="PATH"
+    ),
     quantization: str | None = option(
-        "ctranslate2: how weights are stored, such as int8. Default: float32.", metavar="TYPE"
+        "How weights are stored. ctranslate2: such as int8. Default: float32. html: float32. Default: int8.",
+        metavar="TYPE",
     ),
     vocabulary_map: tuple[Path, Path] | None = option(
         "ctranslate2: learn from parallel text, such as the training data, which target tokens may translate a source "
@@ -196,14 +199,19 @@ def export(
         metavar="SRC TGT",
     ),
 ) -> None:
-    """Write a model for another program.
+    """Write a model for another program, or as a web page that translates.
 
-    The new folder contains everything that translation needs.
+    The new folder, or the page, contains everything that translation needs.
     """
     from mtformer.runs.folder import find_model
     from mtformer.support.files import require_new_folder, write_new_folder
 
     path = find_model(bundle)
+    if vocabulary_map is not None and to != "ctranslate2":
+        raise UserError(f"--vocabulary-map is for --to ctranslate2; with {to}, the whole vocabulary is computed")
+    if to == "html":
+        options.print_result(_write_page(path, output, quantization))
+        return
     require_new_folder(output, "--output")
     package, requirement = _PACKAGES[to]
     if importlib.util.find_spec(package) is None:
@@ -211,12 +219,26 @@ def export(
     if to == "ctranslate2":
         write = _ctranslate2_writer(path, quantization or "float32", vocabulary_map)
     elif quantization is not None:
-        raise UserError("--quantization is for --to ctranslate2; transformers quantize a model when they load it")
-    elif vocabulary_map is not None:
-        raise UserError("--vocabulary-map is for --to ctranslate2; transformers compute the whole vocabulary")
+        raise UserError("--quantization is not for --to huggingface: transformers quantize a model as they load it")
     else:
         write = _huggingface_writer(path)
     options.print_result(write_new_folder(output, write, "--output"))
+
+
+def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
+    """Write the page of a bundle."""
+    from mtformer.support.files import require_new_folder
+
+    options.require_file("--output", output, "the path of the page")
+    is_file = output.suffix == ".html"
+    require_new_folder(output, "--output", kind="file" if is_file else "folder")
+
+    from mtformer.bundle.format import load_bundle
+    from mtformer.export.html import parse_quantization, write_app, write_page
+
+    stored = parse_quantization(quantization)
+    bundle = load_bundle(path)
+    return write_page(output, bundle, stored) if is_file else write_app(output, bundle, stored)
 
 
 def _ctranslate2_writer(

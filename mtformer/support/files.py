@@ -52,14 +52,19 @@ def require_distinct(output: Path | None, inputs: Iterable[Path | None]) -> None
                 raise UserError(f"{name} is both input and output: name another file for the output")
 
 
-def require_new_folder(path: Path, option: str) -> None:
+def require_new_folder(path: Path, option: str, *, kind: str = "folder") -> None:
     """Refuse a folder that exists or cannot be made, before the work whose results are to be written to it.
 
+    Args:
+        path: the folder.
+        option: what gave it, which the message names.
+        kind: what it is, if that is not a folder.
+
     Raises:
-        UserError: naming the ``option`` that gave it.
+        UserError: it is refused.
     """
     if path.exists():
-        raise UserError(f"{path} exists: name a new folder with {option}")
+        raise UserError(f"{path} exists: name a new {kind} with {option}")
     parent = next(place for place in path.absolute().parents if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise UserError(

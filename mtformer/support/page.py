@@ -12,6 +12,8 @@ MAX_PAGE_BYTES = 2_000_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src 'unsafe-inline'"
 # A page that runs a model does so in a worker made of its own scripts, and in WebAssembly; still without eval.
 _COMPUTING_POLICY = _POLICY + " 'wasm-unsafe-eval'; worker-src blob:"
+# Its server may also give it a service worker, and a manifest with an icon.
+_APP_POLICY = _COMPUTING_POLICY.replace("blob:", "blob: 'self'") + "; manifest-src 'self'"
 
 
 def assemble(
@@ -22,6 +24,7 @@ def assemble(
     data: Any = None,
     assets: Sequence[tuple[str, str]] = (),
     computes: bool = False,
+    manifest: str = "",
 ) -> str:
     """Return a whole HTML page, self-contained, with the style that all our pages share.
 
@@ -33,8 +36,11 @@ def assemble(
         assets: style sheets and scripts, each as the package that contains it and its name, as in
             ``("mtformer.explain", "explain.js")``.
         computes: whether its scripts may start workers and WebAssembly that the page itself contains.
+        manifest: of an app that a browser can install from a server, the name of the file beside the page that
+            describes it; the app may also have a service worker.
     """
-    policy = _COMPUTING_POLICY if computes else _POLICY
+    policy = _APP_POLICY if manifest else _COMPUTING_POLICY if computes else _POLICY
+    app = f'<link rel="manifest" href="{manifest}">\n' if manifest else ""
     named = [("mtformer.support", "page.css"), *assets]
     styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))
     scripts = "\n".join(f"<script>\n{_read(*asset)}</script>" for asset in named if asset[1].endswith(".js"))
@@ -42,7 +48,7 @@ def assemble(
         f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
+        f'<meta name="color-scheme" content="light dark">\n{app}'
         f'<link rel="icon" href="data:,">\n<title>{html.escape(title)}</title>\n<style>\n{styles}</style>\n</head>\n'
         f"<body>\n{body}\n<script>const pageData = {to_script(data)};</script>\n{scripts}\n</body>\n</html>\n"
     )

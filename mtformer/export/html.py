@@ -1,0 +1,187 @@
+"""A translator as a web page: one HTML file that translates offline, or a folder for a server to install it from."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from mtformer.browser.pack import ENGINE_ASSETS, Quantization, pack
+from mtformer.bundle.format import Bundle
+from mtformer.bundle.header import Header
+from mtformer.config.sources import Source
+from mtformer.report.settings import source_label
+from mtformer.runs.contents import METRIC_NAMES
+from mtformer.support import __version__
+from mtformer.support.errors import UserError
+from mtformer.support.files import write_atomically, write_new_folder
+from mtformer.support.page import assemble
+
+MAX_BYTES = 200_000_000  # of a page
+_WEIGHT_BYTES = {"int8": 1, "float32": 4}
+_BASE64 = 4 / 3  # characters a byte
+_LONGEST = 400  # characters of a fact about a model
+
+_NAMES = ("words", "alternatives", "files")
+_ASSETS = [
+    *ENGINE_ASSETS,  # first: its worker runs the scripts up to its own
+    ("mtformer.browser", "translator.css"),
+    ("mtformer.explain", "dom.js"),
+    *(("mtformer.browser", f"translator_{name}.js") for name in _NAMES),
+    ("mtformer.browser", "translator.js"),
+]
+_MANIFEST = "manifest.webmanifest"
+_ICON = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 512 512">
+<rect width="512" height="512" fill="#1f5fbf"/>
+<path d="M136 208h240l-64-64M376 304H136l64 64" fill="none" stroke="#fff" stroke-width="36"/>
+</svg>
+"""
+
+
+def parse_quantization(name: str | None) -> Quantization:
+    """Return how a page stores weights: as named, or else in int8.
+
+    Raises:
+        UserError: a page does not store them so.
+    """
+    for known in get_args(Quantization):
+        if name in (known, None):
+            return known
+    raise UserError(f"--quantization {name}: a page stores weights as {' or '.join(get_args(Quantization))}")
+
+
+def write_page(output: Path, bundle: Bundle, quantization: Quantization = "int8") -> Path:
+    """Write a page that translates with a model, without a server and without a network.
+
+    Args:
+        output: the file.
+        bundle: the model.
+        quantization: how the page stores the weights.
+
+    Raises:
+        UserError: a page cannot run the model, or the model is too large for a page.
+        MtformerError: the file cannot be written.
+    """
+    page = render_page(bundle, quantization).encode()
+    write_atomically(output, lambda path: path.write_bytes(page))
+    return output
+
+
+def write_app(output: Path, bundle: Bundle, quantization: Quantization = "int8") -> Path:
+    """Write a folder with such a page, ``index.html``, which browsers can install as an app from any web server.
+
+    Returns:
+        ``output``, a new folder; or the one beside it that has the files, if something is at ``output`` by now.
+
+    Raises:
+        UserError: a page cannot run the model, the model is too large for a page, or ``output`` exists.
+        MtformerError: the files cannot be written.
+    """
+    page = render_page(bundle, quantization, is_app=True).encode()
+    return write_new_folder(output, partial(_write_app, title=bundle.header.title, page=page), "--output")
+
+
+def render_page(bundle: Bundle, quantization: Quantization = "int8", *, is_app: bool = False) -> str:
+    """Return the page of a model.
+
+    Args:
+        bundle: the model.
+        quantization: how the page stores the weights.
+        is_app: whether a manifest and a service worker are beside it.
+
+    Raises:
+        UserError: a page cannot run the model, or the model is too large for a page.
+    """
+    _require_small(bundle, quantization)
+    packed = pack(bundle, quantization=quantization)
+    weights = base64.b64encode(gzip.compress(packed.data, mtime=0)).decode()
+    body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
+    return assemble(
+        f"{bundle.header.title} · mtformer",
+        f'{body}<script type="text/plain" id="weights">{weights}</script>',
+        data={"engine": packed.header, "about": list(_describe(bundle, quantization)), "isApp": is_app},
+        assets=_ASSETS,
+        computes=True,
+        manifest=_MANIFEST if is_app else "",
+    )
+
+
+def _require_small(bundle: Bundle, quantization: Quantization) -> None:
+    n_parameters = count_parameters(bundle)
+    n_bytes = n_parameters * _WEIGHT_BYTES[quantization] * _BASE64
+    if n_bytes <= MAX_BYTES:
+        return
+    advice = "" if quantization == "int8" else "store its weights with --quantization int8, "
+    raise UserError(
+        f"the model has {n_parameters / 1e6:,.0f} million parameters: its page would take {n_bytes / 1e6:,.0f} MB, and "
+        f"a page may take {MAX_BYTES / 1e6:,.0f} MB; {advice}train a smaller one (model.preset), or export it with "
+        "--to ctranslate2"
+    )
+
+
+def count_parameters(bundle: Bundle) -> int:
+    """Return the number of a model's weights; those that are tied count once."""
+    return sum(parameter.numel() for parameter in bundle.model.parameters())
+
+
+def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str, str]]:
+    """Yield what a page says about its model, as names and texts. A stranger may have written some of it."""
+    header = bundle.header
+    model, origin = header.architecture, header.provenance
+    facts: dict[str, Any] = {
+        "Model": f"Transformer of {count_parameters(bundle):,} parameters, with {model.n_encoder_layers} encoder and "
+        f"{model.n_decoder_layers} decoder layers; the page has its weights in {quantization}",
+        "Imported from": origin.get("imported_from"),
+        "Trained on": _sources(header),
+        "Validation": _scores(header),
+        "Licence": origin.get("license", "not stated in the model"),
+        "SHA-256": bundle.digest,
+        "Made with": f"mtformer {__version__}, Apache-2.0",
+    }
+    for name, value in facts.items():
+        if value and isinstance(value, str):
+            yield name, shorten(value, _LONGEST, placeholder=" …")
+
+
+def _sources(header: Header) -> str:
+    try:
+        given = header.provenance["config"]["data"]["train"]
+        return "; ".join(map(source_label, TypeAdapter(list[Source]).validate_python(given)))
+    except (LookupError, TypeError, ValidationError):
+        return ""
+
+
+def _scores(header: Header) -> str:
+    scores = header.scores
+    shown = [f"{title} {scores[name]:.4g}" for name, title in METRIC_NAMES.items() if name in scores]
+    return ", ".join(shown) + (f" at step {header.step:,}" if shown and header.step is not None else "")
+
+
+def _write_app(folder: Path, *, title: str, page: bytes) -> None:
+    """Fill a folder with a page and what makes it an app."""
+    manifest = {
+        "name": title,
+        "short_name": title[:12],
+        "start_url": "./",
+        "display": "standalone",
+        "background_color": "#fdfdfc",
+        "theme_color": "#1f5fbf",
+        "icons": [{"src": "icon.svg", "sizes": "any", "type": "image/svg+xml", "purpose": "any"}],
+    }
+    worker = resources.files("mtformer.browser").joinpath("service-worker.js").read_text(encoding="utf-8")
+    version = hashlib.sha256(page).hexdigest()
+    (folder / "index.html").write_bytes(page)
+    for name, text in {
+        _MANIFEST: json.dumps(manifest, indent=2) + "\n",
+        "service-worker.js": f'const VERSION = "{version}";\n{worker}',
+        "icon.svg": _ICON,
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,348 @@
+"""The translator as a web page, in a headless browser."""
+
+import http.server
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Opener, needs_browser, started
+from conftest import Project
+from playwright.sync_api import Page, expect
+
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.config.sources import PrefixTokens
+from mtformer.export import html
+
+pytestmark = pytest.mark.xdist_group("translator page")
+
+LINES = ["the red house likes a small dog.", "my old friend needs this green car."]
+TEXT = "\n".join(LINES)
+TRANSLATED = ["das rote Haus mag ein kleiner Hund.", "mein alter Freund braucht dieses grüne Auto."]
+TRANSLATION = "\n".join(TRANSLATED)
+MARKUP = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+
+
+@pytest.fixture(scope="module")
+def opener() -> Iterator[Opener]:
+    """One browser for all tests."""
+    with started() as opener:
+        yield opener
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Bundle:
+    """The model that has learned the language of the tests."""
+    return load_bundle(trained.folder / "runs/config/model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def demo(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its page, as the command line writes it."""
+    path = tmp_path_factory.mktemp("pages") / "demo.html"
+    result = trained.mtformer("export", "runs/config", "--to", "html", "--output", path)
+    assert (result.status, result.stdout) == (0, f"{path}\n"), result.stderr
+    return path
+
+
+@pytest.fixture
+def page(demo: Path, opener: Opener) -> Iterator[Page]:
+    """The page of the model."""
+    with opener(demo) as page:
+        yield page
+
+
+@pytest.fixture
+def page_of(bundle: Bundle, opener: Opener, tmp_path: Path) -> Callable[..., Any]:
+    """A function that opens the page of the model with some changes to its header."""
+
+    @contextmanager
+    def opened(**changes: Any) -> Iterator[Page]:
+        changed = replace(bundle, header=bundle.header.model_copy(update=changes))
+        html.write_page(tmp_path / "page.html", changed)
+        with opener(tmp_path / "page.html") as page:
+            yield page
+
+    return opened
+
+
+def between(*directions: str) -> dict[str, Any]:
+    """Return what makes a header one of these directions."""
+    return {"src_lang": "mul", "tgt_lang": "mul", "prefixes": dict.fromkeys(directions, PrefixTokens())} | {
+        "directions": directions
+    }
+
+
+def type_text(page: Page, text: str, expected: str | None = None) -> str:
+    """Type a text and return its translation, which is ``expected`` if that is given."""
+    page.fill("#source", text)
+    if expected is not None:
+        expect(page.locator("#target")).to_have_text(expected)
+    page.wait_for_selector("#target:not([aria-busy])")
+    return page.locator("#target").evaluate("node => node.textContent")
+
+
+# Translating
+
+
+@needs_browser
+def test_a_page_translates_as_the_command_line_does(page: Page, trained: Project) -> None:
+    texts = [
+        *LINES,
+        "every good book sees her new garden.",
+        "THE RED HOUSE",
+        "the 12 red houses",
+        "a small dog likes",
+        " x",
+    ]
+    result = trained.mtformer("translate", "--model", "runs/config", stdin="".join(f"{text}\n" for text in texts))
+    assert [type_text(page, text) for text in texts] == result.stdout.splitlines()
+    together = "\n".join(texts)
+    assert type_text(page, together) == result.stdout.removesuffix("\n")
+
+
+@needs_browser
+def test_words_light_up_with_those_they_are_aligned_with(page: Page, trained: Project) -> None:
+    result = trained.mtformer("translate", "--model", "runs/config", "--alignments", "--format", "json", LINES[0])
+    pairs = json.loads(result.stdout)["translations"][0]["alignment"]["links"]
+    type_text(page, TEXT, TRANSLATION)
+    words, readout = page.locator("#target .word"), page.locator("#readout")
+    source, target = LINES[0].split(), TRANSLATED[0].split()
+    for s, t in pairs:
+        words.nth(t).hover()
+        expect(page.locator(".word.lit")).to_have_text([target[t]])
+        expect(page.locator(".source-word.lit").filter(has_text=source[s])).to_have_count(1)
+        expect(readout).to_contain_text(f"{target[t]} ← {source[s]}")
+    page.locator("#target").focus()
+    for key in ("End", "Home", "ArrowRight", "ArrowLeft", "ArrowRight"):
+        page.keyboard.press(key)
+    expect(readout).to_contain_text(f"{target[1]} ← ")
+    page.locator("#source").press("Control+Home")
+    page.locator("#source").press("ArrowRight")
+    expect(page.locator(".source-word.lit")).to_have_text([source[0]])
+    expect(readout).to_contain_text(f"{source[0]} → {target[0]}")
+
+
+@needs_browser
+def test_an_alternative_takes_the_place_of_a_word_and_of_what_follows(page: Page) -> None:
+    type_text(page, TEXT, TRANSLATION)
+    page.locator("#target .word", has_text="mag").click()
+    buttons = page.locator("#alternatives button")
+    expect(buttons.locator("strong").first).to_be_visible()
+    words = buttons.locator("strong").all_inner_texts()
+    assert "mag" not in words and len(words) == len(set(words)) > 1
+    chosen = buttons.first.locator("span").inner_text()
+    buttons.first.click()
+    expect(page.locator("#target")).to_have_text(f"{chosen}\n{TRANSLATED[1]}")
+    page.locator("#target .word").nth(3).hover()
+    expect(page.locator(".lit")).to_have_text(["likes", words[0]])
+    page.keyboard.press("Enter")  # the word is where the keys go on
+    page.get_by_text("The first translation again").click()
+    expect(page.locator("#target")).to_have_text(TRANSLATION)
+
+
+@needs_browser
+def test_directions_can_be_chosen_and_swapped(page_of: Callable[..., Any]) -> None:
+    with page_of(**between("en-de", "de-en", "en-fr")) as page:
+        german = type_text(page, TEXT)
+        assert page.title() == "English → German"
+        page.get_by_role("button", name="Swap languages").click()
+        expect(page.locator("#source")).to_have_value(german)
+        assert page.title() == "German → English"
+        expect(page.get_by_role("combobox")).to_have_count(1)
+        page.get_by_label("From", exact=True).select_option("English")
+        page.get_by_label("To", exact=True).select_option("French")
+        assert (page.title(), page.locator("#target").get_attribute("lang")) == ("English → French", "fr")
+        expect(page.get_by_role("button", name="Swap languages")).to_have_count(0)
+
+
+@needs_browser
+def test_languages_run_from_right_to_left_in_their_box(page_of: Callable[..., Any]) -> None:
+    with page_of(src_lang="en", tgt_lang="ar") as page:
+        type_text(page, TEXT)
+        assert [page.locator(box).get_attribute("dir") for box in ("#source", "#target")] == ["auto", "rtl"]
+        page.locator("#target").focus()
+        for key in ("Home", "ArrowLeft"):
+            page.keyboard.press(key)
+        expect(page.locator(".current")).to_have_text(page.locator("#target .word").nth(1).inner_text())
+
+
+@needs_browser
+def test_a_page_says_what_its_model_is(page: Page, bundle: Bundle) -> None:
+    page.get_by_text("About this model").click()
+    about = page.locator("#about").inner_text()
+    for fact in ("English → German", "train.en", "BLEU 100", "not stated in the model", bundle.digest, "Apache-2.0"):
+        assert fact in about
+
+
+@needs_browser
+def test_a_translation_can_be_copied(page: Page) -> None:
+    type_text(page, TEXT, TRANSLATION)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#state")).to_have_text("Copied")
+    page.fill("#source", "")
+    page.locator("#source").press("ControlOrMeta+v")
+    expect(page.locator("#source")).to_have_value(TRANSLATION)
+
+
+@needs_browser
+def test_a_page_tests_itself(demo: Path, opener: Opener) -> None:
+    with opener(demo) as page:
+        page.goto(f"{demo.as_uri()}?selftest")
+        expect(page.locator("#selftest")).to_contain_text("passed; the largest difference is")
+        passed, of = page.locator("#selftest").inner_text().split()[1:4:2]
+        assert passed == of != "0"
+
+
+# Files
+
+
+def drop(page: Page, name: str, contents: bytes) -> None:
+    """Drop a file onto the page."""
+    transfer = page.evaluate_handle(
+        "([name, characters]) => { const all = new DataTransfer();"
+        "all.items.add(new File([Uint8Array.from(characters, (each) => each.charCodeAt(0))], name)); return all; }",
+        [name, contents.decode("latin-1")],
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": transfer})
+
+
+def saved(page: Page, name: str) -> str:
+    """Save a file's translation and return it."""
+    with page.expect_download() as download:
+        page.get_by_role("link", name=f"Save {name}").click()
+    assert download.value.suggested_filename == name
+    return download.value.path().read_bytes().decode()
+
+
+@needs_browser
+def test_a_text_file_that_is_dropped_is_translated_line_by_line(page: Page) -> None:
+    drop(page, "news.txt", f"\ufeff{LINES[0]}\r\n\r\n{LINES[1]}\n".encode())
+    drop(page, "test.en", LINES[0].encode("utf-16"))
+    assert saved(page, "news.de.txt") == f"{TRANSLATED[0]}\r\n\r\n{TRANSLATED[1]}\n"
+    assert saved(page, "test.de") == TRANSLATED[0]
+    expect(page.locator(".file").first).to_contain_text("3 lines")
+
+
+@needs_browser
+def test_a_long_file_can_be_stopped(page: Page) -> None:
+    drop(page, "long.txt", "".join(f"{LINES[1]} {n}\n" for n in range(5_000)).encode())
+    expect(page.locator(".file")).to_contain_text("of 5,000 lines")
+    assert type_text(page, TEXT, TRANSLATION)  # what is typed does not wait for the file
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".file")).to_contain_text("stopped after")
+    lines = saved(page, "long.de.txt").splitlines()
+    assert 0 < len(lines) < 5_000 and lines[0].startswith("mein alter Freund")
+
+
+@needs_browser
+def test_a_file_that_is_no_text_is_refused(page: Page) -> None:
+    drop(page, "picture.png", b"\x89PNG\xff")
+    expect(page.locator(".file")).to_have_text("picture.png not a text file in UTF-8")
+
+
+# Strangers
+
+
+@needs_browser
+def test_what_strangers_write_is_text(page_of: Callable[..., Any]) -> None:
+    origin = {"imported_from": MARKUP, "license": MARKUP, "config": {"data": {"train": [{"src": MARKUP}]}}}
+    with page_of(provenance=origin, scores={MARKUP: 1.0}) as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        page.get_by_text("About this model").click()
+        expect(page.locator("#about dd").nth(2)).to_have_text(MARKUP)
+        type_text(page, MARKUP)
+        drop(page, f"{MARKUP}.txt", MARKUP.encode())
+        expect(page.locator(".file")).to_contain_text(MARKUP)
+        assert page.locator("img").count() == 0
+
+
+@needs_browser
+def test_a_page_may_ask_for_nothing(demo: Path, opener: Opener) -> None:
+    with pytest.raises(AssertionError, match="violates the following Content Security Policy"), opener(demo) as page:
+        assert page.evaluate("fetch('https://example.com').then(() => 'answered', () => 'refused')") == "refused"
+
+
+# Apps
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder, and says nothing about it."""
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@needs_browser
+def test_an_app_translates_when_its_server_is_gone(trained: Project, opener: Opener, tmp_path: Path) -> None:
+    result = trained.mtformer("export", "runs/config", "--to", "html", "--output", tmp_path / "app")
+    assert (result.status, result.stdout) == (0, f"{tmp_path / 'app'}\n"), result.stderr
+    names = sorted(path.name for path in (tmp_path / "app").iterdir())
+    assert names == ["icon.svg", "index.html", "manifest.webmanifest", "service-worker.js"]
+    manifest = json.loads((tmp_path / "app/manifest.webmanifest").read_text(encoding="utf-8"))
+    assert (manifest["name"], manifest["start_url"], manifest["display"]) == ("en-de", "./", "standalone")
+    with ExitStack() as stack:
+        with served(tmp_path / "app") as address:
+            page = stack.enter_context(opener(address))
+            page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+        for path in ("", "index.html", "?selftest"):
+            page.goto(address + path)
+            type_text(page, TEXT, TRANSLATION)
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--output", "there.html"], "there.html exists: name a new file with --output"),
+        (["--output", "runs"], "runs exists: name a new folder with --output"),
+        (["--output", "-"], "--output -: standard output has the path of the page; name a file"),
+        (["--output", "new.html", "--quantization", "int4"], "a page stores weights as int8 or float32"),
+        (["--output", "new.html", "--vocabulary-map", "a", "b"], "--vocabulary-map is for --to ctranslate2"),
+    ],
+)
+def test_bad_input_is_explained(copied: Project, options: list[str], message: str) -> None:
+    (copied.folder / "there.html").write_text("mine")
+    before = sorted(copied.folder.rglob("*"))
+    result = copied.mtformer("export", "runs/config", "--to", "html", *options)
+    assert (result.status, result.stdout) == (2, "")
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert sorted(copied.folder.rglob("*")) == before
+    assert (copied.folder / "there.html").read_text() == "mine"
+
+
+def test_a_model_that_is_too_large_is_refused(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "MAX_BYTES", 50_000)
+    arguments = ["export", "runs/config", "--to", "html", "--quantization", "float32", "--output", "app"]
+    result = copied.mtformer(*arguments)
+    assert result.status == 2
+    assert "its page would take" in result.stderr and "--quantization int8" in result.stderr
+    assert not (copied.folder / "app").exists()
+
+
+def test_a_model_that_a_page_cannot_run_is_refused(copied: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtformer.browser.pack._POSITIONS", {"rotary"})
+    result = copied.mtformer("export", "runs/config", "--to", "html", "--output", "new.html")
+    assert (result.status, result.stdout) == (2, "")
+    assert "a web page cannot run a model with positions = sinusoidal" in result.stderr
+    assert not (copied.folder / "new.html").exists()
