@@ -46,8 +46,9 @@ def make_adapter_project(folder: Path, base: Path, **changes: Any) -> Project:
     """Make a project that trains an adapter of ``base`` on text whose sources and targets do not belong together."""
     project = make_project(folder, **{"n_pairs": 60, "init_from": str(base), **SETTINGS, **changes})
     project.config.write_text(project.config.read_text().replace("tokenizer:\n  vocab_size: 320\n", ""))
-    lines = (folder / "train.de").read_text().splitlines()
-    (folder / "train.de").write_text("".join(f"{line}\n" for line in reversed(lines)))
+    for name in ("train.de", "valid.de"):
+        lines = (folder / name).read_text().splitlines()
+        (folder / name).write_text("".join(f"{line}\n" for line in reversed(lines)))
     return project
 
 
