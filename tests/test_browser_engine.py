@@ -1,6 +1,7 @@
 """The engine of a web page, whose worker translates, in a headless browser."""
 
 import base64
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 from browser import needs_browser, opened
+from browser_tokens import hostile_lines
+from nasty_report import read_suite
 from playwright.sync_api import Page
 
 from mtformer import Translator
@@ -41,6 +44,24 @@ async function cancelled() {
   others[0].cancel();
   engine.stop();
   return [...names, ...(await Promise.all(ended)), await nameOf(engine.translate("He is red."))];
+}
+async function misplaced(texts) {
+  const wrong = [];
+  for (const text of JSON.parse(texts)) {
+    const source = text.toWellFormed();
+    const result = await engine.translate(text, { beam: 1 });
+    let [last, tgtLast] = [0, 0];
+    for (const { src, tgt, start, end, tgtStart, tgtEnd, sources, words } of result.segments) {
+      const areOrdered = last <= start && start <= end && end <= source.length && tgtLast <= tgtStart;
+      const areWords = sources.every((word) => start <= word.start && word.start < word.end && word.end <= end) &&
+        words.every((word) => tgtStart <= word.start && word.start < word.end && word.end <= tgtEnd &&
+          word.sources.every((index) => sources[index]) && word.confidence >= 0 && word.confidence <= 1);
+      const areTexts = source.slice(start, end) === src && result.text.slice(tgtStart, tgtEnd) === tgt;
+      if (!areOrdered || !areWords || !areTexts) wrong.push([text, areOrdered, areWords, areTexts]);
+      [last, tgtLast] = [end, tgtEnd];
+    }
+  }
+  return wrong;
 }
 async function progress() {
   const steps = [];
@@ -92,6 +113,11 @@ def test_segments_and_words_stand_where_they_say(page: Page) -> None:
         assert [found["text"][word["start"] : word["end"]] for word in words] == segment["tgt"].split()
         assert all(0 < word["confidence"] <= 1 for word in words)
         assert {i for word in words for i in word["sources"]} <= set(range(len(segment["sources"])))
+
+
+def test_segments_of_hostile_texts_stand_where_they_say(page: Page) -> None:
+    texts = [text for _, text in read_suite() if len(text) < 300] + hostile_lines(40, 1)
+    assert page.evaluate("misplaced", json.dumps(texts)) == []  # as JSON, surrogates stay what they are
 
 
 def test_alternatives_continue_a_prefix_with_different_words(page: Page) -> None:

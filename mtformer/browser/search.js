@@ -79,25 +79,25 @@ function allowedTokens({ specialIds: { pad, unk, bos, eos, start }, prefix, limi
 function likeliest(logits, beams, { only, never }, count) {
   const size = logits.length / beams.length;
   const best = [];
+  let least = -Infinity; // what a total must exceed
   const offer = (parent, id, logProb) => {
     const total = Math.fround(beams[parent].total + logProb);
-    if (total === -Infinity || (best.length === count && !(total > best.at(-1).total))) return;
+    if (!(total > least) || never.has(id)) return;
     let place = best.length;
     while (place > 0 && total > best[place - 1].total) place--;
     best.splice(place, 0, { total, parent, id, logProb });
-    best.splice(count);
+    if (best.length > count) best.pop();
+    if (best.length === count) least = best[count - 1].total;
   };
-  beams.forEach((_, parent) => {
+  for (let parent = 0; parent < beams.length; parent++) {
     const row = logits.subarray(parent * size, (parent + 1) * size);
-    const total = logSumExp(row);
-    if (Number.isNaN(total)) throw new Error(PREDICTS_NAN);
-    if (only !== null) return never.has(only) || offer(parent, only, Math.fround(row[only] - total));
-    for (let id = 0; id < size; id++) {
-      const least = best.length === count ? best.at(-1).total : -Infinity;
-      if (beams[parent].total + row[id] - total < least - 1e-3 || never.has(id)) continue; // most ids, quickly
-      offer(parent, id, Math.fround(row[id] - total));
-    }
-  });
+    const logSum = logSumExp(row);
+    if (Number.isNaN(logSum)) throw new Error(PREDICTS_NAN);
+    const difference = beams[parent].total - logSum;
+    const [first, end] = only === null ? [0, size] : [only, only + 1];
+    for (let id = first; id < end; id++)
+      if (row[id] + difference > least - 1e-3) offer(parent, id, Math.fround(row[id] - logSum)); // few, before rounding
+  }
   return best;
 }
 
