@@ -110,7 +110,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         y = F.pad(target, (0, n_padded - n))  # (N')
         w = weight.to(dtype)  # (V, D)
         cross_entropy, penalty = hidden.new_zeros(()), hidden.new_zeros(())
-        d_hidden, d_weight = torch.zeros_like(h), torch.zeros_like(weight)
+        d_hidden = torch.zeros_like(h)
+        d_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None  # which adapters do not train
         chunk_rows = (_CHUNK_ROWS_OF_CPU if h.device.type == "cpu" else _CHUNK_ROWS_OF_GPU) // k
         chunk = h.new_empty(k * min(n_padded, chunk_rows), v)
         for start in range(0, n, chunk_rows):
@@ -125,15 +126,17 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 penalty += _divergence_(p, r_drop / 2)
             if with_gradient:
                 d_hidden[:, rows] = (p @ w).unflatten(0, (k, -1))
-                d_weight += p.t() @ h_rows
+                if d_weight is not None:
+                    d_weight += p.t() @ h_rows
         # What is alike for all rows or all tokens, and the targets, need no pass over the logits.
         target = target.repeat(k)
         w_target, w_mean = F.embedding(target, weight), weight.mean(dim=0)  # (K·N, D), (D,)
         penalty += label_smoothing * (hidden * (w_target - w_mean)).sum()
         d_hidden = d_hidden[:, :n].flatten(0, 1).to(hidden.dtype)
         d_hidden = d_hidden - (1 - label_smoothing) * w_target - label_smoothing * w_mean
-        d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
-        d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
+        if d_weight is not None:
+            d_weight.index_add_(0, target, hidden, alpha=label_smoothing - 1)
+            d_weight -= hidden.sum(dim=0) * (label_smoothing / v)
         ctx.save_for_backward(d_hidden, d_weight)
         ctx.k = k
         cross_entropy /= k
@@ -144,7 +147,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         d_hidden, d_weight = ctx.saved_tensors
         d_sum = d_smoothed / ctx.k
-        return d_sum * d_hidden, d_sum * d_weight, None, None, None, None, None
+        return d_sum * d_hidden, None if d_weight is None else d_sum * d_weight, None, None, None, None, None
 
 
 def _divergence_(p: Tensor, factor: float) -> Tensor:
