@@ -16,7 +16,7 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import LanguagePair
 from mtformer.export import require_huggingface
 from mtformer.export.huggingface import write_huggingface
-from mtformer.export.import_huggingface import Imported
+from mtformer.export.imported import Imported
 from mtformer.export.importing import read_model, write_model
 from mtformer.export.trim import trim
 from mtformer.support.errors import UserError

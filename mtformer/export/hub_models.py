@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from mtformer.export.import_huggingface import FILES, family_of, read_json
+from mtformer.export.import_huggingface import FILES, family_of
+from mtformer.export.imported import read_json
 from mtformer.export.tensors import WEIGHTS, weight_paths
 from mtformer.support.errors import UserError
 from mtformer.support.hub import explained, prepare_hub, verified

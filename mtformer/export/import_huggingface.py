@@ -2,61 +2,28 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from mtformer.bundle.header import HEADER_FORMATS, Header, SearchDefaults, first_problem, read_header
+from mtformer.bundle.header import HEADER_FORMATS, Header, first_problem, read_header
 from mtformer.bundle.peek import EXPORT_SETTINGS
-from mtformer.config.search import SearchConfig
-from mtformer.config.sources import MULTIPLE, LanguagePair, PrefixTokens
+from mtformer.config.sources import LanguagePair
 from mtformer.engines.ctranslate2.folder import TOKENIZER_FILES, tokenizer_models
 from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family
-from mtformer.export.fast_tokenizer import read_fast_tokenizer
+from mtformer.export.huggingface_tokens import SENTENCEPIECE, read_tokenizer_files
+from mtformer.export.imported import Imported, directions, languages_of, read_json, search_defaults
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
 from mtformer.export.tensors import open_tensors
 from mtformer.model.architecture import ACTIVATIONS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization
 from mtformer.support.errors import UserError
-from mtformer.text.languages import language_code
-from mtformer.text.tokenizer.adopt import require_usable
-from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, in_order, read_tokens, with_rule
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.text.tokenizer.vocabulary import RULES
-
-
-class Imported(NamedTuple):
-    """A model in our terms.
-
-    Attributes:
-        header: its description.
-        tensors: its weights by our names.
-        tokenizers: the serialized SentencePiece models, one or two.
-    """
-
-    header: Header
-    tensors: Mapping[str, Tensor]
-    tokenizers: tuple[bytes, ...]
-
-
-class Tokens(NamedTuple):
-    """The vocabularies of a model.
-
-    Attributes:
-        models: SentencePiece models in the order of the model's ids, one or two.
-        languages: of a model that translates between all of these, the token of each.
-        targets: the languages that tokens such as ``>>deu<<`` before a source ask for.
-    """
-
-    models: tuple[bytes, ...]
-    languages: Mapping[str, str] = {}
-    targets: Sequence[str] = ()
-
 
 _MEANT: dict[str, Callable[[Family], object]] = {  # flags that old configs have beside their type
     "normalize_before": lambda family: family.norm == "pre",
@@ -66,27 +33,13 @@ _MEANT: dict[str, Callable[[Family], object]] = {  # flags that old configs have
     "scale_embedding": lambda _: True,
 }
 _ALIASES = {"swish": "silu"}
-_MAX_VOCABULARY = 2**20  # tokens
 _COMPUTED = re.compile(r"embed_positions\.weights?$")  # of sinusoids, which some files contain
-_TARGET = re.compile(r">>(\w+)<<")
-_LANGUAGE_TOKEN = re.compile(r"__([a-z]{2,3}(?:_[A-Za-z]{2,4})?)__|([a-z]{2,3}_[A-Z][A-Za-z]{1,3})")
-_SENTENCEPIECE = ("sentencepiece.bpe.model", "spiece.model")
 FILES = (  # of a model besides its weights; not every one has all
     *("config.json", "generation_config.json", "README.md"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "target_vocab.json"),
-    *("source.spm", "target.spm", *_SENTENCEPIECE),
+    *("source.spm", "target.spm", *SENTENCEPIECE),
     *(EXPORT_SETTINGS, *TOKENIZER_FILES),  # of one that was exported here
 )
-_PEGASUS_OFFSET = 103
-_M2M_LANGUAGES = {  # in the order of their tokens, which the files of a tokenizer may leave out
-    "m2m100": (
-        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
-        "hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt "
-        "ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
-    ),
-    "wmt21": "en ha is ja cs ru zh de",
-}
-_IN_NAME = re.compile(r"(?:^|[-_/])([A-Za-z]{2,3})-([A-Za-z]{2,3})$")
 
 
 def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = None) -> Imported:
@@ -105,7 +58,7 @@ def read_huggingface(folder: Path, name: str, languages: LanguagePair | None = N
         return _read_exported(folder, family_of(config))
     try:
         family = family_of(config)
-        tokens = _read_tokens(folder, config)
+        tokens = read_tokenizer_files(folder, config)
         tokenizer = Tokenizer(*tokens.models).with_start(config["decoder_start_token_id"])
         _require_ids(tokenizer, config)
         architecture = _architecture(config, family, tokenizer)
@@ -150,58 +103,6 @@ def _read_exported(folder: Path, family: Family) -> Imported:
         raise UserError(f"{folder / EXPORT_SETTINGS} is of another model than the files beside it")
     with open_tensors(folder) as theirs:
         return Imported(header, _weights(theirs, architecture, family), tuple(models))
-
-
-def read_json(path: Path, default: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read a JSON object; ``default`` stands for a file that does not exist.
-
-    Raises:
-        UserError: there is none.
-    """
-    if default is not None and not path.is_file():
-        return default
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} contains no JSON object")
-    return content
-
-
-def search_defaults(beam_size: int, length_penalty: float, n_forced: int = 0) -> SearchDefaults:
-    """Return the search settings of a model that was used with these.
-
-    Args:
-        beam_size: 1 counts as not chosen.
-        length_penalty: the exponent of the length that scores are divided by.
-        n_forced: the tokens at the start of a translation that count as a part of its length.
-    """
-    usual = SearchConfig()
-    return SearchDefaults(
-        beam_size=min(beam_size, 64) if beam_size > 1 else usual.beam_size,
-        length_penalty=length_penalty,
-        length_penalty_offset=n_forced,
-        **usual.model_dump(include={"max_length_factor", "max_length_offset", "batch_tokens"}),
-    )
-
-
-def directions(tokens: Tokens, languages: LanguagePair | None) -> dict[str, Any]:
-    """Return the entries of a header that say what a model translates.
-
-    Raises:
-        UserError: nothing says so.
-    """
-    if tokens.languages:
-        return {"src_lang": MULTIPLE, "tgt_lang": MULTIPLE, "languages": tokens.languages}
-    if languages is None:
-        raise UserError("nothing says which languages the model translates: add --from and --to")
-    if len(tokens.targets) < 2:
-        return languages._asdict()
-    prefixes = {f"{languages.src_lang}-{lang}": PrefixTokens(src=(f">>{lang}<<",)) for lang in tokens.targets}
-    return {"src_lang": languages.src_lang, "tgt_lang": MULTIPLE, "directions": tuple(prefixes), "prefixes": prefixes}
 
 
 def family_of(config: Mapping[str, Any]) -> Family:
@@ -326,111 +227,3 @@ def _names(ours: str, theirs: Mapping[str, Tensor], architecture: Architecture) 
 def _is_copy(name: str) -> bool:
     """Tell whether a tensor is computed anyway, or another name of one of the embeddings."""
     return bool(_COMPUTED.search(name)) or name.endswith(("embed_tokens.weight", "shared.weight", "lm_head.weight"))
-
-
-def _read_tokens(folder: Path, config: Mapping[str, Any]) -> Tokens:
-    """Read the tokenizer of a model, whichever of its files there are."""
-    if (folder / "source.spm").is_file():
-        return _read_marian_tokens(folder)
-    path = next((path for path in map(folder.joinpath, _SENTENCEPIECE) if path.is_file()), None)
-    model = _read_sentencepiece(path) if path else None
-    special = _special_tokens(folder)
-    if (folder / "tokenizer.json").is_file():
-        fast, by_id, added = read_fast_tokenizer(folder / "tokenizer.json")
-        model, special = model or fast, [*special, *added]
-    elif model is None:
-        raise UserError(f"{folder} contains no tokenizer: neither {', '.join(_SENTENCEPIECE)} nor tokenizer.json")
-    else:
-        by_id = _ids(folder, model, special, config)
-    vocabulary = [by_id.get(i, f"<unused_{i}>") for i in range(config["vocab_size"])]
-    languages = {}
-    if config["model_type"] in ("m2m_100", "mbart"):
-        known = set(vocabulary)
-        matches = {text: _LANGUAGE_TOKEN.fullmatch(text) for text in special if text in known}
-        languages = {match[1] or match[2]: text for text, match in matches.items() if match}
-    return Tokens((_in_order(model, vocabulary, special),), languages)
-
-
-def _ids(folder: Path, model: bytes, special: Sequence[str], config: Mapping[str, Any]) -> dict[int, str]:
-    """Return the tokens by id where only a SentencePiece model and perhaps a vocabulary say them."""
-    texts = [token.text for token in read_tokens(model)]
-    if (folder / "vocab.json").is_file():
-        by_id = _read_vocabulary(folder / "vocab.json")
-    elif config["model_type"] == "pegasus":
-        reserved = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{i}>" for i in range(2, _PEGASUS_OFFSET))]
-        by_id = dict(enumerate([*reserved, *texts[2:]]))
-    else:  # the order of fairseq
-        by_id = dict(enumerate(["<s>", "<pad>", "</s>", "<unk>", *texts[3:]]))
-    known = set(by_id.values())
-    return by_id | dict(enumerate((text for text in special if text not in known), max(by_id) + 1))
-
-
-def _read_vocabulary(path: Path) -> dict[int, str]:
-    """Return the tokens by id of a file that has the ids by token."""
-    ids = read_json(path)
-    if not ids or not all(type(i) is int and 0 <= i < _MAX_VOCABULARY for i in ids.values()):
-        raise UserError(f"{path} is no vocabulary: tokens with their ids")
-    return {i: text for text, i in ids.items()}
-
-
-def _special_tokens(folder: Path) -> list[str]:
-    """Return the special tokens that the settings of a tokenizer list: languages in order, then the mask."""
-    settings = read_json(folder / "special_tokens_map.json", {}) | read_json(folder / "tokenizer_config.json", {})
-    added = settings.get("added_tokens_decoder", {})
-    listed = [added[i] for i in sorted(added, key=int)]
-    for name in ("extra_special_tokens", "additional_special_tokens"):
-        listed += settings.get(name) or []
-    listed.append(settings.get("mask_token") or SPECIAL_TOKENS[0])
-    texts = [token["content"] if isinstance(token, dict) else token for token in listed]
-    special = [token for token in dict.fromkeys(texts) if token not in SPECIAL_TOKENS]
-    if (folder / "vocab.json").is_file() and not any(map(_LANGUAGE_TOKEN.fullmatch, special)):
-        codes = _M2M_LANGUAGES[settings.get("language_codes") or "m2m100"]
-        special += [f"__{code}__" for code in codes.split()]
-    return special
-
-
-def _read_marian_tokens(folder: Path) -> Tokens:
-    """Read two SentencePiece models and the vocabulary, or both, that give their tokens other ids."""
-    files = [folder / "vocab.json", folder / "target_vocab.json"]
-    vocabularies = [_read_vocabulary(path) for path in files if path.is_file()]
-    if not vocabularies:
-        raise UserError(f"{folder} lacks vocab.json")
-    targets = targets_in(vocabularies[0].values())
-    models = []
-    for name, by_id in zip(("source.spm", "target.spm"), vocabularies * 2, strict=False):
-        texts = [by_id.get(i, f"<unused_{i}>") for i in range(max(by_id) + 1)]
-        models.append(_in_order(_read_sentencepiece(folder / name), texts, [f">>{lang}<<" for lang in targets]))
-    return Tokens(tuple(models), targets=targets)
-
-
-def _read_sentencepiece(path: Path) -> bytes:
-    """Read a SentencePiece model of a kind that we support."""
-    try:
-        model = path.read_bytes()
-        require_usable(model)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-    return model
-
-
-def targets_in(vocabulary: Iterable[str]) -> list[str]:
-    """Return the languages that tokens of a vocabulary such as ``>>deu<<`` ask for."""
-    return [match[1] for text in vocabulary if (match := _TARGET.fullmatch(text))]
-
-
-def _in_order(model: bytes, vocabulary: Sequence[str], special: Sequence[str]) -> bytes:
-    """Return a SentencePiece model with the ids of a vocabulary, to which texts go as they are."""
-    return with_rule(in_order(model, vocabulary, set(special)), RULES["identity"])
-
-
-def languages_of(folder: Path, name: str) -> LanguagePair | None:
-    """Return the languages that the tokenizer's settings or else the name of a model say."""
-    settings = read_json(folder / "tokenizer_config.json", {})
-    codes = [settings.get("source_lang"), settings.get("target_lang")]
-    if None in codes and (match := _IN_NAME.search(name)):
-        codes = [*match.groups()]
-    if None in codes:
-        return None
-    return LanguagePair(*(language_code(str(code)) or MULTIPLE for code in codes))

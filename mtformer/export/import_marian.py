@@ -15,7 +15,8 @@ from torch import Tensor
 
 from mtformer.bundle.header import Header, SearchDefaults
 from mtformer.config.sources import LanguagePair
-from mtformer.export.import_huggingface import Imported, Tokens, directions, languages_of, search_defaults, targets_in
+from mtformer.export.huggingface_tokens import targets_in
+from mtformer.export.imported import Imported, Tokens, directions, languages_of, search_defaults
 from mtformer.model.architecture import Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization

@@ -6,8 +6,9 @@ from pathlib import Path
 from mtformer.bundle.format import write_bundle
 from mtformer.config.sources import LanguagePair
 from mtformer.export.hub_models import download_model
-from mtformer.export.import_huggingface import Imported, read_huggingface
+from mtformer.export.import_huggingface import read_huggingface
 from mtformer.export.import_marian import read_marian
+from mtformer.export.imported import Imported
 from mtformer.runs.folder import BUNDLE
 from mtformer.support import __version__
 from mtformer.support.errors import UserError

@@ -15,7 +15,7 @@ from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 
 from mtformer.bundle.header import Header
-from mtformer.export.import_huggingface import Imported
+from mtformer.export.imported import Imported
 from mtformer.model.architecture import Architecture
 from mtformer.support.errors import UserError
 from mtformer.text.languages import letters_of
