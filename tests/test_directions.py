@@ -315,7 +315,7 @@ def test_an_exported_model_has_all_directions(model: Project) -> None:
 def test_compare_chooses_a_direction(model: Project) -> None:
     reference = ["--src", "test.en", "--ref", "test.de"]
     refused = model.mtformer("compare", run_of(model), "test.de", *reference)
-    assert refused.status == 2 and "translates en-de, de-en, en-nl: choose one with --pair" in refused.stderr
+    assert refused.status == 2 and "translates en-de, de-en, en-nl: choose one direction with --pair" in refused.stderr
     result = model.mtformer("compare", run_of(model), "test.de", "--pair", "en-de", *reference, "--format", "json")
     assert result.status == 0, result.stderr
     assert "100.0" in result.stdout

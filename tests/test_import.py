@@ -115,6 +115,27 @@ def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
     assert tuned.tokenizer.prefixes == before.tokenizer.prefixes
     for name, tensor in weights(before.model).items():
         assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name
+    siblings = project.folder / "runs" / "config" / "model.safetensors", case.path
+    require_to_go_together(project, *siblings)
+
+
+def require_to_go_together(project: Project, tuned: Path, base: Path) -> None:
+    """Equal models, of which one may have many languages, are an ensemble and an average, and do not differ."""
+    options: dict[str, Any] = {"engine": "torch", "beam_size": 1, "max_length": 12, "raw": True}
+    alone, both = (
+        Translator.load(models, src_lang="en", tgt_lang="de", **options).translate(LINES[:4])
+        for models in ([tuned], [base, tuned])
+    )
+    assert [each[0].text for each in both] == [each[0].text for each in alone]
+    average = project.folder / "average.safetensors"
+    result = project.mtformer("average", tuned, base, "--output", average)
+    assert result.status == 0, result.stderr
+    text = project.folder / "text"
+    text.write_text("\n".join(LINES[:4]) + "\n", encoding="utf-8")
+    files = ("--src", text, "--ref", text, "--beam-size", "1", "--raw", "--resamples", "10", "--trials", "10")
+    pair = ("--pair", "en-de") if load_bundle(base).header.src_lang == "mul" else ()
+    result = project.mtformer("compare", average, base, *files, *pair)
+    assert result.status == 0, result.stderr
 
 
 def test_tokens_cannot_be_added_to_an_imported_model(case: Case, tmp_path: Path) -> None:

@@ -65,8 +65,7 @@ class Bundle:
 
 def save_bundle(path: Path, bundle: Bundle) -> None:
     """Write ``bundle`` to ``path``, atomically."""
-    models = [model for model in (bundle.tokenizer.src_model, bundle.tokenizer.tgt_model) if model is not None]
-    write_bundle(path, bundle.header, weights(bundle.model), models)
+    write_bundle(path, bundle.header, weights(bundle.model), bundle.tokenizer.models)
 
 
 def write_bundle(path: Path, header: Header, weights: Mapping[str, Tensor], tokenizers: Sequence[bytes]) -> None:

@@ -183,6 +183,17 @@ class Header(Stored):
             raise UserError(f"the model translates {self.title}: name the target language (--to)")
         return LanguagePair(sources.pop() if len(sources) == 1 else UNDETERMINED, targets.pop())
 
+    def translates_alike(self, other: "Header") -> bool:
+        """Tell whether the other model has all directions of this one, with the same tokens before the texts."""
+        if self.languages:
+            return self.languages == other.languages
+        try:
+            return all(
+                self.prefix_tokens(pair) == other.prefix_tokens(other.direction(*pair)) for pair in self.language_pairs
+            )
+        except UserError:  # it lacks one
+            return False
+
     def _code(self, lang: str | None) -> str | None:
         """Return the model's own code of a language, such as ``deu_Latn`` for ``de``, if a single one is meant."""
         known = self.languages or dict.fromkeys(lang for pair in self.language_pairs for lang in pair)

@@ -128,8 +128,9 @@ def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: fl
     from mtformer.support.hardware import pick_device
 
     bundles = [load_bundle(model) if isinstance(model, Path) else model for model in models]
-    _require_alike(models, bundles)
-    first = bundles[0]
+    # A model that was tuned to some directions of another one shares those with it.
+    first = min(bundles, key=lambda bundle: len(bundle.header.languages or bundle.header.language_pairs))
+    _require_alike(models, bundles, first)
     engine = TorchEngine(
         *(bundle.model.to(pick_device(device)) for bundle in bundles),
         alignment_heads=[bundle.header.alignment_heads for bundle in bundles],
@@ -142,16 +143,18 @@ def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: fl
     return LoadedModel(engine, first.tokenizer, first.header, digest, options, max_length, "torch", options.precision)
 
 
-def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]") -> None:
-    """Refuse an ensemble whose bundles differ in their languages or vocabulary."""
+def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]", first: "Bundle") -> None:
+    """Refuse an ensemble of models with another vocabulary than the first, or without its directions."""
     names = [str(model) if isinstance(model, Path) else f"model {i}" for i, model in enumerate(models, 1)]
-    for shared, of_bundles in (
-        ("languages", [bundle.header.language_pairs for bundle in bundles]),
-        ("tokenizers", [(bundle.tokenizer.src_model, bundle.tokenizer.tgt_model) for bundle in bundles]),
-    ):
-        for name, of_bundle in zip(names, of_bundles, strict=True):
-            if of_bundle != of_bundles[0]:
-                raise UserError(f"{name} and {names[0]} have different {shared}: they cannot translate together")
+    of_first = names[bundles.index(first)]
+    for name, bundle in zip(names, bundles, strict=True):
+        if not first.header.translates_alike(bundle.header):
+            differs = "languages"
+        elif bundle.tokenizer.models != first.tokenizer.models:
+            differs = "tokenizers"
+        else:
+            continue
+        raise UserError(f"{name} and {of_first} have different {differs}: they cannot translate together")
 
 
 def _load_exported(path: Path, engine: str | None, device: str, **changes: float | str | None) -> LoadedModel:

@@ -10,6 +10,7 @@ from typing import Unpack
 
 from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config import Config, LanguagePair
+from mtformer.config.sources import MULTIPLE
 from mtformer.evaluate.comparison import Comparison, SentenceDifference, compare_systems, largest_differences
 from mtformer.evaluate.evaluation import best_translations
 from mtformer.evaluate.metrics import sacrebleu_command
@@ -17,7 +18,7 @@ from mtformer.evaluate.testsets import EvalSet, TextOptions, combined, from_file
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
 from mtformer.support.files import require_distinct
-from mtformer.text.languages import UNDETERMINED, language_of_script
+from mtformer.text.languages import UNDETERMINED, base_language, language_of_script
 from mtformer.text.lines import read_lines
 from mtformer.translate.translator import Translator
 
@@ -158,9 +159,9 @@ def _read_systems(paths: Sequence[Path], pair: LanguagePair | None) -> list[Syst
     systems = []
     for name, file in zip(_names(paths, files), files, strict=True):
         bundle = load_bundle(file) if file.suffix == ".safetensors" else None
-        if bundle and bundle.header.directions:
+        if bundle and MULTIPLE in (bundle.header.src_lang, bundle.header.tgt_lang):
             if pair is None:
-                raise UserError(f"{name} translates {', '.join(bundle.header.directions)}: choose one with --pair")
+                raise UserError(f"{name} translates {bundle.header.title}: choose one direction with --pair")
             bundle = bundle.toward(*pair)
         systems.append(System(name, file, bundle))
     return systems
@@ -187,13 +188,13 @@ def _test_set(systems: Sequence[System], pair: LanguagePair | None, texts: TextO
     models = [(system, system.bundle) for system in systems if system.bundle]
     if not models:
         return _test_set_of_files(pair, texts)
-    if pair is not None and not any(bundle.header.directions for _, bundle in models):
+    if pair is not None and not any(len(bundle.header.language_pairs) > 1 for _, bundle in models):
         raise UserError("--pair is for files of translations alone, or a model of several directions")
     (first, bundle), *others = models
     languages = LanguagePair(bundle.header.src_lang, bundle.header.tgt_lang)
     for system, its_bundle in others:
         own = LanguagePair(its_bundle.header.src_lang, its_bundle.header.tgt_lang)
-        if own != languages:
+        if list(map(base_language, own)) != list(map(base_language, languages)):
             names = " to ".join(languages), " to ".join(own)
             raise UserError(f"{first.name} translates {names[0]}, {system.name} {names[1]}: they cannot be compared")
     test_set = combined(read_eval_sets(first.path, bundle.header, **texts))

@@ -120,7 +120,7 @@ def _describe_languages(header: Header) -> str:
 def _write_tokenizers(folder: Path, bundle: Bundle) -> bool:
     """Write the tokenizers of transformers; tell whether the target has its own."""
     max_length, tokenizer = bundle.header.architecture.max_length, bundle.tokenizer
-    models = [tokenizer.src_model] if tokenizer.tgt_model is None else [tokenizer.src_model, tokenizer.tgt_model]
+    models = tokenizer.models
     special = [*bundle.header.languages.values()]
     if any(map(has_unknown_tokens, models)):
         write_marian_tokenizer(folder, bundle, special)

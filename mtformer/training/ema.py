@@ -92,7 +92,7 @@ def average_checkpoints(run: Path, output: Path, *, last: int | None, best: int 
 
 
 def average_bundles(paths: Sequence[Path], output: Path) -> None:
-    """Write a bundle with the mean of the weights of the given ones.
+    """Write a bundle with the mean of the weights of the given ones, for the directions of the first.
 
     Raises:
         UserError: their languages, tokenizers or sizes differ.
@@ -101,10 +101,9 @@ def average_bundles(paths: Sequence[Path], output: Path) -> None:
     bundles = map(load_bundle, paths)
 
     def weights_of(path: Path, bundle: Bundle) -> dict[str, Tensor]:
-        ours, theirs = bundle.tokenizer, first.tokenizer
-        if (ours.src_model, ours.tgt_model) != (theirs.src_model, theirs.tgt_model):
+        if bundle.tokenizer.models != first.tokenizer.models:
             raise UserError(f"{path} and {paths[0]} have different tokenizers: their weights cannot be averaged")
-        if bundle.header.language_pairs != first.header.language_pairs:
+        if not first.header.translates_alike(bundle.header):
             raise UserError(
                 f"{path} translates {bundle.header.title}, and {paths[0]} {first.header.title}: their weights "
                 "cannot be averaged"

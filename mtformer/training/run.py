@@ -243,10 +243,8 @@ def _log_data(data: TrainingData) -> None:
 
 def _write_beginning(folder: RunFolder, config: ResolvedConfig, tokenizer: Tokenizer, held_out: HeldOutPairs) -> None:
     """Write the files that precede the first step: the tokenizer, the pairs that are held out, and the config."""
-    models = (tokenizer.src_model, tokenizer.tgt_model)
     paths = (folder.joint_tokenizer,) if tokenizer.joint else folder.separate_tokenizers
-    for path, model in zip(paths, models, strict=False):
-        assert model is not None
+    for path, model in zip(paths, tokenizer.models, strict=True):
         write_atomically(path, partial(Path.write_bytes, data=model))
     for part, by_direction in held_out.items():
         for languages, pairs in by_direction.items():

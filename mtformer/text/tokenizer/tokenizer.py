@@ -55,6 +55,11 @@ class Tokenizer:
         self.special_ids = self.src.special_ids
         self.prefixes = Prefixes()
 
+    @property
+    def models(self) -> list[bytes]:
+        """The serialized SentencePiece models, one or two."""
+        return [self.src_model] if self.tgt_model is None else [self.src_model, self.tgt_model]
+
     def with_start(self, start: int) -> "Tokenizer":
         """Return a view of this tokenizer for a model whose decoding starts with another id than BOS."""
         view = copy(self)

@@ -49,7 +49,7 @@ def extend_tokenizer(
     forms = (old.src.normalize, old.tgt.normalize)
     texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
     trained = _train(texts, config, adjust=True)
-    known = [old.src_model] if old.tgt_model is None else [old.src_model, old.tgt_model]
+    known = old.models
     extended = (_extended(*models, config) for models in zip(known, trained, strict=True))
     return Tokenizer(*extended).with_start(old.special_ids.start)
 
