@@ -91,9 +91,17 @@ def train(
             reason = trainer.fit()
         trainer.data.end()
         log.info("stopped at step %d after %.1f min: %s", trainer.state.step, trainer.state.seconds / 60, reason)
-        if trainer.state.best and not trainer.state.best.step:
-            log.warning("no validation was better than the first: the model is that of training.init_from")
+        _warn_of_no_gain(trainer)
         return folder.bundle
+
+
+def _warn_of_no_gain(trainer: Trainer) -> None:
+    """Log that the model is the one that fine-tuning started from, if none was better."""
+    state, limit = trainer.state, trainer.settings.max_forgetting
+    if state.best and not state.best.step:
+        is_limited = limit is not None and state.general_bleu is not None
+        without = f" without losing more than {limit:g} BLEU on general text (training.max_forgetting)" * is_limited
+        log.warning("no validation was better than the first%s: the model is that of training.init_from", without)
 
 
 def dry_run(config: Config, *, fresh: bool = False) -> str:

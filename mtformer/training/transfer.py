@@ -35,19 +35,22 @@ def _languages(pair: LanguagePair) -> tuple[str, str]:
 
 
 def describe_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> None:
-    """Log what fine-tuning starts from, and the learning rate if the config leaves it open."""
-    name, rate = given.training.init_from, f"{resolved.training.learning_rate:g}"
-    if not translates(bundle, given.data.language_pairs):
-        wanted = ", ".join(map(str, given.data.language_pairs))
-        log.warning(
-            "%s translates %s, not %s: learning that starts from its weights", name, bundle.header.title, wanted
-        )
-    if resolved.training.lora or not translates(bundle, given.data.language_pairs):
-        share = "as from scratch"
-    else:
-        share = "a tenth of that from scratch, to forget little"
-    by_default = f" by default, {share} (training.learning_rate)" if given.training.learning_rate is None else ""
-    log.info("fine-tuning %s: the learning rate peaks at %s%s", name, rate, by_default)
+    """Log what fine-tuning starts from, and the defaults that it has of its own."""
+    name, directions = given.training.init_from, given.data.language_pairs
+    is_known = translates(bundle, directions)
+    if not is_known:
+        wanted = ", ".join(map(str, directions))
+        log.warning("%s translates %s, not %s, which it has to learn", name, bundle.header.title, wanted)
+    elif not any(source.general for source in given.data.train):
+        log.warning("no source of data.train is general: the model will forget other text than this")
+    share = "a tenth of that" if is_known and not resolved.training.lora else "as"
+    by_default = f" by default, {share} from scratch (training.learning_rate)"
+    log.info(
+        "fine-tuning %s: the learning rate peaks at %g%s",
+        name,
+        resolved.training.learning_rate,
+        by_default if given.training.learning_rate is None else "",
+    )
 
 
 def check_vocabulary(given: Config, resolved: ResolvedConfig, tokenizer: Tokenizer, text: StoredText) -> None:
