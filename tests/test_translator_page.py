@@ -136,6 +136,8 @@ def test_an_alternative_takes_the_place_of_a_word_and_of_what_follows(page: Page
     expect(buttons.locator("strong").first).to_be_visible()
     words = buttons.locator("strong").all_inner_texts()
     assert "mag" not in words and len(words) == len(set(words)) > 1
+    chances = [float(text.strip("<% ")) for text in buttons.locator("small").all_inner_texts()]
+    assert len(chances) == len(words) and 0 < sum(chances) < 100
     chosen = buttons.first.locator("span").inner_text()
     buttons.first.click()
     expect(page.locator("#target")).to_have_text(f"{chosen}\n{TRANSLATED[1]}")

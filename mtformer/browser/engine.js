@@ -40,7 +40,7 @@ class Engine {
     return this.whenReady({ task: "translate", text, options: { to, from, beam } }, onProgress);
   }
 
-  /** Other translations of a sentence that start with `prefix`: [{ word, text, score, segment }]. */
+  /** Other translations of a sentence that start with `prefix`: [{ word, probability, text, score, segment }]. */
   alternatives(text, prefix, { to, from, count } = {}) {
     return this.whenReady({ task: "alternatives", text, prefix, options: { to, from, count } });
   }

@@ -57,7 +57,7 @@ class TextTranslator {
 
   /**
    * Other translations of a sentence that start like its translation, up to where a word begins: different words there,
-   * each { word, text, score, segment }, best first.
+   * each { word, probability, text, score, segment }, best first. The probability is that of the word's first token.
    */
   *alternatives(src, prefix, { from, to, count = 5 }) {
     const planner = this.plannerOf({ from, to });
@@ -67,12 +67,13 @@ class TextTranslator {
     const start = strip(prefix);
     const ids = yield* this.idsOf(start, request, planner);
     const alternatives = new Map(); // by word
-    for (const id of this.nextWords(request, ids, planner, 2 * count)) {
+    for (const { id, probability } of this.nextWords(request, ids, planner, 2 * count)) {
       const hypotheses = [];
       yield* this.search({ ...request, prefix: [...ids, id] }, 1, hypotheses);
       const { text, segments } = this.finished(plan, hypotheses, planner);
       const word = wordSpans(text).find((span) => span.start >= start.length);
-      const found = { word: word ? text.slice(word.start, word.end) : "", text, score: hypotheses[0].score };
+      const shown = word ? text.slice(word.start, word.end) : "";
+      const found = { word: shown, probability, text, score: hypotheses[0].score };
       if (word && text.startsWith(start) && !(alternatives.get(found.word)?.score >= found.score))
         alternatives.set(found.word, { ...found, segment: segments[0] });
     }
@@ -88,7 +89,7 @@ class TextTranslator {
     return n < 0 ? tgt.encode(start).slice(0, -1) : ids.slice(0, n);
   }
 
-  /** The likeliest tokens after some that begin a word. */
+  /** The likeliest tokens after some that begin a word, each { id, probability }. */
   nextWords(request, ids, { tokenizer: { tgt }, joiner }, count) {
     const decoder = this.model.start(request.ids);
     const read = [tgt.specialIds.start, ...request.forced, ...ids];
@@ -96,6 +97,8 @@ class TextTranslator {
     const textless = new Set(Object.values(tgt.specialIds));
     const begins = (id) => !joiner || !ids.length || tgt.tokens([id])[0].startsWith("▁");
     const order = Array.from(logits, (_, id) => id).filter((id) => !textless.has(id) && begins(id));
-    return order.sort((a, b) => logits[b] - logits[a]).slice(0, count);
+    const best = order.sort((a, b) => logits[b] - logits[a]).slice(0, count);
+    const total = logSumExp(logits);
+    return best.map((id) => ({ id, probability: Math.exp(logits[id] - total) }));
   }
 }

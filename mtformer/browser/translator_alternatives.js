@@ -1,7 +1,7 @@
 "use strict";
 // What else the model would have written from a word on.
 
-/** A menu below a word. `find` looks for alternatives, each { word, text }; `onPick` gets the one that is picked. */
+/** A menu below a word. `find` looks for alternatives, each { word, probability, text }; `onPick` gets the one that is picked. */
 class AlternativesMenu {
   constructor(menu) {
     this.menu = menu;
@@ -33,8 +33,9 @@ class AlternativesMenu {
     if (byKey) buttons[0]?.focus();
   }
 
-  button({ word, text }, lang, onclick) {
-    return el("button", { type: "button", lang, dir: "auto", onclick }, el("strong", {}, word), el("span", {}, text));
+  button({ word, probability, text }, lang, onclick) {
+    const parts = [el("strong", {}, word), el("small", {}, percent(probability)), el("span", {}, text)];
+    return el("button", { type: "button", lang, dir: "auto", onclick }, parts);
   }
 
   /** Shows the menu below a word, or above it where there is no room below. */

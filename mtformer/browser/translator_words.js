@@ -19,15 +19,15 @@ function nodesOf(text, ranges, elementOf) {
 
 /** Which ranges of a text are one word of a dictionary: the single characters of Chinese, Japanese and Thai words. */
 function wordGroups(text, ranges) {
-  const dictionary = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text);
+  const dictionary = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)[Symbol.iterator]();
   const groups = [];
-  let end = 0;
+  let end = 0; // of the word in the dictionary that has the last range
   for (const [i, { start }] of ranges.entries()) {
     if (start < end) groups.at(-1).push(i);
-    else {
-      groups.push([i]);
-      const word = dictionary.containing(start);
-      end = word.index + word.segment.length;
+    else groups.push([i]);
+    while (end <= start) {
+      const { index, segment } = dictionary.next().value;
+      end = index + segment.length;
     }
   }
   return groups;
@@ -58,7 +58,7 @@ function sureness({ confidence }) {
  */
 class LinkedWords {
   constructor({ source, mirror, target, readout, onChoose }) {
-    Object.assign(this, { source, mirror, target, readout, onChoose, words: [], sources: [] });
+    Object.assign(this, { source, mirror, target, readout, onChoose, words: [], sources: [], lit: [] });
     this.clear("");
     const wordAt = (event) => this.words.find(({ node }) => node === event.target);
     target.addEventListener("pointerover", (event) => this.light(wordAt(event)));
@@ -76,7 +76,7 @@ class LinkedWords {
   /** Shows a text whose translation is not known yet; that of the text before stays until it is. */
   clear(text) {
     this.mirror.replaceChildren(`${text}\n`); // so that an empty last line has its height
-    this.words.forEach(({ node }) => node.classList.remove("current"));
+    this.target.querySelector(".current")?.classList.remove("current");
     this.sources = [];
     this.light(null);
   }
@@ -113,8 +113,9 @@ class LinkedWords {
   }
 
   mark(words, sources) {
-    for (const { node } of [...this.words, ...this.sources]) node?.classList.toggle("lit", false);
-    for (const { node } of [...words, ...sources]) node.classList.toggle("lit", true);
+    for (const { node } of this.lit) node.classList.remove("lit");
+    this.lit = [...words, ...sources];
+    for (const { node } of this.lit) node.classList.add("lit");
   }
 
   read(text, arrow, others, more) {
@@ -152,8 +153,9 @@ class LinkedWords {
   /** Goes to a word of the translation, from which the keys go on. */
   visit(index) {
     const word = this.words[index];
-    for (const { node } of this.words) node.classList.toggle("current", node === word?.node);
+    this.target.querySelector(".current")?.classList.remove("current");
     this.light(word);
+    word?.node.classList.add("current");
     word?.node.scrollIntoView({ block: "nearest" });
   }
 
