@@ -201,6 +201,16 @@ def test_a_page_tests_itself(demo: Path, opener: Opener) -> None:
         assert passed == of != "0"
 
 
+@needs_browser
+def test_a_damaged_page_says_so(demo: Path, opener: Opener, tmp_path: Path) -> None:
+    before, mark, after = demo.read_text(encoding="utf-8").partition('id="weights">')
+    (tmp_path / "damaged.html").write_text(before + mark + after[:5_000] + after[5_004:], encoding="utf-8")
+    with opener(tmp_path / "damaged.html") as page:
+        expect(page.locator("#state")).to_have_text("The model cannot be opened: this file is damaged or incomplete")
+        page.fill("#source", TEXT)
+        expect(page.locator("#state")).to_contain_text("This could not be translated: ")
+
+
 # Files
 
 

@@ -19,7 +19,7 @@ function bytesOf(characters) {
 }
 
 /** The weights, which the page holds as Base64 of gzip. They are read in pieces: the page answers meanwhile. */
-async function readWeights(text) {
+function readWeights(text) {
   const inflating = new DecompressionStream("gzip");
   const write = async () => {
     const writer = inflating.writable.getWriter();
@@ -28,8 +28,11 @@ async function readWeights(text) {
     }
     await writer.close();
   };
-  const [weights] = await Promise.all([new Response(inflating.readable).arrayBuffer(), write()]);
-  return weights;
+  const bytes = new Response(inflating.readable).arrayBuffer();
+  return Promise.all([bytes, write()]).then(
+    ([weights]) => weights,
+    () => Promise.reject(new Error("this file is damaged or incomplete")),
+  );
 }
 
 /** The code of a language as browsers write it: zh-Hant for zh_Hant. */
@@ -182,7 +185,9 @@ class TranslatorPage {
       const translation = await running;
       if (this.running === running) this.show(text, translation);
     } catch (error) {
-      if (error.name !== "AbortError") this.say(`This could not be translated: ${error.message}`);
+      if (error.name === "AbortError") return;
+      this.target.removeAttribute("aria-busy");
+      this.say(`This could not be translated: ${error.message}`);
     }
   }
 
@@ -299,7 +304,9 @@ function withChoices({ text, segments, notes }, chosenFor) {
   return { text: whole + text.slice(end), segments: placed, notes };
 }
 
-const translatorPage = new TranslatorPage(pageData);
+const isRecent = [globalThis.DecompressionStream, Intl.Segmenter, Promise.withResolvers, document.body.showPopover].every(Boolean);
+if (!isRecent) byId("state").textContent = "This page needs a browser of 2024 or later.";
+const translatorPage = isRecent && new TranslatorPage(pageData);
 if (pageData.isApp && location.protocol.startsWith("http")) {
   navigator.serviceWorker?.register("service-worker.js").catch(() => {}); // the page works without
 }
