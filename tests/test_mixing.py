@@ -18,6 +18,7 @@ from mtformer.config import Config, load_config
 from mtformer.data.arrays import Ragged
 from mtformer.data.tokens import Prefixed
 from mtformer.data.training import epoch_order, mixing_weights
+from mtformer.report.settings import source_label
 from mtformer.runs.checkpoints import newest_checkpoint
 from mtformer.runs.folder import RunFolder
 from mtformer.support.errors import UserError
@@ -110,6 +111,7 @@ def test_general_sources_share_as_many_pairs_as_the_others_have(tmp_path: Path) 
     assert mixing_weights(data, [100, 800, 200]) == pytest.approx([1, 0.1, 0.05])
     assert mixing_weights(data, [100, 30, 20]) == [1, 1, 0.5]  # no pair of it occurs twice
     assert mixing_weights(data, [100, 0, 0]) == [1, 1, 0.5]
+    assert source_label(data.train[2]).endswith("train.de, weight 0.5, general")
 
 
 def test_rows_begin_with_the_tags_of_their_source() -> None:

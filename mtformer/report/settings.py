@@ -44,6 +44,7 @@ def source_label(source: Any) -> str:
     given = source.model_dump(mode="json", exclude_defaults=True)
     directions = given.pop("directions", [])
     mixing = [f"{key} {given.pop(key)}" for key in ("weight", "tag") if key in given]
+    mixing += ["general"] * given.pop("general", False)
     return ", ".join([*map(str, given.values()), *directions, *mixing])
 
 
