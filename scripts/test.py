@@ -8,6 +8,7 @@ usage: python scripts/test.py [--lowest] [PYTEST ARGUMENTS]
 from __future__ import annotations  # an older Python has to get as far as its error message
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from environment import python_with, run
 
@@ -21,13 +22,13 @@ CHECKS = (
 
 
 def main(arguments: list[str]) -> None:
-    """Run all checks; the first that fails ends the script."""
+    """Run all checks, two at a time, and then the tests; what fails ends the script."""
     lowest = arguments[:1] == ["--lowest"]
     python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()
-    for check in () if lowest else CHECKS:
-        run(python, "-m", *check.split())
-    # Tests of a group run in one process, so that what they share is made once.
-    run(python, "-m", "pytest", "--numprocesses", "2", "--dist", "loadgroup", *arguments[lowest:])
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda check: run(python, "-m", *check.split()), () if lowest else CHECKS))
+    # The tests of a file run in one process, so that what they share is made once.
+    run(python, "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", *arguments[lowest:])
 
 
 if __name__ == "__main__":

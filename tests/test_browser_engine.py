@@ -18,7 +18,7 @@ from mtformer.browser.pack import ENGINE_ASSETS, pack
 from mtformer.bundle.format import load_bundle
 from mtformer.support.page import assemble
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("models in a page")]
+pytestmark = needs_browser
 
 BUNDLE = Path(__file__).parent / "fixtures/bundle-3.safetensors"
 TEXT = "  I ate chips. “She” ﬁnds the DOGS!\r\n\nWHERE IS THE HOUSE? 3 apples.\t It is red. ☃\n"

@@ -29,8 +29,6 @@ from mtformer.support.errors import UserError
 from mtformer.support.page import assemble
 from mtformer.translate.alignment import Weights
 
-pytestmark = pytest.mark.xdist_group("models in a page")
-
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"{norm}-norm, {kind}": {"norm": norm, "norm_type": kind} for norm, kind in product(("pre", "post"), NORMS)},
     **{name: {"feed_forward": name} for name in ACTIVATIONS},

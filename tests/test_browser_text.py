@@ -27,8 +27,6 @@ from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import train_tokenizer
 from mtformer.text.tokenizer.vocabulary import RULES
 
-pytestmark = pytest.mark.xdist_group("texts in a page")
-
 NASTY = [text for _, text in read_suite()]
 PAIRS = [  # short ones: longer ones take seconds to train on
     *(SentencePair(*pair) for pair in sentence_pairs(50)),

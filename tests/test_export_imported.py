@@ -21,8 +21,6 @@ from mtformer.export.importing import read_model, write_model
 from mtformer.export.trim import trim
 from mtformer.support.errors import UserError
 
-pytestmark = pytest.mark.xdist_group("export of imported models")
-
 
 @dataclass(frozen=True)
 class Case:

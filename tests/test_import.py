@@ -21,8 +21,6 @@ from mtformer.config import LanguagePair
 from mtformer.export.importing import read_model, write_model
 from mtformer.model.weights import weights
 
-pytestmark = pytest.mark.xdist_group("import")
-
 
 @dataclass(frozen=True)
 class Case:

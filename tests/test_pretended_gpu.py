@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("pretended GPU")
 HERE = Path(__file__).parent
 
 

@@ -19,8 +19,6 @@ from mtformer.bundle.format import Bundle, load_bundle
 from mtformer.config.sources import PrefixTokens
 from mtformer.export import html
 
-pytestmark = pytest.mark.xdist_group("translator page")
-
 LINES = ["the red house likes a small dog.", "my old friend needs this green car."]
 TEXT = "\n".join(LINES)
 TRANSLATED = ["das rote Haus mag ein kleiner Hund.", "mein alter Freund braucht dieses grüne Auto."]

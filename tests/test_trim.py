@@ -19,8 +19,6 @@ from mtformer.support.errors import UserError
 from mtformer.text.languages import letters_of
 from mtformer.text.tokenizer.sentencepiece_file import Token
 
-pytestmark = pytest.mark.xdist_group("trim")
-
 TEXTS = [*LINES[:80:9], *LINES[80:]]
 SHORT = [text for text in TEXTS if 0 < len(text) < 100]  # for which the models have positions
 OTHERS = {"m2m_100": ["en", "fr"], "nllb": ["en", "deu_Latn"], "mbart": ["en_XX", "de", "zh"]}
