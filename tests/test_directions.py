@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from config_texts import load, problems
-from conftest import EOS_ID, Project, make_project, sentence_pairs
+from conftest import EOS_ID, Project, Result, make_project, sentence_pairs
 from engines import score
 
 from mtformer.bundle.format import load_bundle
@@ -319,3 +320,48 @@ def test_compare_chooses_a_direction(model: Project) -> None:
     result = model.mtformer("compare", run_of(model), "test.de", "--pair", "en-de", *reference, "--format", "json")
     assert result.status == 0, result.stderr
     assert "100.0" in result.stdout
+
+
+def add_language(model: Project, folder: Path, **training: object) -> Result:
+    """Fine-tune the model for a step with a target language that is new to it."""
+    for name in ("train", "valid"):
+        for language, new in (("en", "en"), ("nl", "fr"), ("de", "de")):
+            shutil.copy(model.folder / f"{name}.{language}", folder / f"{name}.{new}")
+    config = yaml.safe_load(model.config.read_text())
+    sources = {name: [{"src": f"{name}.{{src_lang}}", "tgt": f"{name}.{{tgt_lang}}"}] for name in ("train", "valid")}
+    settings = {"max_steps": 1, "learning_rate": 1e-9, "init_from": str(run_of(model)), "like": {"fr": "nl"}}
+    config = {"data": {"directions": ["en-de", "en-fr"], **sources}, "training": {**settings, **training}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return Project(folder, folder / "config.yaml").mtformer("train", folder / "config.yaml")
+
+
+def test_a_new_target_language_starts_like_a_related_one(model: Project, tmp_path: Path) -> None:
+    result = add_language(model, tmp_path)
+    assert result.status == 0, result.stderr
+    before, after = (load_bundle(folder / "runs/config/model.safetensors") for folder in (model.folder, tmp_path))
+    assert after.tokenizer.src_vocab_size == before.tokenizer.src_vocab_size + 1
+    assert after.header.directions == ("en-de", "en-fr")
+    [new], [old] = (after.tokenizer.src.control_ids([tag]) for tag in ("<2fr>", "<2nl>"))
+    embeddings = [bundle.model.src_embedding.weight for bundle in (before, after)]
+    assert torch.allclose(embeddings[1][new], embeddings[0][old], atol=1e-6)
+    assert torch.allclose(embeddings[1][:new], embeddings[0], atol=1e-6)
+    french, dutch = Translator.load(after, tgt_lang="fr"), Translator.load(before, tgt_lang="nl")
+    assert french.translate(["the red house."])[0][0].text == dutch.translate(["the red house."])[0][0].text
+
+
+@pytest.mark.parametrize(
+    ("training", "told"),
+    [
+        ({"like": {"fr": "it"}}, "training.like: it lacks the token <2it>"),
+        ({"like": {}}, "it has no tokens <2fr>, which data.directions or a tag needs (training.like adds"),
+        ({"like": {"de": "nl"}}, "training.like: it has the token <2de>"),
+        ({"init_from": None}, "like without init_from"),
+        ({"lora": {}}, "like with lora"),
+    ],
+)
+def test_a_language_that_cannot_be_added_is_refused(
+    model: Project, tmp_path: Path, training: dict[str, object], told: str
+) -> None:
+    result = add_language(model, tmp_path, **training)
+    assert result.status == 2
+    assert told in result.stderr

@@ -14,6 +14,7 @@ from mtformer.config.data import DataConfig, TokenizerConfig
 from mtformer.config.search import SearchConfig
 from mtformer.config.section import (
     BundlePath,
+    Language,
     PositiveFloat,
     PositiveInt,
     PositiveOrAuto,
@@ -151,6 +152,9 @@ class TrainingConfig(Section):
     init_from: BundlePath | None = None
     """A bundle to fine-tune, or the folder of its run; a larger `tokenizer.vocab_size` adds tokens to it. The run
     begins with its scores, and the best model is never a worse one."""
+    like: dict[Language, Language] = Field(default={})
+    """Target languages that are new to that model, which has several, and the one of its own that each starts like, as
+    in `{nl: de}`: the token that asks for it starts as a copy."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = Field(default=[])
     """The parts of that model to keep fixed; `embeddings` are those of tokens and positions, and the output."""
     max_forgetting: PositiveFloat | None = 2.0
@@ -224,6 +228,10 @@ class TrainingConfig(Section):
     """Write `report.html` in the run's folder after each validation; `mtformer report` adds scores of the test set."""
 
     def _contradictions(self) -> Iterator[str]:
+        if self.like and self.init_from is None:
+            yield "like without init_from, the model that languages are new to: set both or neither"
+        if self.like and self.lora:
+            yield "like with lora, which adds no tokens: set one"
         if self.freeze and self.init_from is None:
             yield "freeze without init_from would keep random weights fixed: set both or neither"
         if len(set(self.freeze)) == 3:

@@ -1,6 +1,6 @@
 """Fine-tuning: training that starts from the weights and the tokenizer of a bundle."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import torch
@@ -8,13 +8,14 @@ from torch import Tensor
 
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
-from mtformer.config import Base, Config, DataConfig, ModelConfig, ResolvedConfig, TokenizerConfig
+from mtformer.config import Base, Config, DataConfig, ModelConfig, ResolvedConfig, TokenizerConfig, TrainingConfig
 from mtformer.config.section import Section
 from mtformer.config.sources import PrefixTokens
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
-from mtformer.text.pairs import SentencePair, all_tags
+from mtformer.text.pairs import SentencePair, all_tags, target_tag
+from mtformer.text.tokenizer.sentencepiece_file import Kind, Token, append_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer
 from mtformer.training.transfer import translates
@@ -43,7 +44,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     """
     problems: list[str] = []
     architecture = bundle.header.architecture
-    vocab_size = bundle.tokenizer.vocab_size
+    tags, symbols = new_tags(config.training), bundle.tokenizer.control_symbols
+    vocab_size = _with_tags(bundle.tokenizer, tags).vocab_size
     base = TokenizerConfig(
         type=bundle.header.tokenizer_type,
         joint=architecture.joint_vocab,
@@ -74,8 +76,15 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         problems.append("it has no tokens that mark terms, which data.terms needs")
     prefixes = _prefixes(config.data, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
     data = config.data.model_copy(update={"prefixes": prefixes})
-    if missing := set(all_tags(data)) - set(bundle.tokenizer.control_symbols):
-        problems.append(f"it has no tokens {', '.join(sorted(missing))}, which data.directions or a tag needs")
+    if missing := set(all_tags(data)) - {*symbols, *tags}:
+        problems.append(
+            f"it has no tokens {', '.join(sorted(missing))}, which data.directions or a tag needs (training.like adds "
+            "those of target languages)"
+        )
+    if wrong := sorted({*tags.values()} - {*symbols}) + sorted({*tags} & {*symbols}):
+        problems.append(f"training.like: it {'has' if wrong[0] in symbols else 'lacks'} the token {wrong[0]}")
+    if tags and bundle.tokenizer.src.is_foreign:
+        problems.append("training.like: tokens cannot be added to an imported model")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
@@ -104,9 +113,21 @@ def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list
     return type(old).model_validate(old.model_dump() | taken)
 
 
+def new_tags(training: TrainingConfig) -> dict[str, str]:
+    """Return the tokens of new target languages, and for each the one that it starts as."""
+    return {target_tag(new): target_tag(old) for new, old in training.like.items()}
+
+
+def _with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
+    """Append tokens of target languages to the source vocabulary."""
+    added = [Token(tag, kind=Kind.CONTROL) for tag in tags if tag not in tokenizer.control_symbols]
+    src_model = append_tokens(tokenizer.src_model, added)
+    return Tokenizer(src_model, tokenizer.tgt_model).with_start(tokenizer.special_ids.start) if added else tokenizer
+
+
 def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[SentencePair]) -> Tokenizer:
     """Return the tokenizer of ``bundle``, with more tokens if ``config`` asks for more than it has."""
-    old = bundle.tokenizer
+    old = _with_tags(bundle.tokenizer, new_tags(config.training))
     if config.tokenizer.vocab_size == old.vocab_size:
         return old
     languages = zip(*config.data.language_pairs, strict=True)
@@ -114,25 +135,34 @@ def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[Sentenc
 
 
 @torch.no_grad()
-def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle) -> None:
-    """Give ``model`` the weights of ``bundle``; a new token starts as the mean of those that spelled it before."""
+def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle, tags: Mapping[str, str]) -> None:
+    """Give ``model`` the weights of ``bundle``; a new token starts as the mean of those that spelled it before.
+
+    Args:
+        model: has at least as many tokens.
+        tokenizer: its tokenizer.
+        bundle: the model to start from.
+        tags: of new tokens of languages, those that they start as.
+    """
     old = weights(bundle.model)
     for name, parameter in model.named_parameters():
         known = old[name].to(parameter.device)
         parameter[: len(known)] = known
         n_new = len(parameter) - len(known)
         if n_new:
-            spelled = _spelled_before(bundle.tokenizer, tokenizer, len(known), n_new, of_source=name.startswith("src"))
+            of_source = name.startswith("src")
+            ids = range(len(known), len(parameter))
+            tokens = tokenizer.src_tokens(ids) if of_source else tokenizer.tgt_tokens(ids)
+            spelled = _spelled_before(bundle.tokenizer, tokens, tags, of_source=of_source)
             parameter[len(known) :] = torch.stack([known[ids].mean(dim=0) for ids in spelled])
 
 
-def _spelled_before(old: Tokenizer, new: Tokenizer, first: int, n: int, *, of_source: bool) -> list[Tensor]:
-    """Return the ids, in ``old``, of the text of tokens ``first`` to ``first + n - 1`` of ``new``."""
-    ids = range(first, first + n)
-    tokens = new.src_tokens(ids) if of_source else new.tgt_tokens(ids)
+def _spelled_before(old: Tokenizer, tokens: Sequence[str], tags: Mapping[str, str], *, of_source: bool) -> list[Tensor]:
+    """Return the ids, in ``old``, of the text of new tokens, or of the token that a new one of a language starts as."""
     texts = [token.removeprefix("▁").replace("▁", " ") for token in tokens]
     encoded = old.encode_src(texts) if of_source else old.encode_tgt(texts)
-    return [torch.tensor(row[:-1] or row) for row in encoded]
+    rows = zip(tokens, encoded, strict=True)
+    return [torch.tensor(old.src.control_ids([tags[t]]) if t in tags else row[:-1] or row) for t, row in rows]
 
 
 def freeze(model: Transformer, parts: Iterable[str]) -> None:

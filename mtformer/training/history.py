@@ -26,7 +26,7 @@ _FREE = (
 # With these changed, weights, moments and scores of before and after would not belong together.
 _FIXED_SECTIONS = ("data.", "tokenizer.", "model.", "fingerprints.")
 _FIXED = (
-    *("training.seed", "training.optimizer", "training.freeze", "training.lora"),
+    *("training.seed", "training.optimizer", "training.freeze", "training.lora", "training.like"),
     *("training.early_stopping_metric", "eval.bleu_tokenize"),
 )
 _CONTENTS = {

@@ -28,7 +28,7 @@ from mtformer.support.processes.threads import choose_threads, one_core_per_oper
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.training.display import make_writers, require_packages
 from mtformer.training.facts import collect_facts
-from mtformer.training.finetune import freeze, initialize
+from mtformer.training.finetune import freeze, initialize, new_tags
 from mtformer.training.forecast import forecast, record_start, shortened_warmup
 from mtformer.training.inputs import named_commits, read_inputs, require_some
 from mtformer.training.memory import largest_max_tokens
@@ -176,7 +176,7 @@ def _build(
     torch.manual_seed(config.training.seed)
     model = build_model(config, tokenizer, base.header.architecture if base else None)
     if base:
-        initialize(model, tokenizer, base)
+        initialize(model, tokenizer, base, new_tags(config.training))
     freeze(model, config.training.freeze)
     if config.training.lora:
         adapt(model, config.training.lora.rank)
