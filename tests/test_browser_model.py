@@ -16,7 +16,6 @@ from playwright.sync_api import Page
 from test_layers import randomize
 from test_transformer import SRC, SRC_MASK, TGT_IN, make_model
 
-import mtformer.browser.pack
 from mtformer.browser.pack import ENGINE_ASSETS, PackedModel, pack_model
 from mtformer.bundle.header import AlignmentHead
 from mtformer.config import SearchConfig
@@ -218,17 +217,12 @@ def test_rows_as_int8_are_within_half_a_scale_of_the_weights(models: dict[str, T
     assert ((stored - weight).abs() <= 0.501 * torch.tensor(scales)[:, None]).all()
 
 
-def test_a_model_that_a_page_cannot_run_is_refused_by_name(
-    models: dict[str, Transformer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_a_page_cannot_run_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(POSITIONS, "alibi", Positions("NoPositions"))
     model = make_model(positions="none")
     model.architecture = model.architecture.model_copy(update={"positions": "alibi"})
     with pytest.raises(UserError, match="a web page cannot run a model with positions = alibi"):
         pack_model(model)
-    monkeypatch.setattr(mtformer.browser.pack, "_MOST_BYTES", 10_000)
-    with pytest.raises(UserError, match="as float32, those of this model take more"):
-        pack_model(models["joint"], quantization="float32")
 
 
 def test_the_kernels_are_built_from_their_text() -> None:

@@ -7,7 +7,6 @@ const ACTIVATIONS = {
   gelu: (x) => 0.5 * x * (1 + erf(x * Math.SQRT1_2)), // Hendrycks and Gimpel 2016
   silu: (x) => x / (1 + Math.exp(-x)), // Elfwing et al. 2017
 };
-ACTIVATIONS.swiglu = ACTIVATIONS.silu; // of one half of the inputs, times the other (Shazeer 2020, equation 6)
 
 // PE(position, i), of D numbers (section 3.5 of the paper); Tensor2Tensor has all sines before all cosines.
 const SINUSOIDS = {
@@ -29,8 +28,8 @@ function erf(x) {
 
 /** Builds the model of a header, which computes with `kernels`. */
 class Transformer {
-  constructor({ architecture, norm_eps: normEps, alignment_heads: heads }, kernels) {
-    Object.assign(this, { architecture, normEps, kernels });
+  constructor({ architecture, activation, norm, alignment_heads: heads }, kernels) {
+    Object.assign(this, { architecture, kernels, activation: ACTIVATIONS[activation], normKind: norm });
     this.d = architecture.d_model;
     const { tensors } = kernels;
     this.tgtEmbedding = tensors.matrix("tgt_embedding.weight");
@@ -38,27 +37,27 @@ class Transformer {
     this.output = tensors.has("output.weight")
       ? tensors.linear("output")
       : { ...this.tgtEmbedding, bias: tensors.vector("output.bias") };
-    const [layer, last] = [(part, i) => this.layer(`${part}_layers.${i}`), architecture.n_decoder_layers - 1];
-    this.encoderLayers = Array.from({ length: architecture.n_encoder_layers }, (_, i) => layer("encoder", i));
-    this.decoderLayers = Array.from({ length: last + 1 }, (_, i) => layer("decoder", i));
-    this.norms = Object.fromEntries(
-      ["encoder_norm", "decoder_norm", "encoder_input_norm", "decoder_input_norm"].map((name) => [name, this.norm(name)]),
-    );
+    const layers = (stack, n) => Array.from({ length: n }, (_, i) => this.layer(`${stack}_layers.${i}`));
+    this.encoderLayers = layers("encoder", architecture.n_encoder_layers);
+    this.decoderLayers = layers("decoder", architecture.n_decoder_layers);
+    const norms = ["encoder_norm", "decoder_norm", "encoder_input_norm", "decoder_input_norm"];
+    this.norms = Object.fromEntries(norms.map((name) => [name, this.norm(name)]));
     this.alignmentHeads = heads;
   }
 
   /** The weights of a layer by what they are for. */
   layer(name) {
     const { tensors } = this.kernels;
-    const attention = (part) => tensors.has(`${name}.${part}.out_proj.weight`) && {
-      qkv: tensors.linear(`${name}.${part}.qkv_proj`),
-      q: tensors.linear(`${name}.${part}.qkv_proj`, 0, this.d),
-      kv: tensors.linear(`${name}.${part}.qkv_proj`, this.d, 2 * this.d),
-      out: tensors.linear(`${name}.${part}.out_proj`),
-    };
+    const attention = (part) => ({
+      qkv: tensors.linear(`${part}.qkv_proj`),
+      q: tensors.linear(`${part}.qkv_proj`, 0, this.d),
+      kv: tensors.linear(`${part}.qkv_proj`, this.d, 2 * this.d),
+      out: tensors.linear(`${part}.out_proj`),
+    });
+    const cross = `${name}.cross_attention`; // of the decoder only
     return {
-      selfAttention: attention("self_attention"),
-      crossAttention: attention("cross_attention"),
+      selfAttention: attention(`${name}.self_attention`),
+      crossAttention: tensors.has(`${cross}.out_proj.weight`) ? attention(cross) : null,
       linear1: tensors.linear(`${name}.feed_forward.linear1`),
       linear2: tensors.linear(`${name}.feed_forward.linear2`),
       norms: [0, 1, 2].map((i) => this.norm(`${name}.residuals.${i}.norm`)),
@@ -106,9 +105,9 @@ class Transformer {
     const { d } = this;
     for (let start = 0; start < x.length; start += d) {
       let [mean, squares] = [0, 0];
-      if (this.architecture.norm_type === "layernorm") for (let i = 0; i < d; i++) mean += x[start + i] / d;
+      if (this.normKind.module === "LayerNorm") for (let i = 0; i < d; i++) mean += x[start + i] / d;
       for (let i = 0; i < d; i++) squares += (x[start + i] - mean) ** 2;
-      const factor = 1 / Math.sqrt(squares / d + this.normEps);
+      const factor = 1 / Math.sqrt(squares / d + this.normKind.eps);
       for (let i = 0; i < d; i++) x[start + i] = (x[start + i] - mean) * factor * weight[i] + (bias ? bias[i] : 0);
     }
     return x;
@@ -124,10 +123,10 @@ class Transformer {
 
   /** act(x·W1ᵀ + b1)·W2ᵀ + b2 (equation 2) of n rows. */
   feedForward(x, n, { linear1, linear2 }) {
-    const activation = ACTIVATIONS[this.architecture.activation];
+    const { activation } = this;
     const [wide, width] = [this.kernels.product(linear1, x, n), linear2.nIn];
     if (linear1.nOut === width) return this.kernels.product(linear2, wide.map(activation), n);
-    const gated = new Float32Array(n * width); // wide: (n, 2F), gate and value
+    const gated = new Float32Array(n * width); // act(gate) ⊗ value (Shazeer 2020, equation 6); wide: (n, 2F), both
     for (let row = 0; row < n; row++)
       for (let i = 0; i < width; i++) {
         const place = 2 * row * width + i;

@@ -22,12 +22,11 @@ Quantization = Literal["int8", "float32"]
 _COMPUTING = ("kernels_wasm", "kernels", "model", "decoder", "search", "words", "translation", "worker", "engine")
 ENGINE_ASSETS = [("mtformer.browser", f"{name}.js") for name in (*SCRIPTS, *_COMPUTING)]
 
-# What kernels.js and model.js can compute, by the names in torch and in the architecture.
+# What model.js can compute: classes and functions of torch, and kinds of positions.
 _ACTIVATIONS = {"relu", "gelu", "silu"}
 _NORMS = {"LayerNorm", "RMSNorm"}
 _POSITIONS = {"sinusoidal", "learned", "rotary", "none", "fairseq", "marian"}
 
-_MOST_BYTES = 2**28  # of weights: JavaScript's strings, and the page's weights are one, have at most 2^29 characters
 _ALIGNMENT = 16  # bytes, of a tensor
 _ROW_MULTIPLE = 8  # numbers that a kernel takes at once: rows are padded with zeros
 _N_GOLDEN, _GOLDEN_LENGTH = 2, 12  # sentences, and their tokens
@@ -81,12 +80,10 @@ def pack_model(
         for part in parts:
             data += _padded(part)
             data += bytes(-len(data) % _ALIGNMENT)
-        if len(data) > _MOST_BYTES:
-            room = f"{_MOST_BYTES >> 20} MiB of weights"
-            raise UserError(f"a web page has room for {room}; as {quantization}, those of this model take more")
     header = {
         "architecture": architecture.model_dump(),
-        "norm_eps": NORMS[architecture.norm_type].eps,
+        "activation": ACTIVATIONS[architecture.activation].function,
+        "norm": {"module": NORMS[architecture.norm_type].module, "eps": NORMS[architecture.norm_type].eps},
         "alignment_heads": [head.model_dump() for head in alignment_heads or _all_heads(architecture)],
         "quantization": quantization,
         "tensors": stored,
