@@ -14,7 +14,7 @@ class Decoder {
     const cache = (data) => ({ data, stride: 2 * d, offset: 0 }); // rows of keys and values, (…, 2D)
     this.memory = decoderLayers.map(({ crossAttention }) => cache(kernels.product(crossAttention.kv, memory, n)));
     this.prefixes = decoderLayers.map(() => cache(new Float32Array(32 * 2 * d)));
-    // Of each slot: the weights (S,) of the heads that align the token which the step predicts, and that which it reads.
+    // Of each slot: the weights (S,) of the heads that align the token which the step predicts, and the one it reads.
     this.attention = [];
   }
 
@@ -100,7 +100,7 @@ function addTo(sums, values) {
 
 const TOLERANCE = 1e-3; // of a logit, or of its size if that is larger
 
-/** Compares logits with those that torch has computed: how many sentences agree, of how many, and the worst difference. */
+/** Compares logits with those that torch has computed: how many sentences agree, of how many, the worst difference. */
 function testModel(model, golden) {
   let [passed, worst] = [0, 0];
   for (const { src, tgt_in: tgtIn, logits: expected } of golden) {

@@ -17,7 +17,8 @@ function startEngine(header, weights) {
 class Engine {
   constructor(header, weights) {
     Object.assign(this, { nTasks: 0, waiting: new Map(), running: new Set() });
-    const url = URL.createObjectURL(new Blob([...ENGINE_SCRIPTS.slice(0, -1), "\nserve(self);"]));
+    const scripts = [...ENGINE_SCRIPTS.slice(0, -1), "\nserve(self);"];
+    const url = URL.createObjectURL(new Blob(scripts, { type: "text/javascript" }));
     this.worker = new Worker(url);
     this.worker.onmessage = ({ data }) => this.receive(data);
     this.worker.onerror = ({ message }) => this.failAll(new Error(message ?? "the worker has stopped"));
@@ -33,8 +34,8 @@ class Engine {
   /**
    * Translates a text; the promise has a method cancel(), which rejects it with an AbortError.
    *
-   * `to` and `from` name languages, `beam` is the size of the beam, and `onProgress` takes { done, of, tokens }: how many
-   * of the sentences are done, and how many tokens the next one has.
+   * `to` and `from` name languages, `beam` is the size of the beam, and `onProgress` takes { done, of, tokens }: how
+   * many of the sentences are done, and how many tokens the next one has.
    */
   translate(text, { to, from, beam, onProgress } = {}) {
     return this.whenReady({ task: "translate", text, options: { to, from, beam } }, onProgress);

@@ -26,9 +26,10 @@ class Tensors {
     const [nOut, nIn] = shape;
     const stride = Math.ceil(nIn / ROW_MULTIPLE) * ROW_MULTIPLE;
     const [size, place] = [nOut * stride, this.start + offset];
-    if (type === "float32") return { rows: new Float32Array(this.buffer, place, size), scales: null, nOut, nIn, stride };
-    const scales = new Float32Array(this.buffer, place + Math.ceil(size / 16) * 16, nOut);
-    return { rows: new Int8Array(this.buffer, place, size), scales, nOut, nIn, stride };
+    const { buffer } = this;
+    if (type === "float32") return { rows: new Float32Array(buffer, place, size), scales: null, nOut, nIn, stride };
+    const scales = new Float32Array(buffer, place + Math.ceil(size / 16) * 16, nOut);
+    return { rows: new Int8Array(buffer, place, size), scales, nOut, nIn, stride };
   }
 
   /** A linear layer, x·Wᵀ + b, or the part of it with the outputs from `first` on. */
@@ -103,8 +104,8 @@ class VectorKernels {
 }
 
 /**
- * Writes rows of x as 16-bit integers, the largest such that the sums of their products with 8-bit integers have 32 bits;
- * returns the scales of the rows.
+ * Writes rows of x as 16-bit integers, the largest such that the sums of their products with 8-bit integers have 32
+ * bits; returns the scales of the rows.
  */
 function quantizeRows(x, first, n, width, block) {
   const stride = block.length / n;

@@ -1,9 +1,9 @@
 ;; Products of matrices with WebAssembly's vectors of 16 bytes. scripts/build_kernels.py makes kernels_wasm.js of it.
 ;;
-;; "int8" and "float32" map x (n, stride) to y (n, width), in float32: y[i, o] = sum over j of x[i, j] · w[o, j], for the
-;; matrix W (n_out, stride). Four rows of W at a time stay in the cache for all rows of x. Hence width is n_out rounded up
-;; to a multiple of 4; the last columns of y have the sums of whatever follows W. $w, $x and $y are places in bytes, and
-;; stride is a multiple of 8 numbers.
+;; "int8" and "float32" map x (n, stride) to y (n, width), in float32: y[i, o] = sum over j of x[i, j] · w[o, j], for
+;; the matrix W (n_out, stride). Four rows of W at a time stay in the cache for all rows of x. Hence width is n_out
+;; rounded up to a multiple of 4; the last columns of y have the sums of whatever follows W. $w, $x and $y are places in
+;; bytes, and stride is a multiple of 8 numbers.
 (module
   (import "page" "memory" (memory 1))
 
@@ -44,10 +44,14 @@
         (local.set $x_end (i32.add (local.get $xj) (i32.shl (local.get $stride) (i32.const 1))))
         (loop $columns
           (local.set $v (v128.load (local.get $xj)))
-          (local.set $s0 (i32x4.add (local.get $s0) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w0)))))
-          (local.set $s1 (i32x4.add (local.get $s1) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w1)))))
-          (local.set $s2 (i32x4.add (local.get $s2) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w2)))))
-          (local.set $s3 (i32x4.add (local.get $s3) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w3)))))
+          (local.set $s0
+            (i32x4.add (local.get $s0) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w0)))))
+          (local.set $s1
+            (i32x4.add (local.get $s1) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w1)))))
+          (local.set $s2
+            (i32x4.add (local.get $s2) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w2)))))
+          (local.set $s3
+            (i32x4.add (local.get $s3) (i32x4.dot_i16x8_s (local.get $v) (v128.load8x8_s (local.get $w3)))))
           (local.set $w0 (i32.add (local.get $w0) (i32.const 8)))
           (local.set $w1 (i32.add (local.get $w1) (i32.const 8)))
           (local.set $w2 (i32.add (local.get $w2) (i32.const 8)))

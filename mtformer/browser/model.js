@@ -1,5 +1,5 @@
 "use strict";
-// The Transformer (Vaswani et al. 2017), one sentence at a time: mtformer/model/. Arrays are of rows, one below the other.
+// The Transformer (Vaswani et al. 2017), one sentence at a time: mtformer/model/. Arrays have one row after the other.
 // Shapes: S source length, K beams, D d_model, H heads, Dh = D / H, F d_ff, V vocabulary.
 
 const ACTIVATIONS = {
@@ -33,7 +33,8 @@ class Transformer {
     this.d = architecture.d_model;
     const { tensors } = kernels;
     this.tgtEmbedding = tensors.matrix("tgt_embedding.weight");
-    this.srcEmbedding = tensors.has("src_embedding.weight") ? tensors.matrix("src_embedding.weight") : this.tgtEmbedding;
+    const src = "src_embedding.weight";
+    this.srcEmbedding = tensors.has(src) ? tensors.matrix(src) : this.tgtEmbedding;
     this.output = tensors.has("output.weight")
       ? tensors.linear("output")
       : { ...this.tgtEmbedding, bias: tensors.vector("output.bias") };
@@ -193,7 +194,8 @@ class Transformer {
         const data = kernels.product(layer.selfAttention.qkv, y, n); // (S, 3D)
         for (const row of rows) for (const part of [0, 1]) this.rotate(data, (3 * row + part) * d, row);
         const heads = new Float32Array(n * d);
-        for (const row of rows) this.attend(data, 3 * row * d, { data, stride: 3 * d, offset: d }, rows, heads, row * d);
+        const kv = { data, stride: 3 * d, offset: d };
+        for (const row of rows) this.attend(data, 3 * row * d, kv, rows, heads, row * d);
         return kernels.product(layer.selfAttention.out, heads, n);
       });
       x = this.residual(x, layer.norms[1], (y) => this.feedForward(y, n, layer));

@@ -1,7 +1,7 @@
 "use strict";
-// Greedy and beam search for one sentence: mtformer/search/. The order of hypotheses and the end of a search are those of
-// Python, whose numbers between operations are in float32.
-// A hypothesis is { ids, logProbs, penalty, score, alignment }: the tokens without EOS, the log probability of each and
+// Greedy and beam search for one sentence: mtformer/search/. The order of hypotheses and the end of a search are those
+// of Python, whose numbers between operations are in float32.
+// A hypothesis is { ids, logProbs, score, alignment }: the tokens without EOS, the log probability of each and
 // of EOS, and how much each token attends to those of the source.
 
 const PREDICTS_NAN = "the model predicts NaN instead of probabilities: its weights are damaged; use another";
@@ -10,8 +10,8 @@ const NO_HYPOTHESIS = "the search found no translation: the model gives every po
 /**
  * Searches for translations with a decoder at its start; returns at most `nBest` hypotheses, best first.
  *
- * `limit`: the most tokens, EOS not counted; `forced`: ids that are read first and left out of the result; `prefix`: the
- * tokens that translations start with. A generator, which yields the tokens found so far, so that one can stop it.
+ * `limit`: the most tokens, EOS not counted; `forced`: ids that are read first and left out of the result; `prefix`:
+ * the tokens that translations start with. A generator, which yields the tokens found so far, so that one can stop it.
  */
 function* searchTranslations(decoder, { limit, forced = [], prefix = [], beamSize = 1, nBest = 1, lengthPenalty }) {
   const { special_ids: specialIds } = decoder.model.architecture;

@@ -24,12 +24,12 @@ class TextPlanner {
 
   /**
    * Plans the translation of a text, line by line. Returns
-   *   requests: what to search for, each { ids, limit, forced }: the ids of the source, the most tokens of a translation,
-   *     and the ids that it is forced to start with; none if all of the text is copied;
+   *   requests: what to search for, each { ids, limit, forced }: the ids of the source, the most tokens of a
+   *     translation, and the ids that it is forced to start with; none if all of the text is copied;
    *   finish(hypotheses): takes the ids that were found for each request, as { ids } without EOS, and returns the
    *     translation as { text, notes, segments }. Notes that start with FLAG are about problems that it may have.
-   *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where they
-   *     stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
+   *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where
+   *     they stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
    */
   plan(text) {
     const wellFormed = text.toWellFormed();

@@ -3,7 +3,8 @@
 
 // Han characters and their punctuation, full-width forms, kana and Thai: each is a word.
 const CHARACTER_WORDS =
-  "\\u0e00-\\u0e7f\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
+  "\\u0e00-\\u0e7f\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff" +
+  "\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
 const WORD_SPANS = new RegExp(`[${CHARACTER_WORDS}]|[^${SPACE}${CHARACTER_WORDS}]+`, "gu");
 const LEAST_SHARE = 0.5; // of the attention to the first source word of a word, for it to have another
 
@@ -66,7 +67,8 @@ function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt
   const words = wordSpans(tgt).map((word, i) => {
     const isMark = !hasLetters(tgt.slice(word.start, word.end));
     const tokens = members(word, tgtSpans, isMark);
-    const shares = (isMark ? withMarks : withoutMarks).map((columns) => sumOf(tokens, (t) => sumOf(columns, (s) => weights[t][s])));
+    const share = (columns) => sumOf(tokens, (t) => sumOf(columns, (s) => weights[t][s]));
+    const shares = (isMark ? withMarks : withoutMarks).map(share);
     const confidence = tokens.length ? sumOf(tokens, (t) => Math.exp(logProbs[t])) / tokens.length : 1;
     const linked = parts.length ? mostOf(shares) : src === tgt ? [i] : [];
     return { start: word.start + tgtStart, end: word.end + tgtStart, confidence, sources: linked };
@@ -76,8 +78,8 @@ function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt
 
 /** The numbers of the tokens in a word, with those of the punctuation that is attached to it or without. */
 function members(word, spans, hasMarks) {
-  const numbers = spans.map((_, i) => i);
-  return numbers.filter((i) => spans[i].start < word.end && word.start < spans[i].end && (hasMarks || !spans[i].isMark));
+  const isIn = ({ start, end, isMark }) => start < word.end && word.start < end && (hasMarks || !isMark);
+  return spans.flatMap((span, i) => (isIn(span) ? [i] : []));
 }
 
 /** The attention (T, S) of all tokens of a segment's parts to its source tokens, without prefixes and EOS. */
