@@ -135,6 +135,15 @@ def test_bfloat16_hidden_states_give_nearly_the_same_and_a_float32_sum(label_smo
         assert (ours.float() - theirs).norm() < 0.02 * theirs.norm()
 
 
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+def test_fixed_weights_get_no_gradient_and_change_no_other(r_drop: float) -> None:
+    hidden, weight, target = draw(600)
+    target = target[:300] if r_drop else target
+    expected = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1, r_drop), hidden)
+    loss = smoothed_cross_entropy(hidden, weight.detach(), target, 0.1, r_drop)
+    assert all(map(torch.equal, loss_and_gradients(loss, hidden), expected))
+
+
 def test_under_autocast_products_are_in_bfloat16_and_sums_in_float32() -> None:
     hidden, weight, target = draw(1300)
     exact = loss_and_gradients(smoothed_cross_entropy(hidden, weight, target, 0.1), hidden, weight)
