@@ -127,6 +127,35 @@ def test_words_light_up_with_those_they_are_aligned_with(page: Page, trained: Pr
 
 
 @needs_browser
+def test_a_tap_lights_a_word_and_offers_alternatives(demo: Path, opener: Opener) -> None:
+    with opener(demo, width=360, touch=True) as page:
+        type_text(page, TEXT, TRANSLATION)
+        page.locator("#target .word").first.tap()
+        expect(page.locator("#alternatives button").first).to_be_visible()
+        expect(page.locator(".word.lit")).to_have_text(["das"])
+
+
+@needs_browser
+def test_characters_of_a_word_are_joined(page: Page) -> None:
+    starts = {0: False, 1: False, 2: False, 3: False, 4: True, 5: False}  # 薯片 is one token
+    words = [
+        {"start": start, "end": start + 1, "continues": continues, "confidence": 0.5, "sources": [min(start, 1)]}
+        for start, continues in starts.items()
+    ]
+    sources = [{"start": 0, "end": 1}, {"start": 2, "end": 5}]
+    joined = page.evaluate(
+        "([source, translated]) => joinWords(source, translated)",
+        ["I ate", {"text": "我们吃薯片。", "words": words, "sources": sources}],
+    )
+    assert [(word["start"], word["end"], word["sources"]) for word in joined["words"]] == [
+        (0, 2, [0, 1]),
+        (2, 3, [1]),
+        (3, 5, [1]),
+        (5, 6, [1]),
+    ]
+
+
+@needs_browser
 def test_an_alternative_takes_the_place_of_a_word_and_of_what_follows(page: Page) -> None:
     type_text(page, TEXT, TRANSLATION)
     page.locator("#target .word", has_text="mag").click()

@@ -17,13 +17,16 @@ function nodesOf(text, ranges, elementOf) {
   return [...nodes, text.slice(end)].filter((node) => node !== "");
 }
 
-/** Which ranges of a text are one word of a dictionary: the single characters of Chinese, Japanese and Thai words. */
+/**
+ * Which words of a text, of which those in Chinese, Japanese and Thai are single characters, are one word: in the
+ * dictionary of the browser, or because they have a token in common.
+ */
 function wordGroups(text, ranges) {
   const dictionary = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)[Symbol.iterator]();
   const groups = [];
   let end = 0; // of the word in the dictionary that has the last range
-  for (const [i, { start }] of ranges.entries()) {
-    if (start < end) groups.at(-1).push(i);
+  for (const [i, { start, continues }] of ranges.entries()) {
+    if (start < end || continues) groups.at(-1).push(i);
     else groups.push([i]);
     while (end <= start) {
       const { index, segment } = dictionary.next().value;
@@ -68,8 +71,8 @@ class LinkedWords {
     source.addEventListener("click", () => this.lightSource(this.sourceAtCaret()));
     source.addEventListener("keyup", ({ key }) => key in STEPS && this.lightSource(this.sourceAtCaret()));
     for (const box of [source, target]) {
-      box.addEventListener("pointerleave", () => this.light(null));
-      box.addEventListener("blur", () => this.light(null));
+      box.addEventListener("pointerleave", ({ pointerType }) => pointerType !== "touch" && this.light(null));
+      box.addEventListener("blur", () => target.querySelector(".asked") || this.light(null));
     }
   }
 
@@ -160,6 +163,8 @@ class LinkedWords {
   }
 
   choose(word, how = {}) {
-    if (word && getSelection().isCollapsed) this.onChoose(word, how);
+    if (!word || !getSelection().isCollapsed) return;
+    this.light(word);
+    this.onChoose(word, how);
   }
 }

@@ -53,8 +53,9 @@ function hasLetters(text) {
 /**
  * The words of a segment that text.js has made: { sources, words }, with places in the whole texts.
  *
- * `sources`: { start, end } of each word of the source; `words`: { start, end, confidence, sources } of each of the
- * translation, with the mean probability of its tokens, and which source words they attend to, most first.
+ * `sources`: { start, end, continues } of each word of the source; `words`: { start, end, continues, confidence, sources }
+ * of each of the translation, with the mean probability of its tokens, and which source words they attend to, most
+ * first. A word continues the one before if a token spans both, as one may span several Chinese characters.
  */
 function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt: tgtVocabulary }, nPrefix) {
   const sources = wordSpans(src);
@@ -71,9 +72,15 @@ function wordsOf({ src, tgt, start, tgtStart, parts }, { src: srcVocabulary, tgt
     const shares = (isMark ? withMarks : withoutMarks).map(share);
     const confidence = tokens.length ? sumOf(tokens, (t) => Math.exp(logProbs[t])) / tokens.length : 1;
     const linked = parts.length ? mostOf(shares) : src === tgt ? [i] : [];
-    return { start: word.start + tgtStart, end: word.end + tgtStart, confidence, sources: linked };
+    return { ...wordInText(word, tgtSpans, tgtStart), confidence, sources: linked };
   });
-  return { sources: sources.map((word) => ({ start: word.start + start, end: word.end + start })), words };
+  return { sources: sources.map((word) => wordInText(word, srcSpans, start)), words };
+}
+
+/** A word of a segment in the whole text. */
+function wordInText(word, tokens, offset) {
+  const continues = tokens.some(({ start, end }) => start < word.start && word.start < end);
+  return { start: word.start + offset, end: word.end + offset, continues };
 }
 
 /** The numbers of the tokens in a word, with those of the punctuation that is attached to it or without. */
