@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import needs_browser, opened
+from browser import Opener, needs_browser, started
 from browser_tokens import hostile_lines
+from conftest import Project, sentence_pairs
 from nasty_report import read_suite
 from playwright.sync_api import Page
 
@@ -71,15 +72,26 @@ async function progress() {
 """
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page with an engine in float32."""
-    packed = pack(load_bundle(BUNDLE), quantization="float32")
-    path = tmp_path_factory.mktemp("engine") / "page.html"
+def write_page(path: Path, bundle: Path) -> Path:
+    """Write a page with an engine that has the model in float32."""
+    packed = pack(load_bundle(bundle), quantization="float32")
     data = {"header": packed.header, "weights": base64.b64encode(packed.data).decode()}
-    body = assemble("engine", "", data=data, assets=ENGINE_ASSETS, computes=True)
-    path.write_text(body.replace("</body>", f"<script>{_START}</script></body>"), encoding="utf-8")
-    with opened(path) as page:
+    text = assemble("engine", "", data=data, assets=ENGINE_ASSETS, computes=True)
+    path.write_text(text.replace("</body>", f"<script>{_START}</script></body>"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def opener() -> Iterator[Opener]:
+    """A browser."""
+    with started() as opener:
+        yield opener
+
+
+@pytest.fixture(scope="module")
+def page(opener: Opener, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page with an engine."""
+    with opener(write_page(tmp_path_factory.mktemp("engine") / "page.html", BUNDLE)) as page:
         yield page
 
 
@@ -99,6 +111,20 @@ def test_a_worker_translates_as_python_does(page: Page) -> None:
                 assert found["text"] == expected.text
                 n_compared += 1
     assert n_compared > 3
+
+
+def test_words_are_linked_as_python_does(trained: Project, opener: Opener, tmp_path: Path) -> None:
+    bundle = trained.folder / "runs/config/model.safetensors"
+    translator = Translator.load(bundle)
+    sources = [src for src, _ in sentence_pairs(20)]
+    expected = [best for best, *_ in translator.translate(sources)]
+    alignments = translator.align(sources, [each.text for each in expected])
+    with opener(write_page(tmp_path / "page.html", bundle)) as page:
+        for src, best, alignment in zip(sources, expected, alignments, strict=True):
+            found = translated(page, src)
+            words = [word for segment in found["segments"] for word in segment["words"]]
+            links = [(word["sources"][0], place) for place, word in enumerate(words) if word["sources"]]
+            assert (found["text"], sorted(links)) == (best.text, alignment.word_links())
 
 
 def test_segments_and_words_stand_where_they_say(page: Page) -> None:

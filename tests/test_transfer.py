@@ -33,6 +33,8 @@ def test_the_scores_on_general_text_are_shown_from_the_start_and_kept(trained: P
         trained, tmp_path, *watched(tmp_path), max_steps=8, validate_every=4, early_stopping_metric="loss"
     )
     assert result.status == 0, result.stderr
+    forecast = project.mtformer("train", "--dry-run", "--fresh", project.config)
+    assert "for 3 validations" in forecast.stdout
     before, after = bundle_of(trained), bundle_of(project)
     lines = validations(project)
     assert [line["step"] for line in lines] == [0, 4, 8]

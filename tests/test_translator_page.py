@@ -85,6 +85,12 @@ def type_text(page: Page, text: str, expected: str | None = None) -> str:
     return page.locator("#target").evaluate("node => node.textContent")
 
 
+def links(project: Project, text: str) -> list[tuple[int, int]]:
+    """Return which words of a text and of its translation are aligned."""
+    result = project.mtformer("translate", "--model", "runs/config", "--alignments", "--format", "json", text)
+    return json.loads(result.stdout)["translations"][0]["alignment"]["links"]
+
+
 # Translating
 
 
@@ -106,8 +112,7 @@ def test_a_page_translates_as_the_command_line_does(page: Page, trained: Project
 
 @needs_browser
 def test_words_light_up_with_those_they_are_aligned_with(page: Page, trained: Project) -> None:
-    result = trained.mtformer("translate", "--model", "runs/config", "--alignments", "--format", "json", LINES[0])
-    pairs = json.loads(result.stdout)["translations"][0]["alignment"]["links"]
+    pairs = links(trained, LINES[0])
     type_text(page, TEXT, TRANSLATION)
     words, readout = page.locator("#target .word"), page.locator("#readout")
     source, target = LINES[0].split(), TRANSLATED[0].split()
@@ -173,6 +178,34 @@ def test_an_alternative_takes_the_place_of_a_word_and_of_what_follows(page: Page
     page.keyboard.press("Enter")  # the word is where the keys go on
     page.get_by_text("The first translation again").click()
     expect(page.locator("#target")).to_have_text(TRANSLATION)
+
+
+@needs_browser
+def test_a_glossary_replaces_words_where_its_terms_are_translated(page: Page, trained: Project) -> None:
+    pairs = links(trained, LINES[0])
+    place = pairs[len(pairs) // 2][0]
+    before = TRANSLATED[0].split()[: min(t for s, t in pairs if s == place)]
+    page.get_by_text("Glossary").click()
+    page.fill("#glossary", f"# a = b\n{LINES[0].split()[place].upper()} = no\n{LINES[0].split()[place]}\tGarten\ncar =")
+    assert type_text(page, LINES[0]).startswith(" ".join([*before, "Garten"]))
+    page.fill("#glossary", "")
+    expect(page.locator("#target")).to_have_text(TRANSLATED[0])
+
+
+@needs_browser
+def test_terms_are_whole_words(page: Page) -> None:
+    def spans(text: str, term: str) -> list[list[int]]:
+        return page.evaluate("([text, src]) => termSpans(text, { src }).map(Object.values)", [text, term])
+
+    assert spans("Chips, (chips) chipset", "chips") == [[0, 5], [8, 13]]
+    assert spans("Chips, (chips) chipset", "Chips") == [[0, 5]]
+    assert spans("我吃薯片。", "薯片") == [[2, 4]]
+    assert spans("a.b a+b", "a.b") == [[0, 3]]
+    longest = page.evaluate("[...spansOfTerms('an old piano', [{ src: 'piano' }, { src: 'old piano' }]).values()]")
+    assert longest == [[{"start": 3, "end": 12}], []]
+    segment = {"src": "a b", "tgt": "c", "start": 0, "sources": [], "words": []}
+    missed = page.evaluate("async (given) => (await withTerms(given, [{ src: 'b', tgt: 'x' }])).missed", segment)
+    assert missed == ["b"]
 
 
 @needs_browser

@@ -46,6 +46,11 @@ class Engine {
     return this.whenReady({ task: "alternatives", text, prefix, options: { to, from, count } });
   }
 
+  /** The best translation of a sentence that begins with `start`, as a segment; null if there is none. */
+  begin(text, start, { to, from } = {}) {
+    return this.whenReady({ task: "begin", text, prefix: start, options: { to, from } });
+  }
+
   /** Compares logits with those that torch has computed: { passed, of, worst }. */
   selftest() {
     return this.whenReady({ task: "selftest" });

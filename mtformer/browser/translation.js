@@ -80,6 +80,17 @@ class TextTranslator {
     return [...alternatives.values()].sort((a, b) => b.score - a.score).slice(0, count);
   }
 
+  /** The best translation of a sentence that begins with `start`, as a segment; null if there is none. */
+  *begin(src, start, { from, to }) {
+    const planner = this.plannerOf({ from, to });
+    const plan = planner.plan(src);
+    if (plan.requests.length !== 1) return null;
+    const prefix = planner.tokenizer.tgt.encode(start).slice(0, -1);
+    const found = [];
+    yield* this.search({ ...plan.requests[0], prefix }, undefined, found);
+    return this.finished(plan, found, planner).segments[0];
+  }
+
   /** The ids of the start of a translation: those that the search has found, if it is the best's. */
   *idsOf(start, request, { tokenizer: { tgt } }) {
     const found = [];

@@ -119,6 +119,7 @@ class TranslatorPage {
     const translates = few.join(", ") + (directions.length > few.length ? `, … ${directions.length} directions` : "");
     byId("about").append(...[["Translates", translates], ...about].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
     source.addEventListener("input", () => this.onInput());
+    byId("glossary").addEventListener("input", () => this.onInput());
     byId("clear").addEventListener("click", () => this.setText(""));
     byId("copy").addEventListener("click", () => this.copy());
     this.showDirection();
@@ -183,7 +184,8 @@ class TranslatorPage {
     this.running = running;
     try {
       const translation = await running;
-      if (this.running === running) this.show(text, translation);
+      const found = await this.termed(translation, src, tgt);
+      if (this.running === running) this.show(text, translation, found);
     } catch (error) {
       if (error.name === "AbortError") return;
       this.target.removeAttribute("aria-busy");
@@ -191,11 +193,26 @@ class TranslatorPage {
     }
   }
 
-  /** Shows a translation, with the alternatives that were chosen for its segments. */
-  show(text, translation) {
-    this.given = { text, translation };
-    this.translation = withChoices(translation, ({ src }) => this.chosen.get(this.keyOf(src)));
-    const { segments, notes } = this.translation;
+  /** The segments of a translation that change by the glossary, by their sources, and notes on what it could not do. */
+  async termed({ segments }, src, tgt) {
+    const terms = parseGlossary(byId("glossary").value);
+    const begin = (text, start) => this.engine.begin(text, start, { from: src, to: tgt });
+    const found = { segments: new Map(), notes: [] };
+    for (const segment of terms.length ? segments : []) {
+      const { segment: termed, missed } = await withTerms(segment, terms, begin);
+      if (termed) found.segments.set(segment.src, termed);
+      found.notes.push(...missed.map((term) => MISSED + term));
+    }
+    return found;
+  }
+
+  /** Shows a translation, with the alternatives that were chosen for its segments, and the terms of the glossary. */
+  show(text, translation, termed = { segments: new Map(), notes: [] }) {
+    this.given = [text, translation, termed];
+    const chosenFor = ({ src }) => this.chosen.get(this.keyOf(src)) ?? termed.segments.get(src);
+    this.translation = withChoices(translation, chosenFor);
+    const { segments } = this.translation;
+    const notes = [...translation.notes, ...termed.notes];
     const words = segments.flatMap((segment) => segment.words);
     this.words.show(text, { text: this.translation.text, words, sources: segments.flatMap((segment) => segment.sources) });
     this.target.removeAttribute("aria-busy");
@@ -225,7 +242,7 @@ class TranslatorPage {
     const change = (alternative) => {
       if (alternative) this.chosen.set(key, alternative);
       else this.chosen.delete(key);
-      this.show(this.given.text, this.given.translation);
+      this.show(...this.given);
       this.target.focus();
       this.words.visit(place);
     };
@@ -246,7 +263,11 @@ class TranslatorPage {
 
   translateLine(line, src, tgt) {
     const running = this.engine.translate(line, { from: src, to: tgt });
-    return Object.assign(running.then(({ text }) => text), { cancel: () => running.cancel() });
+    const withGlossary = async (translation) => {
+      const { segments } = await this.termed(translation, src, tgt);
+      return withChoices(translation, (segment) => segments.get(segment.src)).text;
+    };
+    return Object.assign(running.then(withGlossary), { cancel: () => running.cancel() });
   }
 
   async copy() {
@@ -280,7 +301,7 @@ function wordAfter(start, { src, tgt, words, sources }) {
  * A translation with other segments in the place of some: `chosenFor` takes a segment and returns another one, or
  * undefined. The offsets of words and the indices of sources become those of the whole text.
  */
-function withChoices({ text, segments, notes }, chosenFor) {
+function withChoices({ text, segments }, chosenFor) {
   let [whole, end, nSources] = ["", 0, 0];
   const placed = segments.map((segment) => {
     whole += text.slice(end, segment.tgtStart);
@@ -301,7 +322,7 @@ function withChoices({ text, segments, notes }, chosenFor) {
     nSources += segment.sources.length;
     return result;
   });
-  return { text: whole + text.slice(end), segments: placed, notes };
+  return { text: whole + text.slice(end), segments: placed };
 }
 
 const isRecent = [globalThis.DecompressionStream, Intl.Segmenter, Promise.withResolvers, document.body.showPopover].every(Boolean);

@@ -36,6 +36,7 @@ class TaskWorker {
   start(task, { text, prefix, options }) {
     if (task === "translate") return this.translator.translate(text, options);
     if (task === "alternatives") return this.translator.alternatives(text, prefix, options);
+    if (task === "begin") return this.translator.begin(text, prefix, options);
     return selfTest(this.translator);
   }
 

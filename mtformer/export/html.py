@@ -29,7 +29,7 @@ _WEIGHT_BYTES = {"int8": 1, "float32": 4}
 _BASE64 = 4 / 3  # characters a byte
 _LONGEST = 400  # characters of a fact about a model
 
-_NAMES = ("words", "alternatives", "files")
+_NAMES = ("words", "alternatives", "glossary", "files")
 _ASSETS = [
     *ENGINE_ASSETS,  # first: its worker runs the scripts up to its own
     ("mtformer.browser", "translator.css"),

@@ -65,13 +65,16 @@ def shortened_warmup(trainer: Trainer, n_steps: int) -> str:
 
 
 def _until_limit(trainer: Trainer, per_step: float, per_validation: float) -> tuple[int, int]:
-    """Return the steps and the validations of the run, of which one follows the last step."""
+    """Return the steps and the validations of the run, of which one follows the last step.
+
+    Fine-tuning begins with one.
+    """
     settings, every = trainer.settings, trainer.validate_every
     limits = [trainer.total_steps()]
     if settings.max_minutes:
         limits.append(max(1, int(60 * settings.max_minutes / (per_step + per_validation / every))))
     n_steps = min(steps for steps in limits if steps is not None)
-    return n_steps, -(-n_steps // every)
+    return n_steps, -(-n_steps // every) + (settings.init_from is not None)
 
 
 def _measure(trainer: Trainer, plan: Plan) -> float:
