@@ -49,6 +49,8 @@ SEARCHES: list[dict[str, Any]] = [
     {"beam_size": 4, "n_best": 2, "prefix": [5, 8]},
     {"beam_size": 2, "forced": [6, 4], "length_penalty_offset": 0},
     {"beam_size": 8, "limit": 3},
+    {"beam_size": 3, "repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "min_length": 4},
+    {"beam_size": 1, "repetition_penalty": 2.0, "no_repeat_ngram_size": 1, "min_length": 20},
 ]
 SOURCES = [[int(i) for i in row[mask]] for row, mask in zip(SRC, SRC_MASK, strict=True)]
 LIMIT = 9
@@ -151,7 +153,10 @@ def test_searches_find_what_torch_finds(models: dict[str, Transformer], page: Pa
         options = SearchConfig().updated(**{key: value for key, value in given.items() if key not in own})
         [found] = results_of(engine, [SearchRequest(src, options, **own)])
         expected.append((options, [(each, align(engine, src, each, own)) for each in rank(options, found, str)]))
-        in_page = {"beamSize": options.beam_size, "nBest": options.n_best}
+        in_page: dict[str, Any] = {"beamSize": options.beam_size, "nBest": options.n_best}
+        if options.min_length:
+            strictness = {"ngramSize": options.no_repeat_ngram_size, "minLength": options.min_length}
+            in_page["strictness"] = {**strictness, "repetitionPenalty": options.repetition_penalty}
         asked.append([src, {**options.model_dump(), **own, **in_page}])
     in_page_found = page.evaluate("translationsOf", [name, asked])
     for (options, hypotheses), found in zip(expected, in_page_found, strict=True):

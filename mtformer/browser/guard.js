@@ -3,6 +3,7 @@
 
 const LOOP = "repeats itself";
 const EMPTY = "empty";
+const SHORT = "too short";
 const REPEATED_SOURCE = "repeats itself as its source does";
 
 const MOST_PHRASE_WORDS = 8;
@@ -78,7 +79,7 @@ class Guard {
   wrongLength(nSource, nTranslation) {
     const expected = this.ratio * nSource;
     if (nTranslation > LONGEST * expected + this.slack) return "too long";
-    return nTranslation + this.slack < SHORTEST * expected ? "too short" : null;
+    return nTranslation + this.slack < SHORTEST * expected ? SHORT : null;
   }
 
   /** Whether a text has more words than names. */

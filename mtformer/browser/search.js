@@ -11,18 +11,22 @@ const NO_HYPOTHESIS = "the search found no translation: the model gives every po
  * Searches for translations with a decoder at its start; returns at most `nBest` hypotheses, best first.
  *
  * `limit`: the most tokens, EOS not counted; `forced`: ids that are read first and left out of the result; `prefix`:
- * the tokens that translations start with. A generator, which yields the tokens found so far, so that one can stop it.
+ * the tokens that translations start with; `strictness`: see withRules(). A generator, which yields the tokens found so
+ * far, so that one can stop it.
  */
-function* searchTranslations(decoder, { limit, forced = [], prefix = [], beamSize = 1, nBest = 1, lengthPenalty }) {
+function* searchTranslations(
+  decoder,
+  { limit, forced = [], prefix = [], beamSize = 1, nBest = 1, lengthPenalty, strictness = null },
+) {
   const { special_ids: specialIds } = decoder.model.architecture;
-  const rules = { specialIds, prefix, limit: Math.max(limit, prefix.length) };
+  const rules = { specialIds, prefix, limit: Math.max(limit, prefix.length), strictness };
   const finished = new FinishedHypotheses(nBest, lengthPenalty);
   const longest = lengthPenalty(rules.limit + 1);
   let beams = [{ ids: [], logProbs: [], total: 0, parent: 0 }];
-  let read = [specialIds.start, ...forced];
+  const read = [specialIds.start, ...forced];
+  for (const id of read.slice(0, -1)) decoder.step([id]);
   for (let t = 0; beams.length; t++) {
     const tokens = t ? beams.map(({ ids }) => ids.at(-1)) : [read.at(-1)];
-    for (const id of t ? [] : read.slice(0, -1)) decoder.step([id]);
     const logits = decoder.step(tokens, beams.map(({ parent }) => parent));
     const candidates = likeliest(logits, beams, allowedTokens(rules, t), beamSize === 1 ? 1 : 2 * beamSize);
     const next = candidates.map(({ total, parent, id, logProb }) => {
@@ -30,7 +34,8 @@ function* searchTranslations(decoder, { limit, forced = [], prefix = [], beamSiz
       return { ids: [...ids, id], logProbs: [...logProbs, logProb], total, parent };
     });
     const isEnd = ({ ids }) => ids.at(-1) === specialIds.eos;
-    for (const beam of next.filter(isEnd)) finished.add(beam, () => decoder.alignment(beam.parent, t + 1));
+    for (const beam of next.filter(isEnd))
+      finished.add(beam, strictness !== null, () => decoder.alignment(beam.parent, t + 1));
     beams = next.filter((beam) => !isEnd(beam)).slice(0, beamSize);
     // What a beam leads to is not likelier than the beam and not longer than the limit.
     if (beams.length && !(beams[0].total > Math.fround(finished.threshold * longest))) break;
@@ -47,10 +52,11 @@ class FinishedHypotheses {
   }
 
   /** Adds a beam that has ended, if it is among the best. */
-  add({ ids, logProbs, total }, alignmentOf) {
+  add({ ids, logProbs, total }, isPenalized, alignmentOf) {
     const penalty = this.lengthPenalty(ids.length);
     if (!(Math.fround(total / penalty) > this.threshold)) return;
-    const score = logProbs.reduce((sum, logProb) => sum + logProb, 0) / penalty;
+    const logProb = isPenalized ? total : logProbs.reduce((sum, each) => sum + each, 0);
+    const score = logProb / penalty;
     this.best.push({ ids: ids.slice(0, -1), logProbs, score, alignment: alignmentOf() });
     this.best.sort((a, b) => b.score - a.score || compareIds(a.ids, b.ids));
     this.best.splice(this.nBest);
@@ -69,19 +75,46 @@ function compareIds(a, b) {
 }
 
 /** The ids that may follow t tokens: the only one, or null for all but `never`. */
-function allowedTokens({ specialIds: { pad, unk, bos, eos, start }, prefix, limit }, t) {
+function allowedTokens({ specialIds: { pad, unk, bos, eos, start }, prefix, limit, strictness }, t) {
   const never = new Set([pad, unk, bos, start].filter((id) => id !== eos));
-  if (t < prefix.length) return { only: prefix[t], never };
-  return { only: t >= limit ? eos : null, never };
+  const only = t < prefix.length ? prefix[t] : t >= limit ? eos : null;
+  return { only, never, eos, strictness };
+}
+
+/**
+ * Log probabilities (V,) to choose by: of tokens that the ids before have, those are multiplied by `repetitionPenalty`
+ * (Keskar et al. 2019); those that repeat `ngramSize` ids, and EOS before `minLength` ids, are forbidden, unless that
+ * leaves no token. Without strictness they are those of the model.
+ */
+function withRules(logProbs, ids, { never, only, eos, strictness }) {
+  if (!strictness) return logProbs;
+  const { repetitionPenalty, ngramSize, minLength } = strictness;
+  let chosen = logProbs.slice();
+  for (const id of new Set(ids)) chosen[id] *= repetitionPenalty;
+  const forbidden = [repeatedBy(ids, ngramSize), ids.length < minLength ? [eos] : []];
+  for (const some of forbidden.filter(({ length }) => length && only === null)) {
+    const left = chosen.slice();
+    for (const id of some) left[id] = -Infinity;
+    if (left.some((logProb, id) => logProb > -Infinity && !never.has(id))) chosen = left;
+  }
+  return chosen;
+}
+
+/** The ids that would repeat a sequence of `size` of the ids before (Paulus et al. 2018, section 2.5). */
+function repeatedBy(ids, size) {
+  const last = ids.slice(ids.length - size + 1);
+  const starts = ids.length < size ? [] : ids.slice(0, ids.length - size + 1).map((_, i) => i);
+  return starts.filter((i) => last.every((id, j) => ids[i + j] === id)).map((i) => ids[i + size - 1]);
 }
 
 /** The `count` likeliest continuations of beams, best first, as { total, parent, id, logProb }; from logits (K, V). */
-function likeliest(logits, beams, { only, never }, count) {
+function likeliest(logits, beams, allowed, count) {
+  const { only, never } = allowed;
   const size = logits.length / beams.length;
   const best = [];
   let least = -Infinity; // what a total must exceed
-  const offer = (parent, id, logProb) => {
-    const total = Math.fround(beams[parent].total + logProb);
+  const offer = (parent, id, chosenBy, logProb) => {
+    const total = Math.fround(beams[parent].total + chosenBy);
     if (!(total > least) || never.has(id)) return;
     let place = best.length;
     while (place > 0 && total > best[place - 1].total) place--;
@@ -93,10 +126,12 @@ function likeliest(logits, beams, { only, never }, count) {
     const row = logits.subarray(parent * size, (parent + 1) * size);
     const logSum = logSumExp(row);
     if (Number.isNaN(logSum)) throw new Error(PREDICTS_NAN);
-    const difference = beams[parent].total - logSum;
+    for (let id = 0; id < size; id++) row[id] -= logSum;
+    const chosen = withRules(row, beams[parent].ids, allowed);
+    const { total } = beams[parent];
     const [first, end] = only === null ? [0, size] : [only, only + 1];
-    for (let id = first; id < end; id++)
-      if (row[id] + difference > least - 1e-3) offer(parent, id, Math.fround(row[id] - logSum)); // few, before rounding
+    for (let id = first; id < end; id++) // few are offered; the others need no rounding
+      if (chosen[id] + total > least - 1e-3) offer(parent, id, chosen[id], row[id]);
   }
   return best;
 }

@@ -1,5 +1,5 @@
 "use strict";
-// The way of a text through the model: mtformer/translate/planner.py, without markup, terms and second searches.
+// The way of a text through the model: mtformer/translate/planner.py, without markup, terms and constrained searches.
 
 const FULL_WIDTH_ENDS = ["。", "！", "？", "；"]; // no space follows them
 const CONTINUATION_BYTE = /^<0x[89AB][0-9A-F]>$/; // of a character that is spelled as several bytes
@@ -30,6 +30,7 @@ class TextPlanner {
    *     translation as { text, notes, segments }. Notes that start with FLAG are about problems that it may have.
    *     Segments are the sentences, each { src, tgt, start, end, tgtStart, tgtEnd, notes, parts }: both texts, where
    *     they stand in the whole ones, and the hypotheses of its parts, with the request that each answers.
+   *   leaves: the texts that the model translates, each { text, requests }, in the order of the requests.
    */
   plan(text) {
     const wellFormed = text.toWellFormed();
@@ -49,7 +50,8 @@ class TextPlanner {
       const joined = translated.map((line, i) => line.text + ends[i]).join("");
       return { text: joined, notes: joinTranslations(translated, "").notes, segments };
     };
-    return { requests: plans.flatMap(({ requests }) => requests), finish };
+    const leaves = plans.flatMap((plan) => plan.leaves);
+    return { requests: leaves.flatMap(({ requests }) => requests), leaves, finish };
   }
 
   /** Plans the translation of a line, as plan() does that of a text. */
@@ -70,8 +72,8 @@ class TextPlanner {
       const { text, notes } = restoreText(prepared, ofUnits.flatMap(({ ofLeaves }) => ofLeaves));
       return { text, notes, segments: this.segments(line, prepared, ofUnits) };
     };
-    const requests = units.flatMap(({ leaves }) => leaves.flatMap((leaf) => leaf.requests));
-    return { requests, finish };
+    const leaves = units.flatMap((each) => each.leaves);
+    return { requests: leaves.flatMap(({ requests }) => requests), leaves, finish };
   }
 
   /** The sentences of a line and their translations; see plan(). */
@@ -109,10 +111,32 @@ class TextPlanner {
   }
 
   /** The translation of a text from the hypotheses for its parts. */
-  translation({ text, requests }, hypotheses) {
+  translation(leaf, hypotheses) {
+    return this.guard.checked(leaf.text, this.unchecked(leaf, hypotheses));
+  }
+
+  unchecked({ requests }, hypotheses) {
     const parts = hypotheses.map(({ ids }) => ({ text: this.tokenizer.tgt.decode(ids), notes: [] }));
     const notes = requests.length > 1 ? [`translated in ${requests.length} parts`] : [];
-    return this.guard.checked(text, joinTranslations(parts, this.joiner, notes));
+    return joinTranslations(parts, this.joiner, notes);
+  }
+
+  /** The problems of the translation of a text, given the hypotheses for its parts. */
+  problems(leaf, hypotheses) {
+    return this.guard.problems(leaf.text, this.unchecked(leaf, hypotheses).text);
+  }
+
+  /** The requests of a text for a second search: with less repetition, and a length close to that of the source. */
+  stricter({ text, requests }, problems) {
+    const { max_length_factor: factor, max_length_offset: offset } = this.search;
+    const isShort = problems.includes(EMPTY) || problems.includes(SHORT);
+    const strictness = {
+      repetitionPenalty: 1.1,
+      ngramSize: problems.includes(LOOP) ? 2 : 3,
+      minLength: Math.max(1, isShort ? Math.floor(splitAtSpaces(text).length / 2) : 1),
+    };
+    const limitOf = ({ ids }) => Math.floor(Math.min(factor, 1.5) * ids.length) + Math.min(offset, 10);
+    return requests.map((request) => ({ ...request, limit: limitOf(request), strictness }));
   }
 }
 

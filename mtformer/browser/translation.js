@@ -2,6 +2,7 @@
 // Texts to translations with a model: what the worker does, as generators that yield while they compute.
 
 const MOST_REMEMBERED = 2_000; // hypotheses
+const WIDEST_BEAM = 16; // of a second search
 
 /** A model that translates texts. */
 class TextTranslator {
@@ -25,16 +26,29 @@ class TextTranslator {
     const planner = this.plannerOf({ from, to });
     const plan = planner.plan(text);
     const hypotheses = [];
-    for (const request of plan.requests) {
-      for (const ids of this.search(request, beam, hypotheses))
+    for (const leaf of plan.leaves) {
+      const found = [];
+      for (const ids of this.translateLeaf(leaf, planner, beam, found))
         yield { done: hypotheses.length, of: plan.requests.length, tokens: ids.length };
+      hypotheses.push(...found);
     }
     return this.finished(plan, hypotheses, planner);
   }
 
+  /** Adds to `found` the hypotheses for a text; those of a second, stricter search if they have fewer problems. */
+  *translateLeaf(leaf, planner, beam = this.texts.search.beam_size, found) {
+    for (const request of leaf.requests) yield* this.search(request, beam, found);
+    const problems = leaf.requests.length ? planner.problems(leaf, found) : [];
+    if (!problems.some((problem) => problem !== REPEATED_SOURCE)) return;
+    const second = [];
+    const width = 2 * beam <= WIDEST_BEAM ? 2 * beam : beam;
+    for (const request of planner.stricter(leaf, problems)) yield* this.search(request, width, second);
+    if (planner.problems(leaf, second).length < problems.length) found.splice(0, found.length, ...second);
+  }
+
   /** Adds to `found` the best hypothesis for a request, the one of the last time if there was one. */
   *search(request, beam = this.texts.search.beam_size, found) {
-    const key = JSON.stringify([request.ids, request.limit, request.forced, request.prefix, beam]);
+    const key = JSON.stringify([request.ids, request.limit, request.forced, request.prefix, request.strictness, beam]);
     const { remembered, lengthPenalty } = this;
     if (!remembered.has(key)) {
       const decoder = this.model.start(request.ids);
