@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Literal
 
 import torch
 from bench_import import N_TOKENS, SHAPE
@@ -25,7 +26,7 @@ from mtformer.training.update import Updater
 
 HEADER = ("training", "parameters trained", "their MB", "of the model", "memory, GiB", "seconds an update")
 LENGTH = 32
-ARMS = {  # the optimizer, and the rank of the adapter
+ARMS: dict[str, tuple[Literal["muon", "adamw"], int]] = {  # the optimizer, and the rank of the adapter
     "all weights, Muon": ("muon", 0),
     "all weights, AdamW": ("adamw", 0),
     "LoRA, rank 8": ("adamw", 8),

@@ -165,8 +165,9 @@ def test_commands_take_an_adapter(base: Path, tuned: RunFolder, tmp_path: Path, 
     project = Project(tmp_path, trained.config)
     scores = []
     (tmp_path / "pairs.tsv").write_text("the red house.\tdas rote Haus.\n")
-    for model in (["--model", tuned.bundle], ["--model", base, "--adapter", tuned.adapter], ["--model", base]):
-        result = project.mtformer("score", *model, "--engine", "torch", "--input", tmp_path / "pairs.tsv")
+    models: list[list[str | Path]] = [[tuned.bundle], [base, "--adapter", tuned.adapter], [base]]
+    for model in models:
+        result = project.mtformer("score", "--model", *model, "--engine", "torch", "--input", tmp_path / "pairs.tsv")
         assert result.status == 0, result.stderr
         scores.append(float(result.stdout))
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
