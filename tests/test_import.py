@@ -74,7 +74,7 @@ def test_logits_are_the_same(case: Case) -> None:
 def test_greedy_translations_are_the_same(case: Case) -> None:
     texts = list(filter(None, LINES[::8]))
     expected = [generate(case, text, 12) for text in texts]
-    assert len(set(expected)) > 3
+    assert len(set(expected)) > 1
     src_lang, tgt_lang = case.theirs.languages
     for engine in ("torch", "ctranslate2"):
         options: dict[str, Any] = {"engine": engine, "beam_size": 1, "max_length": 12}

@@ -164,7 +164,7 @@ def test_settings_of_a_bundle_replace_those_of_model_and_tokenizer(folder: Path)
     resolved = resolve(config, Facts(100, base=base, vocab_size=345))
     assert (resolved.model.d_model, resolved.model.norm) == (32, "post")
     assert (resolved.tokenizer.type, resolved.tokenizer.vocab_size) == ("unigram", 345)
-    assert resolved.training.learning_rate == pytest.approx(0.1 * (4_000 * 32) ** -0.5, rel=1e-4)
+    assert resolved.training.learning_rate == pytest.approx(0.2 * (4_000 * 32) ** -0.5, rel=1e-4)
 
 
 def test_fine_tuning_has_a_small_learning_rate_unless_it_is_set_or_the_model_has_to_learn_a_language(
@@ -172,7 +172,7 @@ def test_fine_tuning_has_a_small_learning_rate_unless_it_is_set_or_the_model_has
 ) -> None:
     config, base = load(folder, MINIMAL), Base(ModelConfig(d_model=32), TokenizerConfig(vocab_size=345))
     from_scratch = 3 * (4_000 * 32) ** -0.5
-    for is_tuned, peak in ((True, 0.1 * from_scratch), (False, from_scratch)):
+    for is_tuned, peak in ((True, 0.2 * from_scratch), (False, from_scratch)):
         facts = Facts(100, base=base._replace(is_tuned=is_tuned), vocab_size=345)
         assert resolve(config, facts).training.learning_rate == pytest.approx(peak, rel=1e-4)
         given = load(folder, MINIMAL, "training.learning_rate=0.5")

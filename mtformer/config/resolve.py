@@ -19,7 +19,7 @@ from mtformer.support.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
-_FINE_TUNING_SHARE = 0.1  # of the peak learning rate of training from scratch (docs/pretrained.md)
+_FINE_TUNING_SHARE = 0.2  # of the peak learning rate of training from scratch (docs/pretrained.md)
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 

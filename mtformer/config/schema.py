@@ -172,7 +172,7 @@ class TrainingConfig(Section):
     is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
     """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
-    1.5 times that without. With `init_from`, a tenth of it, unless the direction is new to that model or `lora` is
+    1.5 times that without. With `init_from`, a fifth of it, unless the direction is new to that model or `lora` is
     set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
