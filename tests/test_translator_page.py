@@ -174,7 +174,8 @@ def test_an_alternative_takes_the_place_of_a_word_and_of_what_follows(page: Page
     buttons.first.click()
     expect(page.locator("#target")).to_have_text(f"{chosen}\n{TRANSLATED[1]}")
     page.locator("#target .word").nth(3).hover()
-    expect(page.locator(".lit")).to_have_text(["likes", words[0]])
+    expect(page.locator("#target .lit")).to_have_text([words[0]])
+    expect(page.locator(".source-word.lit").filter(has_text="likes")).to_have_count(1)
     page.keyboard.press("Enter")  # the word is where the keys go on
     page.get_by_text("The first translation again").click()
     expect(page.locator("#target")).to_have_text(TRANSLATION)
