@@ -29,6 +29,7 @@ ROOMS = (
     "engines",
     "explain",
     "translate",
+    "serve",
     "evaluate",
     "report",
     "training",

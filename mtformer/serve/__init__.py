@@ -1,0 +1,1 @@
+"""A server: requests over HTTP to translations, all through one scheduler."""

@@ -1,0 +1,331 @@
+"""The scheduler: threads that drive the plans of all callers, and compute what they ask for in common batches."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from threading import Condition, Thread
+from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from mtformer.search.engine import AlignRequest, Engine, Request, ScoreRequest, SearchRequest
+from mtformer.serve.turns import Item, Line, Waiting
+from mtformer.support.errors import MtformerError
+from mtformer.translate.plan import Plan
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_WINDOW = 0.005  # seconds that a thread waits for as many requests as its last batch had
+_MOST_TOKENS = 2_048  # of the sources of a batch: a larger one is no faster
+_FEWEST_TOKENS = 32
+_SECONDS = 0.25  # that a batch should take at most, so that newcomers need not wait long for a thread
+_CHARACTERS = 4  # about as many make a token
+_FAILED = "the server failed to translate this text; its log says why"
+
+Observer = Callable[[int, int, float], object]  # called with the requests, tokens and seconds of each batch
+
+
+class Job(Line["_Call"], Generic[T]):
+    """The texts of one caller.
+
+    Attributes:
+        future: for each text its result or the error that has ended its plan. To cancel it cancels the job.
+    """
+
+    def __init__(
+        self,
+        plan: Callable[[str], Plan[T]],
+        texts: Sequence[str],
+        engine: Engine,
+        *,
+        key: str = "",
+        weight: float = 1.0,
+        on_text: Callable[[int, "T | MtformerError"], object] | None = None,
+    ) -> None:
+        """Describe the job.
+
+        Args:
+            plan: makes the plan of a text.
+            texts: the texts.
+            engine: computes what the plans ask for.
+            key: whose job it is: keys get equal shares of the server.
+            weight: how much more it gets than a job of weight 1 under the same key.
+            on_text: called in a thread of the scheduler with the index of each text that is done, and its outcome.
+        """
+        super().__init__(key, weight)
+        self.texts, self.engine = texts, engine
+        self.future: Future[list[T | MtformerError]] = Future()
+        self._plan, self._on_text = plan, on_text
+        self._outcomes: list[Any] = [None] * len(texts)
+        self._n_left = len(texts)
+        self.future.add_done_callback(self._leave)
+
+    def make_plan(self, index: int) -> Plan[T]:
+        """Return the plan of one of the texts."""
+        return self._plan(self.texts[index])
+
+    def finish(self, index: int, outcome: "T | MtformerError") -> None:
+        """Store the outcome of a text; the last one completes :attr:`future`. One thread at a time may call this."""
+        self._outcomes[index] = outcome
+        self._n_left -= 1
+        if self._on_text is not None and self.is_wanted:
+            self._on_text(index, outcome)
+        if not self._n_left:
+            with suppress(InvalidStateError):  # it was cancelled
+                self.future.set_result(self._outcomes)
+
+    def _leave(self, future: "Future[Any]") -> None:
+        self.is_wanted = False
+
+
+class _Text:
+    """A text on its way: its plan, and what that asks for now."""
+
+    def __init__(self, job: Job[Any], index: int) -> None:
+        self.job, self.index = job, index
+        self.plan: Plan[Any] | None = None  # until it starts
+        self.results: list[Any] = []
+        self.n_left = 0
+
+    def advance(self) -> Sequence[Request[Any]]:
+        """Start or continue the plan, and return what it asks for; nothing once it has ended, which the job gets."""
+        try:
+            if self.plan is None:
+                self.plan = self.job.make_plan(self.index)
+                requests = self.plan.send(None)  # type: ignore[arg-type]  # as generators are started
+            else:
+                requests = self.plan.send(self.results)
+        except StopIteration as end:
+            self.outcome: Any = end.value
+        except MtformerError as error:
+            self.outcome = error
+        except Exception:
+            log.exception("a plan has failed")
+            self.outcome = MtformerError(_FAILED)
+        else:
+            self.results, self.n_left = [None] * len(requests), len(requests)
+            return requests
+        return ()
+
+
+class _Call(NamedTuple):
+    """What a thread is to do: start the plan of a text, or compute a request of it.
+
+    Attributes:
+        text: the text.
+        place: that of the request among those that the plan has asked for.
+        request: the request; None to start the plan.
+    """
+
+    text: _Text
+    place: int = 0
+    request: Request[Any] | None = None
+
+
+class Scheduler:
+    """Threads that share the work of all jobs; see :mod:`mtformer.serve.turns` for the order.
+
+    A thread takes what waits at once if it is the only caller's. Where many call, it waits up to 5 ms for as many
+    requests as its last batch had. A batch takes about a quarter of a second at most. Engines divide it by length.
+    """
+
+    def __init__(
+        self, n_threads: int, *, observe: Observer | None = None, prepare: Callable[[], object] | None = None
+    ) -> None:
+        """Start the threads.
+
+        Args:
+            n_threads: how many batches are computed side by side.
+            observe: called after each batch.
+            prepare: called in each thread before its first batch.
+        """
+        self._waiting: Waiting[_Call] = Waiting()
+        self._changed = Condition()
+        self._is_closing = False
+        self._n_jobs = 0
+        self._n_free = n_threads
+        self._seconds_per_token: WeakKeyDictionary[Engine, float] = WeakKeyDictionary()  # of each engine
+        self._observe, self._prepare = observe, prepare
+        self._threads = [Thread(target=self._run, name=f"scheduler-{i}", daemon=True) for i in range(n_threads)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def n_waiting(self) -> int:
+        """How many requests and texts wait."""
+        return self._waiting.n
+
+    @property
+    def waiting_tokens(self) -> int:
+        """About how many tokens they have."""
+        return self._waiting.cost
+
+    def submit(self, job: Job[T]) -> "Future[list[T | MtformerError]]":
+        """Add a job, and return its future.
+
+        Raises:
+            MtformerError: the scheduler is closed.
+        """
+        texts = [_Text(job, index) for index in range(len(job.texts))]
+        items = [Item(1 + len(job.texts[text.index]) // _CHARACTERS, _Call(text)) for text in texts]
+        if not items:
+            job.future.set_result([])
+            return job.future
+        with self._changed:
+            if self._is_closing:
+                raise MtformerError("the server is shutting down")
+            self._n_jobs += 1
+            job.future.add_done_callback(self._count_out)
+            self._waiting.add(job, items)
+            self._changed.notify()
+        return job.future
+
+    def close(self) -> None:
+        """Finish all jobs, and end the threads."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _count_out(self, future: "Future[Any]") -> None:
+        with self._changed:
+            self._n_jobs -= 1
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
+        n_last = 0
+        while calls := self._take(n_last):
+            try:
+                n_last = self._do([call for call in calls if call.text.job.is_wanted])
+            except Exception:  # a bug must not end the thread
+                log.exception("the scheduler has failed")
+                for call in calls:
+                    call.text.job.future.cancel()
+            finally:
+                with self._changed:
+                    self._n_free += 1
+
+    def _take(self, n_last: int) -> list[_Call]:
+        """Wait for work and return a share of it; nothing when the scheduler closes."""
+        with self._changed:
+            while True:
+                while not self._waiting.n:
+                    if self._is_closing and not self._n_jobs:
+                        return []
+                    self._changed.wait()
+                until = time.monotonic() + _WINDOW
+                while 0 < self._waiting.n < n_last and (left := until - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                share = math.ceil(self._waiting.cost / self._n_free)
+                if items := self._waiting.take(min(share, self._budget())):
+                    break
+            self._n_free -= 1
+            if self._waiting.n:
+                self._changed.notify()
+            return [item.work for item in items]
+
+    def _budget(self) -> int:
+        """Return the tokens of a batch, by the speed of the slowest engine lately."""
+        slowest = max(self._seconds_per_token.values(), default=0.0)
+        return max(_FEWEST_TOKENS, min(_MOST_TOKENS, int(_SECONDS / slowest))) if slowest else _MOST_TOKENS
+
+    def _do(self, calls: Sequence[_Call]) -> int:
+        """Start plans, compute, and let the plans go on; return how many requests were computed."""
+        ready: list[_Call] = []
+        for text, place, request in calls:
+            ready += self._advanced(text) if request is None else [_Call(text, place, request)]
+        with self._changed:
+            budget = self._budget()
+        batch, later = _within(ready, budget)
+        self._put_back(later)
+        by_engine: dict[int, list[_Call]] = {}
+        for call in batch:
+            by_engine.setdefault(id(call.text.job.engine), []).append(call)
+        for of_engine in by_engine.values():
+            self._compute(of_engine)
+        return len(batch)
+
+    def _advanced(self, text: _Text) -> Iterator[_Call]:
+        """Start or continue a plan, and yield what it asks for; if it has ended, tell its job."""
+        requests = text.advance()
+        if requests:
+            yield from (_Call(text, place, request) for place, request in enumerate(requests))
+        else:
+            with self._changed:
+                text.job.finish(text.index, text.outcome)
+
+    def _compute(self, calls: Sequence[_Call]) -> None:
+        """Compute requests to one engine."""
+        engine = calls[0].text.job.engine
+        start = time.monotonic()
+        outcomes = _submit(engine, [call.request for call in calls if call.request is not None])
+        seconds = time.monotonic() - start
+        n_tokens = sum(_cost(call.request) for call in calls if call.request is not None)
+        self._learn(engine, seconds / n_tokens)
+        if self._observe is not None:
+            self._observe(len(calls), n_tokens, seconds)
+        advancing = []
+        with self._changed:
+            for call, outcome in zip(calls, outcomes, strict=True):
+                call.text.results[call.place] = outcome
+                call.text.n_left -= 1
+                if not call.text.n_left:
+                    advancing.append(call.text)
+        for text in advancing:
+            self._put_back(list(self._advanced(text)))
+
+    def _learn(self, engine: Engine, seconds_per_token: float) -> None:
+        """Remember the speed of an engine: the mean over about its last four batches."""
+        with self._changed:
+            known = self._seconds_per_token.get(engine, seconds_per_token)
+            self._seconds_per_token[engine] = 0.75 * known + 0.25 * seconds_per_token
+
+    def _put_back(self, calls: Sequence[_Call]) -> None:
+        """Let requests wait for a thread, before those texts of their jobs that have not begun."""
+        by_job: dict[Job[Any], list[Item[_Call]]] = {}
+        for call in calls:
+            assert call.request is not None
+            by_job.setdefault(call.text.job, []).append(Item(_cost(call.request), call))
+        if not by_job:
+            return
+        with self._changed:
+            for job, items in by_job.items():
+                if job.is_wanted:
+                    self._waiting.add(job, items)
+            self._changed.notify()
+
+
+def _within(calls: Sequence[_Call], budget: int) -> tuple[Sequence[_Call], Sequence[_Call]]:
+    """Divide calls into those of a batch and the rest."""
+    n_tokens = 0
+    for i, call in enumerate(calls):
+        n_tokens += _cost(call.request)
+        if i and n_tokens > budget:
+            return calls[:i], calls[i:]
+    return calls, ()
+
+
+def _cost(request: Request[Any] | None) -> int:
+    """Return about how long a request takes, in tokens that are read or searched for."""
+    if isinstance(request, SearchRequest):
+        return len(request.src)
+    assert isinstance(request, ScoreRequest | AlignRequest)
+    return 1 + (len(request.src) + len(request.tgt)) // 8  # in one step, where a search takes many
+
+
+def _submit(engine: Engine, requests: Sequence[Request[Any]]) -> Sequence[Any]:
+    """Compute requests; if the engine fails as a whole, each alone, so that only those fail that must."""
+    try:
+        return engine.submit(requests)
+    except Exception as error:
+        if len(requests) == 1:
+            log.exception("the engine has failed")
+            return [error if isinstance(error, MtformerError) else MtformerError(_FAILED)]
+    return [outcome for request in requests for outcome in _submit(engine, [request])]
