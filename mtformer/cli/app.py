@@ -16,6 +16,7 @@ from mtformer.cli.command import Group
 from mtformer.cli.data import DataGroup
 from mtformer.cli.evaluate import compare, evaluate
 from mtformer.cli.runs import average, export, import_, merge, report, runs, train
+from mtformer.cli.serve import serve
 from mtformer.cli.translate import detokenize, explain, score, tokenize, translate
 from mtformer.support import __version__
 from mtformer.support.errors import MtformerError, OutputClosed, UserError
@@ -34,6 +35,7 @@ class Commands(Group):
         "translate": translate,
         "score": score,
         "explain": explain,
+        "serve": serve,
         "eval": evaluate,
         "compare": compare,
         "runs": runs,

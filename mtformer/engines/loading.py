@@ -74,6 +74,7 @@ def load_model(
     *,
     adapter: Path | None = None,
     needs_torch: str | None = None,
+    n_threads: int | None = None,
     **changes: float | str | None,
 ) -> LoadedModel:
     """Load a bundle, the folder of an exported model, or the bundles of an ensemble.
@@ -87,6 +88,8 @@ def load_model(
         device: ``cpu``, ``cuda``, ``mps``, or ``auto``, which takes ``cuda`` when there is one.
         adapter: what LoRA has trained on top of the bundle; see :mod:`mtformer.bundle.adapter`.
         needs_torch: what, besides the search options, only torch can do; None for nothing.
+        n_threads: how many batches of one call a CPU computes at once; None for one on each core. Threads that share
+            the model each compute on one core with 1.
         changes: search options that replace the model's own; None leaves an option as it is.
 
     Raises:
@@ -112,17 +115,19 @@ def load_model(
 
         models = [load_adapted(models[0], adapter)]
     if path is None or needs_torch is not None:
-        return _load_on_torch(models, device, **changes)
+        return _load_on_torch(models, device, n_threads, **changes)
     if is_exported(path):
-        return _load_exported(path, engine, device, **changes)
+        return _load_exported(path, engine, device, n_threads, **changes)
     if engine == "ctranslate2":
         _require_ctranslate2("--engine ctranslate2 needs the package ctranslate2, which")
-        return _on_ctranslate2(converted(path, _quantization(changes)), device, **changes)
-    suited = _load_converted(path, device, **changes) if engine == "auto" else None
-    return suited or _load_on_torch(models, device, **changes)
+        return _on_ctranslate2(converted(path, _quantization(changes)), device, n_threads, **changes)
+    suited = _load_converted(path, device, n_threads, **changes) if engine == "auto" else None
+    return suited or _load_on_torch(models, device, n_threads, **changes)
 
 
-def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: float | str | None) -> LoadedModel:
+def _load_on_torch(
+    models: "Sequence[Path | Bundle]", device: str, n_threads: int | None, **changes: float | str | None
+) -> LoadedModel:
     from mtformer.bundle.format import load_bundle
     from mtformer.engines.torch import TorchEngine
     from mtformer.support.hardware import pick_device
@@ -134,6 +139,7 @@ def _load_on_torch(models: "Sequence[Path | Bundle]", device: str, **changes: fl
     engine = TorchEngine(
         *(bundle.model.to(pick_device(device)) for bundle in bundles),
         alignment_heads=[bundle.header.alignment_heads for bundle in bundles],
+        n_threads=n_threads,
     )
     max_length = min(bundle.header.architecture.max_length for bundle in bundles)
     options = _options(first.header, **changes)
@@ -157,7 +163,9 @@ def _require_alike(models: "Sequence[Path | Bundle]", bundles: "Sequence[Bundle]
         raise UserError(f"{name} and {of_first} have different {differs}: they cannot translate together")
 
 
-def _load_exported(path: Path, engine: str | None, device: str, **changes: float | str | None) -> LoadedModel:
+def _load_exported(
+    path: Path, engine: str | None, device: str, n_threads: int | None, **changes: float | str | None
+) -> LoadedModel:
     """Load the folder of an exported model, which CTranslate2 alone can run."""
     if engine == "torch":
         raise UserError(f"{path} is exported for CTranslate2: --engine torch takes the bundle that it was made from")
@@ -171,17 +179,19 @@ def _load_exported(path: Path, engine: str | None, device: str, **changes: float
             f"{path} is exported for CTranslate2, with weights as {model.quantization}, and has no "
             f"{', '.join(refused)}; the bundle that it was made from has, with --engine torch"
         )
-    return _on_ctranslate2(model, device, **changes)
+    return _on_ctranslate2(model, device, n_threads, **changes)
 
 
-def _load_converted(path: Path, device: str, **changes: float | str | None) -> LoadedModel | None:
+def _load_converted(
+    path: Path, device: str, n_threads: int | None, **changes: float | str | None
+) -> LoadedModel | None:
     """Load a bundle on CTranslate2 if ``auto`` takes it; None if torch has to translate."""
     if not _suits_ctranslate2(path, device, **changes):
         return None
     try:
         model = converted(path, _quantization(changes))
         _require_positions(model, **changes)
-        return _on_ctranslate2(model, "cpu", **changes)
+        return _on_ctranslate2(model, "cpu", n_threads, **changes)
     except EngineError as error:
         log.info("torch translates with this model: %s", error)
     except UserError:
@@ -191,7 +201,9 @@ def _load_converted(path: Path, device: str, **changes: float | str | None) -> L
     return None
 
 
-def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | None) -> LoadedModel:
+def _on_ctranslate2(
+    model: ExportedModel, device: str, n_threads: int | None, **changes: float | str | None
+) -> LoadedModel:
     from mtformer.engines.ctranslate2.engine import CTranslate2Engine, pick_device
 
     options = _options(model.header, **changes)
@@ -203,6 +215,7 @@ def _on_ctranslate2(model: ExportedModel, device: str, **changes: float | str | 
         n_positions=model.n_positions,
         aligns_reading=model.header.alignment_group[0].reading,
         precision=options.precision,
+        n_threads=n_threads,
     )
     stored, computed = model.quantization.partition("_")[0], engine.compute_type.partition("_")[0]
     if options.precision == "fp32" and stored != computed:

@@ -134,7 +134,26 @@ _TABLE = (
 _CODES = {code: row.split()[0] for row in _TABLE.split(",") for code in row.split()}
 _SUBTAG = re.compile(r"[a-z]{4}|[a-z]{2}|\d{3}")  # a script or a region, as in zh-hant-tw
 
+_NAMES = (
+    "Afrikaans, Arabic, Belarusian, Bulgarian, Bengali, Catalan, Czech, Welsh, Danish, German, Greek, English, "
+    "Spanish, Estonian, Basque, Persian, Finnish, French, Irish, Galician, Hebrew, Hindi, Croatian, Hungarian, "
+    "Armenian, Indonesian, Icelandic, Italian, Japanese, Georgian, Kazakh, Khmer, Korean, Lithuanian, Latvian, "
+    "Macedonian, Mongolian, Marathi, Malay, Maltese, Norwegian Bokmål, Nepali, Dutch, Norwegian Nynorsk, Norwegian, "
+    "Polish, Pashto, Portuguese, Romanian, Russian, Slovak, Slovenian, Albanian, Serbian, Swedish, Swahili, Tamil, "
+    "Telugu, Thai, Turkish, Ukrainian, Urdu, Uzbek, Vietnamese, Cantonese, Chinese"
+)
+_ENGLISH_NAMES = {row.split()[0]: name for row, name in zip(_TABLE.split(", "), _NAMES.split(", "), strict=True)}
+
 EXACT, VARIANT = 2, 1
+
+
+def english_name(code: str) -> str:
+    """Return the English name of a language, with the rest of its code in parentheses; the code if it has none."""
+    name = _ENGLISH_NAMES.get(base_language(code))
+    if name is None:
+        return code
+    variant = code[len(_first_part(code)) :].lstrip("-_")
+    return f"{name} ({variant})" if variant else name
 
 
 @lru_cache(1_000)  # a translation memory asks for each of its texts

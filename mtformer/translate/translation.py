@@ -60,6 +60,23 @@ class Translation:
         """The problems that the translation may have, as in "numbers lost: 48"."""
         return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
 
+    def to_dict(self) -> dict[str, object]:
+        """Return all this for JSON, without a memory or an alignment if there is none."""
+        aligned = {} if self.alignment is None else {"alignment": self.alignment.to_dict()}
+        reused = {"memory": [recalled._asdict() for recalled in self.memory]} if self.memory else {}
+        return {
+            "text": self.text,
+            "score": round(self.score, 4),
+            "log_prob": round(self.log_prob, 4),
+            "confidence": round(self.confidence, 4),
+            "tokens": self.tokens,
+            "token_log_probs": [round(log_prob, 4) for log_prob in self.token_log_probs],
+            "terms": [term._asdict() for term in self.terms],
+            "notes": self.notes,
+            **reused,
+            **aligned,
+        }
+
 
 def by_rank(parts: Sequence[Sequence[Part]]) -> list[list[Part]]:
     """Return the parts of the best translation of a text, of the second best, and so on.

@@ -107,6 +107,24 @@ def _encode(text: str) -> bytes:
     return unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
 
 
+def probabilities(text: str, codes: Sequence[str]) -> dict[str, float]:
+    """Return how probable each of some languages is for a text that is in one of them; 0 for those not known.
+
+    All are 0 if none of them is known.
+    """
+    scores, [n_bytes] = identifier().scores([text])
+    best: dict[str, float] = {}
+    for label, score in zip(identifier().labels, scores[0].tolist(), strict=True):
+        best[label] = max(score, best.get(label, -math.inf))
+    of_codes = [best.get(_LABELS.get(base_language(code), base_language(code)), -math.inf) for code in codes]
+    largest = max(of_codes, default=-math.inf)
+    if largest == -math.inf:
+        return dict.fromkeys(codes, 0.0)
+    # The scores are log likelihoods of overlapping n-grams; divided by this root, they are calibrated.
+    odds = [math.exp((score - largest) / math.sqrt(max(1, n_bytes))) for score in of_codes]
+    return {code: each / sum(odds) for code, each in zip(codes, odds, strict=True)}
+
+
 def language_warning(name: str, sides: Mapping[str, Sequence[str]]) -> str | None:
     """Return a warning if most texts of a side are surely in another language, as when the sides are swapped.
 

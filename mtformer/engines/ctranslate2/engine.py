@@ -74,6 +74,7 @@ class CTranslate2Engine(BatchedEngine):
         n_positions: int | None = None,
         aligns_reading: bool = False,
         precision: str = "fp32",
+        n_threads: int | None = None,
     ) -> None:
         """Load the model of an exported folder.
 
@@ -85,19 +86,21 @@ class CTranslate2Engine(BatchedEngine):
             aligns_reading: whether the heads that align do so in the step that reads a token; see
                 :class:`mtformer.bundle.header.AlignmentHead`.
             precision: ``int8`` quantizes weights that are stored otherwise; ``fp32`` computes as they are stored.
+            n_threads: how many batches of one call a CPU computes at once; None for one on each core.
 
         Raises:
             EngineError: CTranslate2 cannot load it.
         """
         self._tokenizer, self._n_positions, self._aligns_reading = tokenizer, n_positions, aligns_reading
         self._precision = precision
-        self._n_workers = usable_cores() if device == "cpu" else 1
+        n_cores = usable_cores() if device == "cpu" else 1
+        self._n_workers = min(n_cores, n_threads or n_cores)
         try:
             model = ctranslate2.Translator(
                 str(folder),
                 device=device,
                 compute_type="int8" if precision == "int8" else "default",
-                inter_threads=self._n_workers,
+                inter_threads=n_cores,
                 intra_threads=1,
             )
         except (RuntimeError, ValueError) as error:

@@ -159,7 +159,7 @@ def formatted(source: Paragraph, translations: Sequence[Translation], format: Fo
             rows = [(f"{t.score:.4f}", t.text.replace("\t", " ") + _pharaoh(t, "\t")) for t in translations]
             return "".join(f"{source.number}\t{rank}\t{score}\t{text}\n" for rank, (score, text) in enumerate(rows, 1))
         case Format.json:
-            objects = [_json_object(translation) for translation in translations]
+            objects = [translation.to_dict() for translation in translations]
             values = {"line": source.number, "src": source.text, "translations": objects}
             return json.dumps(values, ensure_ascii=False) + "\n"
 
@@ -172,20 +172,3 @@ def _reuse(translation: Translation) -> list[str]:
 def _pharaoh(translation: Translation, before: str) -> str:
     """Return the word alignment, if there is one."""
     return "" if translation.alignment is None else before + translation.alignment.pharaoh()
-
-
-def _json_object(translation: Translation) -> dict[str, object]:
-    aligned = {} if translation.alignment is None else {"alignment": translation.alignment.to_dict()}
-    reused = {"memory": [recalled._asdict() for recalled in translation.memory]} if translation.memory else {}
-    return {
-        "text": translation.text,
-        "score": round(translation.score, 4),
-        "log_prob": round(translation.log_prob, 4),
-        "confidence": round(translation.confidence, 4),
-        "tokens": translation.tokens,
-        "token_log_probs": [round(log_prob, 4) for log_prob in translation.token_log_probs],
-        "terms": [term._asdict() for term in translation.terms],
-        "notes": translation.notes,
-        **reused,
-        **aligned,
-    }

@@ -1,0 +1,84 @@
+"""``mtformer serve``."""
+
+import importlib.util
+from pathlib import Path
+from typing import Literal
+
+from mtformer.cli import options
+from mtformer.cli.command import Options, argument, option
+from mtformer.support.errors import UserError
+
+_PACKAGES = ("starlette", "uvicorn", "python_multipart")
+_GIB = 2**30
+
+
+class ListenOptions(Options):
+    """Where a server listens, and to whom."""
+
+    panel = "Access"
+    host: str = option("The address to listen on; others than this machine's own need --keys.", default="127.0.0.1")
+    port: int = option("The port.", default=8000, min=0, max=65_535)
+    keys: Path | None = option("A file of keys: requests need one of them.")
+    new_key: str | None = option("Add a key for NAME to the file of --keys, print it, and exit.", metavar="NAME")
+    insecure: bool = option("Let anyone in from other machines.")
+    cors: list[str] | None = option("Let pages of this origin use the server. Repeatable.", metavar="ORIGIN")
+
+
+class LimitOptions(Options):
+    """What a server allows."""
+
+    panel = "Limits"
+    max_characters: int = option("The most characters of the texts of a request.", default=100_000, min=1)
+    timeout: float = option("The most seconds that a request may take.", default=60.0, min=1)
+    max_memory: float | None = option("The most GiB that the weights of loaded models take together.", min=0.01)
+
+
+def serve(
+    model: list[Path] | None = argument(
+        "Bundles, exported models, runs' folders. Default: $MTFORMER_MODEL, or else runs/.", "MODEL", default=None
+    ),
+    *,
+    listen: ListenOptions,
+    limits: LimitOptions,
+    engine: Literal["auto", "torch", "ctranslate2"] = option("The engine.", default="auto", panel=options.SEARCH),
+    device: options.Device = options.DEVICE,
+    database: Path | None = option(
+        "A SQLite file for glossaries and usage; else they end with the server.", panel=options.IN_OUT
+    ),
+    watch: bool = option("Take a new version of a model when its file changes.", panel=options.IN_OUT),
+    log_format: Literal["json", "text"] = option("The format of the log.", default="json", panel=options.IN_OUT),
+) -> None:
+    """Translate for other programs, over HTTP.
+
+    They may speak the interface of LibreTranslate, of DeepL, or the server's own.
+    """
+    if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
+        raise UserError(f"serve needs the package {missing[0]}, which is not installed; pip install 'mtformer[serve]'")
+    if listen.new_key is not None:
+        _add_key(listen.keys, listen.new_key)
+        return
+    from mtformer.runs.folder import find_models
+    from mtformer.serve.models import Models
+    from mtformer.serve.running import Place, serve
+    from mtformer.serve.service import Settings
+    from mtformer.support.hardware import keep_freed_memory
+    from mtformer.support.logs import log_as_json
+
+    place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
+    place.check()
+    max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
+    models = Models(find_models(model), engine=engine, device=device, max_bytes=max_bytes)
+    keep_freed_memory()
+    if log_format == "json":
+        log_as_json()
+    settings = Settings(limits.max_characters, limits.timeout)
+    serve(models, place, store=database, settings=settings, watch=watch)
+
+
+def _add_key(path: Path | None, name: str) -> None:
+    """Add a key to a file, and print it."""
+    from mtformer.serve.keys import add_key
+
+    if path is None:
+        raise UserError("--new-key NAME needs --keys FILE, the file that it is added to")
+    options.print_result(add_key(path, name))

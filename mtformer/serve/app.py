@@ -1,0 +1,74 @@
+"""The application: all interfaces on one service."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Sequence
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+
+from mtformer.data.clean.language import identifier
+from mtformer.serve import deepl, libretranslate, own
+from mtformer.serve.http import HANDLERS, Gate
+from mtformer.serve.service import Service
+
+_FLUSH_SECONDS = 5
+_WATCH_SECONDS = 2
+
+
+def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False) -> Starlette:
+    """Return the application.
+
+    Args:
+        service: what answers; it is closed when the application shuts down.
+        cors: the origins of pages that may use it from browsers.
+        watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
+    """
+    middleware = [Middleware(Gate, service=service)]
+    if cors:
+        middleware.append(
+            Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
+        )
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        changed = asyncio.Event()
+        if hasattr(signal, "SIGHUP"):
+            with contextlib.suppress(ValueError, RuntimeError):  # not in the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, changed.set)
+        tasks = [asyncio.create_task(_flush(service)), asyncio.create_task(_refresh(service, changed, watch))]
+        await asyncio.to_thread(identifier)  # which takes a second to load
+        service.is_ready = True
+        yield
+        service.is_ready = False
+        for task in tasks:
+            task.cancel()
+        await asyncio.to_thread(service.close)
+
+    app = Starlette(
+        routes=[*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES],
+        middleware=middleware,
+        exception_handlers=HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    return app
+
+
+async def _flush(service: Service) -> None:
+    """Write the usage of keys now and then."""
+    while True:
+        await asyncio.sleep(_FLUSH_SECONDS)
+        await asyncio.to_thread(service.store.flush)
+
+
+async def _refresh(service: Service, changed: asyncio.Event, watch: bool) -> None:
+    """Replace models whose files have changed."""
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WATCH_SECONDS if watch else None):
+                await changed.wait()
+        changed.clear()
+        await asyncio.to_thread(service.models.refresh)

@@ -1,0 +1,244 @@
+"""The interface of DeepL's API, version 2: https://developers.deepl.com/docs. Its clients work with this server."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from mtformer.serve.errors import ServiceError
+from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of
+from mtformer.serve.keys import Caller
+from mtformer.serve.protection import Protected
+from mtformer.serve.service import Service, wanted
+from mtformer.serve.store import StoredGlossary
+from mtformer.support.errors import UserError
+from mtformer.text.glossary import Glossary
+from mtformer.text.languages import english_name, matches_language
+from mtformer.translate.translation import Translation
+
+_UNLIMITED = 1_000_000_000_000  # DeepL's number for a key without a limit
+_TAG_HANDLING = ("xml", "html")
+_AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a model without it may do
+_MOST_TEXTS = 1_000
+_SEPARATORS = {"tsv": "\t", "csv": ","}
+
+
+async def translate(request: Request) -> Response:
+    """Translate texts, with a glossary or without."""
+    given = await fields(request)
+    caller = caller_of(request, given)
+    service = service_of(request)
+    texts = texts_of(given, "text")
+    if len(texts) > _MOST_TEXTS:
+        raise ServiceError(413, f"a request may have {_MOST_TEXTS:,} texts")
+    target, source = text_of(given, "target_lang"), text_of(given, "source_lang", "")
+    tag_handling = text_of(given, "tag_handling", "")
+    _refuse_unsupported(given, tag_handling)
+    glossary = _glossary(service, caller, given, source, target)
+    protected = [Protected(text, _names(given, "ignore_tags") if tag_handling else ()) for text in texts]
+    read = [each.text for each in protected] if tag_handling else texts
+    if given.get("split_sentences") == "nonewlines" or tag_handling == "html":
+        read = [text.replace("\n", " ") for text in read]
+    sources = [source or service.source_of(text, target)[0] for text in texts]
+    results = await _translated(request, caller, read, sources, target, glossary)
+    shown = [
+        {
+            "detected_source_language": code.upper(),
+            "text": each.restore(result.text) if tag_handling else result.text,
+            "billed_characters": len(text),
+        }
+        for text, code, result, each in zip(texts, sources, results, protected, strict=True)
+    ]
+    return JSONResponse({"translations": shown})
+
+
+def _refuse_unsupported(given: Mapping[str, Any], tag_handling: str) -> None:
+    """Refuse what would change the translation, if a model could do it.
+
+    Raises:
+        ServiceError: the message names it.
+    """
+    formality = given.get("formality") or "default"
+    if formality not in _AS_USUAL:
+        raise ServiceError(400, f"formality: {formality} is not supported by this server's models")
+    if tag_handling and tag_handling not in _TAG_HANDLING:
+        raise ServiceError(400, f"tag_handling: {tag_handling} is not supported; it is xml or html")
+    for name in ("style_id", "custom_instructions", "translation_memory_id"):
+        if given.get(name):
+            raise ServiceError(400, f"{name} is not supported by this server")
+
+
+def _names(given: Mapping[str, Any], name: str) -> list[str]:
+    """Return names that are a list, or a text with commas between them."""
+    value = given.get(name) or []
+    values = value if isinstance(value, list) else str(value).split(",")
+    return [str(each).strip() for each in values if str(each).strip()]
+
+
+def _glossary(service: Service, caller: Caller, given: Mapping[str, Any], source: str, target: str) -> Glossary | None:
+    """Return the glossary of a request.
+
+    Raises:
+        ServiceError: there is none of this id, or it is for other languages.
+    """
+    id = given.get("glossary_id")
+    if not id:
+        return None
+    if not source:
+        raise ServiceError(400, "a glossary needs source_lang")
+    stored = _stored(service, caller, str(id))
+    if not (matches_language(source, stored.src_lang) and matches_language(target, stored.tgt_lang)):
+        pair = f"from {stored.src_lang} to {stored.tgt_lang}"
+        raise ServiceError(400, f"the glossary {stored.name} is for translations {pair}")
+    return stored.glossary
+
+
+async def _translated(
+    request: Request,
+    caller: Caller,
+    texts: Sequence[str],
+    sources: Sequence[str],
+    target: str,
+    glossary: Glossary | None,
+) -> list[Translation]:
+    """Translate texts, those of each language together; those in the target language stay as they are."""
+    service = service_of(request)
+    results = [Translation(text, 0.0, 0.0) for text in texts]
+    for source in dict.fromkeys(sources):
+        if matches_language(source, target):
+            continue
+        places = [place for place, code in enumerate(sources) if code == source]
+        want = wanted(service.pair(source, target), glossary=glossary)
+        translated = await service.translate(request, caller, [texts[place] for place in places], want)
+        for place, translations in zip(places, translated, strict=True):
+            results[place] = translations[0]
+    return results
+
+
+async def languages(request: Request) -> Response:
+    """List the source or the target languages."""
+    given = {**request.query_params, **await fields(request)}  # DeepL's own client puts them into the body of a GET
+    caller_of(request, given)
+    pairs = service_of(request).models.pairs
+    kind = text_of(given, "type", "source")
+    if kind not in ("source", "target"):
+        raise ServiceError(400, f"type: {kind} is neither source nor target")
+    codes = dict.fromkeys(pair.src_lang if kind == "source" else pair.tgt_lang for pair in pairs)
+    formality = {} if kind == "source" else {"supports_formality": False}
+    return JSONResponse([{"language": code.upper(), "name": english_name(code), **formality} for code in codes])
+
+
+async def usage(request: Request) -> Response:
+    """Return how much of its characters a key has used in this month."""
+    caller = caller_of(request, request.query_params)
+    quota = caller.limits.characters_per_month
+    limit = _UNLIMITED if quota is None else quota
+    return JSONResponse({"character_count": service_of(request).store.used(caller.name), "character_limit": limit})
+
+
+async def glossary_pairs(request: Request) -> Response:
+    """List the directions that glossaries can be for."""
+    caller_of(request, request.query_params)
+    pairs = service_of(request).models.pairs
+    shown = [{"source_lang": pair.src_lang.lower(), "target_lang": pair.tgt_lang.lower()} for pair in pairs]
+    return JSONResponse({"supported_languages": shown})
+
+
+async def create_glossary(request: Request) -> Response:
+    """Store a glossary."""
+    given = await fields(request)
+    caller = caller_of(request, given)
+    name, entries = text_of(given, "name"), text_of(given, "entries")
+    pair = service_of(request).pair(text_of(given, "source_lang"), text_of(given, "target_lang"))
+    format = text_of(given, "entries_format", "tsv")
+    if format not in _SEPARATORS:
+        raise ServiceError(400, f"entries_format: {format} is not supported; it is {' or '.join(_SEPARATORS)}")
+    terms = _terms(entries, _SEPARATORS[format])
+    stored = service_of(request).store.add_glossary(caller.name, name, pair, terms)
+    return JSONResponse(_described(stored), 201)
+
+
+def _terms(entries: str, separator: str) -> list[tuple[str, str]]:
+    """Read the entries of a glossary.
+
+    Raises:
+        UserError: a line has fewer than two columns, or there is none.
+    """
+    if separator == "\t":
+        rows = [line.split("\t") for line in entries.splitlines() if line.strip()]
+    else:
+        rows = [row for row in csv.reader(entries.splitlines()) if row]
+    for number, row in enumerate(rows, 1):
+        if len(row) < 2:
+            raise UserError(f"entries: entry {number} has no translation")
+    if not rows:
+        raise UserError("entries: there are none")
+    return [(row[0], row[1]) for row in rows]
+
+
+async def list_glossaries(request: Request) -> Response:
+    """List the glossaries of a key."""
+    caller = caller_of(request, request.query_params)
+    stored = service_of(request).store.glossaries(caller.name)
+    return JSONResponse({"glossaries": list(map(_described, stored))})
+
+
+async def get_glossary(request: Request) -> Response:
+    """Describe a glossary."""
+    return JSONResponse(_described(_of_path(request)))
+
+
+async def glossary_entries(request: Request) -> Response:
+    """Return the entries of a glossary."""
+    return PlainTextResponse(_of_path(request).entries, media_type="text/tab-separated-values")
+
+
+async def delete_glossary(request: Request) -> Response:
+    """Delete a glossary."""
+    caller = caller_of(request, request.query_params)
+    if not service_of(request).store.delete_glossary(caller.name, request.path_params["id"]):
+        raise _no_glossary(request.path_params["id"])
+    return Response(status_code=204)
+
+
+def _of_path(request: Request) -> StoredGlossary:
+    return _stored(service_of(request), caller_of(request, request.query_params), request.path_params["id"])
+
+
+def _stored(service: Service, caller: Caller, id: str) -> StoredGlossary:
+    stored = service.store.glossary(caller.name, id)
+    if stored is None:
+        raise _no_glossary(id)
+    return stored
+
+
+def _no_glossary(id: str) -> ServiceError:
+    return ServiceError(404, f"there is no glossary {id}")
+
+
+def _described(stored: StoredGlossary) -> dict[str, Any]:
+    return {
+        "glossary_id": stored.id,
+        "ready": True,
+        "name": stored.name,
+        "source_lang": stored.src_lang.lower(),
+        "target_lang": stored.tgt_lang.lower(),
+        "creation_time": stored.created,
+        "entry_count": stored.n_entries,
+    }
+
+
+ROUTES = [
+    Route("/v2/translate", translate, methods=["POST"]),
+    Route("/v2/languages", languages),
+    Route("/v2/usage", usage),
+    Route("/v2/glossary-language-pairs", glossary_pairs),
+    Route("/v2/glossaries", create_glossary, methods=["POST"]),
+    Route("/v2/glossaries", list_glossaries),
+    Route("/v2/glossaries/{id}", get_glossary),
+    Route("/v2/glossaries/{id}", delete_glossary, methods=["DELETE"]),
+    Route("/v2/glossaries/{id}/entries", glossary_entries),
+]

@@ -1,0 +1,244 @@
+"""What all interfaces have in common: reading requests, within limits, and answering with errors."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mtformer.serve.errors import ClientGoneError, ServiceError
+from mtformer.serve.keys import Caller
+from mtformer.serve.service import Service
+from mtformer.support.errors import MtformerError, UserError
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 16 * 2**20  # of a request
+_BODY_SECONDS = 30  # until all of a request must be there
+_MOST_FIELDS = 2_000  # of a form
+_SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
+_QUIET = ("/health", "/ready", "/metrics")  # which programs ask for all the time
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def service_of(request: Request) -> Service:
+    """Return the service that a request is for."""
+    service: Service = request.app.state.service
+    return service
+
+
+async def fields(request: Request) -> dict[str, Any]:
+    """Read the fields of a request: a JSON object, or a form, whose repeated fields become lists.
+
+    Raises:
+        ServiceError: they cannot be read.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        return await _form(request)
+    body = await request.body()
+    try:
+        if kind == "application/x-www-form-urlencoded":
+            values = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            return {name: each[0] if len(each) == 1 else each for name, each in values.items()}
+        read = json.loads(body) if body else dict(request.query_params)
+    except (ValueError, RecursionError):
+        what = "form" if "form" in kind else "JSON"
+        raise ServiceError(400, f"Invalid request: the body is no {what} in UTF-8") from None
+    if not isinstance(read, dict):
+        raise ServiceError(400, "Invalid request: the body is no JSON object")
+    return read
+
+
+async def _form(request: Request) -> dict[str, Any]:
+    try:
+        form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=MOST_BYTES)
+    except HTTPException as error:
+        raise ServiceError(400, f"Invalid request: {error.detail}") from None
+    return {name: values[0] if len(values := form.getlist(name)) == 1 else values for name in form}
+
+
+def caller_of(request: Request, given: Mapping[str, Any]) -> Caller:
+    """Return who sends a request, by its key: in the header Authorization, or in one of its fields.
+
+    Raises:
+        ServiceError: it needs one, and has none or a wrong one.
+    """
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() not in _SCHEMES:
+        key = next((str(given[name]) for name in ("api_key", "auth_key") if given.get(name)), "")
+        key = key or request.query_params.get("api_key", "")
+    return service_of(request).caller(key.strip())
+
+
+def text_of(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """Return a field that must be a text.
+
+    Raises:
+        ServiceError: it is missing, or is no text.
+    """
+    value = given.get(name, default)
+    if value is None or value == "":
+        if default is not None:
+            return default
+        raise ServiceError(400, f"Invalid request: missing {name} parameter")
+    if not isinstance(value, str):
+        raise ServiceError(400, f"Invalid request: {name} is no text")
+    return value
+
+
+def texts_of(given: Mapping[str, Any], name: str) -> list[str]:
+    """Return a field that must be a text or a list of texts.
+
+    Raises:
+        ServiceError: it is missing, or something else.
+    """
+    value = given.get(name)
+    if value is None:
+        raise ServiceError(400, f"Invalid request: missing {name} parameter")
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str) for each in values):
+        raise ServiceError(400, f"Invalid request: {name} is neither a text nor a list of texts")
+    return values
+
+
+def whole_number_of(given: Mapping[str, Any], name: str, most: int) -> int:
+    """Return a field that must be a number from 0 to ``most``; 0 if it is missing.
+
+    Raises:
+        ServiceError: it is something else.
+    """
+    value = given.get(name) or 0
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit() and int(text) <= most):
+        raise ServiceError(400, f"Invalid request: {name} is no whole number from 0 to {most}")
+    return int(text)
+
+
+def file_of(given: Mapping[str, Any]) -> UploadFile:
+    """Return the file of a form.
+
+    Raises:
+        ServiceError: there is none, or it has no name.
+    """
+    file = given.get("file")
+    if not isinstance(file, UploadFile):
+        raise ServiceError(400, "Invalid request: missing file parameter")
+    if not file.filename:
+        raise ServiceError(400, "Invalid request: empty file")
+    return file
+
+
+def error_response(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error in the shape that the clients of an interface expect."""
+    name = "message" if request.url.path.startswith("/v2/") else "error"
+    return JSONResponse({name: message}, status, headers=headers)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Answer a request that has led to an error of ours."""
+    if isinstance(error, ServiceError):
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        if error.status in (408, 413):
+            headers["Connection"] = "close"  # what is left of the request is not read
+        if error.status >= 500:
+            log.error("%s: %s", request.url.path, error)
+        return error_response(request, error.status, str(error), headers)
+    if isinstance(error, UserError):
+        return error_response(request, 400, str(error))
+    log.error("%s: %s", request.url.path, error)
+    return error_response(request, 500, str(error))
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Answer a request for which there is no route."""
+    assert isinstance(error, HTTPException)
+    return error_response(request, error.status_code, error.detail, error.headers)
+
+
+async def on_bug(request: Request, error: Exception) -> Response:
+    """Answer a request that has led to an error which nobody expects; its traceback is logged."""
+    return error_response(request, 500, "the server failed; its log says why")
+
+
+HANDLERS: dict[Any, Any] = {MtformerError: on_error, HTTPException: on_http_error, Exception: on_bug}
+
+
+class Gate:
+    """Limits the size of requests and the time in which they arrive, and logs and counts responses."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.monotonic(), 499
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message.setdefault("headers", []).append((b"x-content-type-options", b"nosniff"))
+            await send(message)
+
+        try:
+            await self._app(scope, _limited(scope, receive), answer)
+        except ClientGoneError:
+            pass
+        finally:
+            self._record(scope, status, time.monotonic() - start)
+
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        """Log and count a response. Nothing of the texts is logged, nor are keys and queries."""
+        route = getattr(scope.get("route"), "path", "other")
+        metrics = self._service.metrics
+        metrics.requests.add(route=route, status=str(status))
+        metrics.seconds.observe(seconds)
+        if route not in _QUIET:
+            shown = {"method": scope["method"], "route": route, "status": status, "ms": round(seconds * 1000, 1)}
+            shown |= {"key": scope["state"]["caller"]} if scope.get("state", {}).get("caller") else {}
+            log.info("%s %s %d", scope["method"], route, status, extra={"metrics": shown})
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    """Return a function that receives a request, and raises an error if it is too large or takes too long."""
+    n_bytes, until = 0, time.monotonic() + _BODY_SECONDS
+    is_whole = False
+    declared = dict(scope["headers"]).get(b"content-length", b"0")
+
+    async def limited() -> Message:
+        nonlocal n_bytes, is_whole
+        if is_whole:
+            return await receive()  # which waits until the client goes
+        if declared.isdigit() and int(declared) > MOST_BYTES:
+            raise _too_large()
+        try:
+            async with asyncio.timeout(until - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise ServiceError(408, f"the request was not there after {_BODY_SECONDS} s") from None
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        n_bytes += len(message.get("body", b""))
+        if n_bytes > MOST_BYTES:
+            raise _too_large()
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return limited
+
+
+def _too_large() -> ServiceError:
+    return ServiceError(413, f"the request is larger than {MOST_BYTES / 2**20:.0f} MiB")

@@ -1,0 +1,183 @@
+"""Who may use a server, and how much: keys, of which only hashes are stored, and their limits."""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from mtformer.bundle.header import first_problem
+from mtformer.serve.errors import ServiceError
+from mtformer.support.errors import UserError
+from mtformer.support.files import open_atomically
+
+_BYTES = 24  # of a key
+_PREFIX = "mt-"  # so that programs that look for leaked secrets can find it
+_BUSY_SECONDS = 1  # after which a caller with too many requests may try again
+
+
+class Limits(BaseModel):
+    """How much the holder of a key may do; None for as much as it likes.
+
+    Attributes:
+        characters_per_minute: of all texts.
+        characters_per_month: of all texts, in a calendar month in UTC.
+        concurrent: requests at a time.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    characters_per_minute: int | None = Field(default=None, ge=1)
+    characters_per_month: int | None = Field(default=None, ge=0)
+    concurrent: int | None = Field(default=None, ge=1)
+
+
+class _StoredKey(Limits):
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Caller(BaseModel):
+    """Who sends a request.
+
+    Attributes:
+        name: that of the key; empty where the server has no keys.
+        limits: what it may do.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = ""
+    limits: Limits = Limits()
+
+
+ANYONE = Caller()
+_FILE = TypeAdapter(dict[str, _StoredKey])
+
+
+class Keys:
+    """The keys of a server."""
+
+    def __init__(self, keys: dict[str, _StoredKey]) -> None:
+        self._callers = {
+            key.sha256: Caller(name=name, limits=Limits(**key.model_dump(exclude={"sha256"})))
+            for name, key in keys.items()
+        }
+
+    @classmethod
+    def read(cls, path: Path) -> "Keys":
+        """Read a file of keys, which only its owner may read.
+
+        Raises:
+            UserError: it cannot be read, others can read it, or it is no such file.
+        """
+        return cls(_read(path))
+
+    def find(self, key: str) -> Caller | None:
+        """Return whose key it is; None if it is nobody's. How long this takes says nothing about the keys."""
+        given, found = _hash(key), None
+        for stored, caller in self._callers.items():
+            if hmac.compare_digest(given, stored):
+                found = caller
+        return found
+
+
+def add_key(path: Path, name: str) -> str:
+    """Add a new key to a file, which is made if there is none, and return it. The file has a hash of it alone.
+
+    Raises:
+        UserError: there is a key with this name, or the file cannot be read or written.
+    """
+    keys = _read(path) if path.exists() else {}
+    if name in keys:
+        raise UserError(f"{path} has a key for {name}: choose another name, or delete its line")
+    key = _PREFIX + secrets.token_urlsafe(_BYTES)
+    keys[name] = _StoredKey(sha256=_hash(key))
+    text = json.dumps({each: stored.model_dump(exclude_none=True) for each, stored in keys.items()}, indent=2)
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with open_atomically(path) as file:
+            file.write(text.encode() + b"\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+    return key
+
+
+def _hash(key: str) -> str:
+    """Return the SHA-256 of a key: as keys are random, nobody can guess one from it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read(path: Path) -> dict[str, _StoredKey]:
+    try:
+        mode = path.stat().st_mode
+        if os.name != "nt" and mode & (stat.S_IRWXG | stat.S_IRWXO):  # Windows has no such bits
+            raise UserError(f"other users can read {path}, the file of keys: run chmod 600 {path}")
+        return _FILE.validate_json(path.read_bytes() or b"{}")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; make it with --new-key NAME") from error
+    except ValidationError as error:
+        raise UserError(f"{path} is no file of keys: {first_problem(error)}") from error
+
+
+class Meter:
+    """Counts what callers do, and refuses what exceeds their limits.
+
+    Characters a minute are a bucket that fills up steadily: a caller may use up a minute's share at once, and then as
+    much as comes in. Times are those of a clock that nobody sets.
+    """
+
+    def __init__(self) -> None:
+        self._running: defaultdict[str, int] = defaultdict(int)
+        self._left: dict[str, tuple[float, float]] = {}  # characters left, and when that was
+        self._lock = Lock()
+
+    @contextmanager
+    def admit(self, caller: Caller, n_characters: int) -> Iterator[None]:
+        """Count a request while the block runs.
+
+        Raises:
+            ServiceError: it exceeds a limit.
+        """
+        with self._lock:
+            self._require_few(caller)
+            self._take(caller, n_characters)
+            self._running[caller.name] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running[caller.name] -= 1
+                if not self._running[caller.name]:
+                    del self._running[caller.name]
+
+    def _require_few(self, caller: Caller) -> None:
+        most = caller.limits.concurrent
+        if most is not None and self._running[caller.name] >= most:
+            message = f"too many requests at a time: this key may have {most}"
+            raise ServiceError(429, message, retry_after=_BUSY_SECONDS)
+
+    def _take(self, caller: Caller, n_characters: int) -> None:
+        """Take characters from a caller's bucket; a text larger than the bucket needs a full one."""
+        limit = caller.limits.characters_per_minute
+        if limit is None:
+            return
+        now = time.monotonic()
+        left, then = self._left.get(caller.name, (float(limit), now))
+        left = min(float(limit), left + (now - then) * limit / 60)
+        needed = min(n_characters, limit)
+        if left < needed:
+            seconds = int((needed - left) * 60 / limit) + 1
+            message = f"too many characters: this key may translate {limit:,} a minute"
+            raise ServiceError(429, message, retry_after=seconds)
+        self._left[caller.name] = left - n_characters, now

@@ -1,0 +1,126 @@
+"""Run a server until it is told to stop."""
+
+import errno
+import ipaddress
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from mtformer.serve.app import make_app
+from mtformer.serve.keys import Keys
+from mtformer.serve.models import Models
+from mtformer.serve.service import Service, Settings
+from mtformer.serve.store import Store
+from mtformer.support.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 2_048  # connections that wait to be accepted
+_IDLE_SECONDS = 75  # until a connection without requests is closed: more than those of usual load balancers
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens, and who may use it.
+
+    Attributes:
+        host: a name or an address.
+        port: a number; 0 for any that is free.
+        keys: the file of keys; None lets anyone in.
+        is_insecure: whether anyone may be let in from other machines.
+        cors: the origins of pages that may use it from browsers.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    keys: Path | None = None
+    is_insecure: bool = False
+    cors: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuse to let anyone in from other machines, unless that is meant.
+
+        Raises:
+            UserError: it is refused.
+        """
+        if self.keys is not None or _is_loopback(self.host):
+            return
+        if not self.is_insecure:
+            raise UserError(
+                f"--host {self.host} lets other machines in, and without keys anyone could use this server: make a key "
+                "with --keys FILE --new-key NAME and start it with --keys FILE, or add --insecure if that is meant"
+            )
+        log.warning("ANYONE who can reach %s can use this server: it has no keys (--insecure)", self.host)
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens there.
+
+        Raises:
+            UserError: that is not possible.
+        """
+        try:
+            [(family, *_, address), *_] = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            listening = socket.socket(family)
+        except OSError as error:
+            raise UserError(f"--host {self.host}: {error.strerror}") from error
+        try:
+            if os.name == "posix":  # elsewhere it would let two servers share a port
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_BACKLOG)
+        except OSError as error:
+            listening.close()
+            if error.errno == errno.EADDRINUSE:
+                message = f"port {self.port} of {self.host} is in use: name another with --port"
+                raise UserError(message) from error
+            raise UserError(f"cannot listen on port {self.port} of {self.host}: {error.strerror}") from error
+        return listening
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(models: Models, place: Place, *, store: Path | None = None, settings: Settings, watch: bool = False) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; then finish those that were accepted.
+
+    Args:
+        models: the models.
+        place: where to listen, and who may send requests.
+        store: the file of glossaries and usage; None keeps them in memory.
+        settings: limits.
+        watch: whether to replace models whose files change.
+
+    Raises:
+        UserError: it cannot listen there, or a file cannot be used.
+    """
+    place.check()
+    keys = None if place.keys is None else Keys.read(place.keys)
+    database = Store(store)
+    with place.listen() as listening:
+        models.load_first()
+        service = Service(models, database, keys, settings)
+        app = make_app(service, cors=place.cors, watch=watch)
+        host, port, *_ = listening.getsockname()
+        log.info("%s on http://%s:%d", ", ".join(map(str, models.pairs[:10])), host, port)
+        uvicorn.Server(server_config(app, settings)).run(sockets=[listening])
+
+
+def server_config(app: "object", settings: Settings) -> uvicorn.Config:
+    """Return the settings of uvicorn; our own log has the requests."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=int(settings.timeout) + 1,
+    )

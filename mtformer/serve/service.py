@@ -1,0 +1,316 @@
+"""What all interfaces of a server are adapters of: texts to translations, for a caller, within limits."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from mtformer.config import LanguagePair, SearchConfig
+from mtformer.serve.errors import ClientGoneError, ServiceError
+from mtformer.serve.keys import ANYONE, Caller, Keys, Meter
+from mtformer.serve.metrics import Metrics
+from mtformer.serve.models import Models, Wanted
+from mtformer.serve.scheduler import Job, Scheduler
+from mtformer.serve.store import Store
+from mtformer.support.errors import MtformerError, UserError
+from mtformer.text.glossary import Glossary
+from mtformer.text.languages import matches_language
+from mtformer.text.lines import without_surrogates
+from mtformer.translate.plan import Plan
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_MOST_WAITING = 500_000  # tokens: what waits behind more would only time out
+_RETRY_AFTER = 5  # seconds, when so much waits
+_LARGEST_BEAM = 16  # that a request may ask for: the time that a text takes grows with it
+_WIDE = ("beam_size", "n_best", "mbr")  # options that widen the beam
+# What requests may set; the others are for whoever runs the server.
+OPTIONS = (
+    *_WIDE,
+    *("length_penalty", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram_size"),
+    *("sample", "temperature", "top_k", "top_p", "seed"),
+)
+_MOST_DETECTED = 1_000  # characters of a text that its language is detected by
+_BULK = 0.25  # the weight of files beside other requests
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a server allows.
+
+    Attributes:
+        max_characters: of the texts of one request.
+        timeout: seconds that a request may take.
+    """
+
+    max_characters: int = 100_000
+    timeout: float = 60.0
+
+
+class Service:
+    """Models, a scheduler, and who may use them."""
+
+    def __init__(self, models: Models, store: Store, keys: Keys | None, settings: Settings) -> None:
+        """Start the threads of the scheduler.
+
+        Args:
+            models: the models.
+            store: glossaries and usage.
+            keys: who may send requests; None for anyone.
+            settings: limits of all.
+        """
+        self.models, self.store, self.keys, self.settings = models, store, keys, settings
+        self.metrics, self.meter = Metrics(), Meter()
+        self.scheduler = Scheduler(models.n_threads, observe=self.metrics.observe_batch)
+        self.is_ready = False
+        self._explaining = Lock()
+        for name, text, read in (
+            ("waiting_texts", "Texts and searches that wait for a thread.", lambda: self.scheduler.n_waiting),
+            ("waiting_tokens", "Their tokens, about.", lambda: self.scheduler.waiting_tokens),
+            ("model_bytes", "Bytes of the weights of loaded models, about.", lambda: self.models.loaded_bytes),
+        ):
+            self.metrics.add_gauge(name, text, read)
+
+    def close(self) -> None:
+        """Finish what was accepted."""
+        self.is_ready = False
+        self.scheduler.close()
+        self.store.close()
+
+    def caller(self, key: str | None) -> Caller:
+        """Return who sends a request with a key.
+
+        Raises:
+            ServiceError: the server has keys, and this is none of them.
+        """
+        if self.keys is None:
+            return ANYONE
+        found = None if key is None else self.keys.find(key)
+        if found is None:
+            problem = "this server needs a key" if not key else "this key is not one of this server's"
+            raise ServiceError(403, f"{problem}: ask whoever runs the server for one")
+        return found
+
+    def pair(self, src_lang: str, tgt_lang: str) -> LanguagePair:
+        """Return the direction that a request means.
+
+        Raises:
+            ServiceError: no model has it.
+        """
+        pair = self.models.direction(src_lang, tgt_lang)
+        if pair is None:
+            known = ", ".join(map(str, self.models.pairs[:10])) + ", …" * (len(self.models.pairs) > 10)
+            message = f"this server does not translate from {src_lang} to {tgt_lang}; it translates {known}"
+            raise ServiceError(400, message)
+        return pair
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Return the languages that a text may be in, of those of the models, with their probabilities, best first."""
+        from mtformer.data.clean.language import probabilities  # which imports numpy
+
+        found = probabilities(text[:_MOST_DETECTED], self.models.languages)
+        return sorted(found.items(), key=lambda each: -each[1])
+
+    def source_of(self, text: str, tgt_lang: str) -> tuple[str, float]:
+        """Return the language of a text that is to be translated, and how probable it is.
+
+        It is one that can be translated to the target language, or that itself.
+        """
+        sources = [code for code in self.models.languages if self.models.direction(code, tgt_lang)]
+        possible = [each for each in self.detect(text) if each[0] in sources or matches_language(each[0], tgt_lang)]
+        return possible[0] if sources else self.detect(text)[0]
+
+    @contextmanager
+    def admitted(self, caller: Caller, texts: Sequence[str]) -> Any:
+        """Count a request while the block runs.
+
+        Raises:
+            ServiceError: it exceeds a limit, or too many others wait.
+        """
+        n_characters = sum(map(len, texts))
+        if n_characters > self.settings.max_characters:
+            most = self.settings.max_characters
+            raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
+        if self.scheduler.waiting_tokens > _MOST_WAITING:
+            raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
+        quota = caller.limits.characters_per_month
+        if quota is not None and self.store.used(caller.name) + n_characters > quota:
+            raise ServiceError(456, f"this key may translate {quota:,} characters a month, and has used them up")
+        with self.meter.admit(caller, n_characters):
+            yield
+        self.store.count(caller.name, n_characters)
+        self.metrics.characters.add(n_characters, key=caller.name)
+
+    async def translate(
+        self,
+        request: Request,
+        caller: Caller,
+        texts: Sequence[str],
+        wanted: Wanted,
+        *,
+        is_bulk: bool = False,
+    ) -> list[list[Translation]]:
+        """Translate the texts of a request, each into its best translations.
+
+        Args:
+            request: the request: when its client goes, its texts are not translated.
+            caller: who sends it.
+            texts: any number of texts.
+            wanted: how to translate them.
+            is_bulk: whether they are those of a file, for which nobody waits as for a sentence.
+
+        Raises:
+            ServiceError: they exceed a limit, take too long, the client goes, or the server fails.
+            UserError: the options cannot be used.
+        """
+        texts = list(map(without_surrogates, texts))
+        with self.admitted(caller, texts):
+            translator = await self.translator(wanted)
+            job = self.job(translator, translator.plan, texts, caller, is_bulk=is_bulk)
+            results = await self.finished(request, job)
+        self._count_notes([best for best, *_ in results])
+        return results
+
+    async def stream(
+        self, request: Request, caller: Caller, texts: Sequence[str], wanted: Wanted
+    ) -> AsyncIterator[list[Translation] | MtformerError]:
+        """Yield the translations of texts in order, each as soon as it is there; see :meth:`translate`."""
+        texts = list(map(without_surrogates, texts))
+        loop, done = asyncio.get_running_loop(), dict[int, Any]()
+        changed = asyncio.Event()
+
+        def take(index: int, outcome: list[Translation] | MtformerError) -> None:
+            done[index] = outcome
+            changed.set()
+
+        def tell(index: int, outcome: list[Translation] | MtformerError) -> None:
+            loop.call_soon_threadsafe(take, index, outcome)
+
+        with self.admitted(caller, texts):
+            translator = await self.translator(wanted)
+            job = self.job(translator, translator.plan, texts, caller, on_text=tell)
+            self.scheduler.submit(job)
+            try:
+                for index in range(len(texts)):
+                    while index not in done:
+                        await changed.wait()
+                        changed.clear()
+                    outcome = done.pop(index)
+                    if not isinstance(outcome, MtformerError):
+                        self._count_notes([outcome[0]])
+                    yield outcome
+            finally:
+                job.future.cancel()  # if the client has gone
+
+    def job(
+        self,
+        translator: Translator,
+        plan: Callable[[str], Plan[T]],
+        texts: Sequence[str],
+        caller: Caller,
+        *,
+        is_bulk: bool = False,
+        on_text: Callable[[int, T | MtformerError], object] | None = None,
+    ) -> Job[T]:
+        """Return the job of a caller."""
+        weight = _BULK if is_bulk else 1.0
+        return Job(plan, texts, translator.engine, key=caller.name, weight=weight, on_text=on_text)
+
+    async def translator(self, wanted: Wanted) -> Translator:
+        """Return the translator for a request, which may have to be loaded.
+
+        Raises:
+            UserError: the model cannot do what is wanted.
+            ServiceError: the model cannot be loaded.
+        """
+        ready = self.models.ready(wanted)
+        return await asyncio.to_thread(self.models.translator, wanted) if ready is None else ready
+
+    async def finished(self, request: Request, job: Job[T]) -> list[T]:
+        """Wait for the results of a job.
+
+        Raises:
+            ServiceError: the client goes, time is up, or a text cannot be translated.
+        """
+        waiting = asyncio.wrap_future(self.scheduler.submit(job))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait((waiting, gone), timeout=self.settings.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                job.future.cancel()
+                if gone.done():
+                    raise ClientGoneError
+                raise ServiceError(504, f"the translation took more than {self.settings.timeout:g} s")
+            outcomes = waiting.result()
+        finally:
+            gone.cancel()
+            waiting.cancel()
+        for outcome in outcomes:
+            if isinstance(outcome, MtformerError):
+                raise ServiceError(500, str(outcome))
+        return outcomes  # type: ignore[return-value]
+
+    async def explain(
+        self, pair: LanguagePair, text: str, *, prefix: str | None, why_not: Sequence[str]
+    ) -> dict[str, Any]:
+        """Return how a sentence is translated: what ``mtformer explain --format json`` prints.
+
+        Raises:
+            UserError: the sentence cannot be explained.
+        """
+        return await asyncio.to_thread(partial(self._explain, pair, text, prefix=prefix, why_not=why_not))
+
+    def _explain(self, pair: LanguagePair, text: str, *, prefix: str | None, why_not: Sequence[str]) -> dict[str, Any]:
+        from mtformer.bundle.format import load_bundle
+        from mtformer.explain import explanation
+
+        path: Path = self.models.bundle(pair)
+        with self._explaining:  # it takes as much memory as a large batch
+            bundle = load_bundle(path).toward(*pair)
+            explainer = Translator.load(bundle).explainer()
+            model = explanation.describe(bundle, bundle.header.title)
+            return explanation.explain(explainer, text, model=model, prefix=prefix, why_not=why_not).to_dict()
+
+    def _count_notes(self, translations: Sequence[Translation]) -> None:
+        for translation in translations:
+            for flag in translation.flags:
+                self.metrics.notes.add(note=flag.partition(":")[0])
+
+
+def wanted(
+    pair: LanguagePair,
+    options: Mapping[str, Any] | None = None,
+    *,
+    alignments: bool = False,
+    glossary: Glossary | None = None,
+) -> Wanted:
+    """Return what a request wants of a model.
+
+    Raises:
+        UserError: an option is none that requests may set, or its value is not allowed.
+    """
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    if unknown := [name for name in given if name not in OPTIONS]:
+        raise UserError(f"there is no option {unknown[0]} here; there are {', '.join(OPTIONS)}")
+    SearchConfig().updated(**given)
+    for name in _WIDE:
+        if given.get(name, 0) > _LARGEST_BEAM:
+            raise UserError(f"{name} = {given[name]}: a request may ask for {_LARGEST_BEAM} at most")
+    return Wanted(pair, tuple(sorted(given.items())), alignments, glossary)
+
+
+async def _disconnected(request: Request) -> None:
+    """Wait until the client closes the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,78 @@
+"""A server in a thread of the tests' own process."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import requests
+import uvicorn
+
+from mtformer.serve.app import make_app
+from mtformer.serve.keys import Keys
+from mtformer.serve.models import Models
+from mtformer.serve.running import server_config
+from mtformer.serve.service import Service, Settings
+from mtformer.serve.store import Store
+
+SECONDS = 60  # until a test gives up
+
+
+class Started(uvicorn.Server):
+    """A server that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self.is_up.set()
+
+
+class Client:
+    """What a test knows of a running server."""
+
+    def __init__(self, url: str, service: Service, server: Started) -> None:
+        self.url, self.service, self.server = url, service, server
+        self.port = int(url.rpartition(":")[2])
+
+    def get(self, path: str, **given: Any) -> requests.Response:
+        return requests.get(self.url + path, timeout=SECONDS, **given)
+
+    def post(self, path: str, json: Any = None, **given: Any) -> requests.Response:
+        return requests.post(self.url + path, json=json, timeout=SECONDS, **given)
+
+    def metric(self, name: str) -> float:
+        """Return the sum of a metric over all labels."""
+        lines = self.get("/metrics").text.splitlines()
+        return sum(
+            float(line.split()[-1]) for line in lines if line.startswith((f"mtformer_{name} ", f"mtformer_{name}{{"))
+        )
+
+
+@contextmanager
+def running(
+    *models: Path,
+    keys: Path | None = None,
+    database: Path | None = None,
+    settings: Settings | None = None,
+    **given: Any,
+) -> Iterator[Client]:
+    """Yield a server with some models on a free port; ``given`` are arguments of :func:`.make_app`."""
+    loaded = Models(models, device="cpu")
+    settings = settings or Settings()
+    service = Service(loaded, Store(database), None if keys is None else Keys.read(keys), settings)
+    server = Started(server_config(make_app(service, **given), settings))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            assert server.is_up.wait(SECONDS)
+            yield Client(f"http://127.0.0.1:{listening.getsockname()[1]}", service, server)
+        finally:
+            server.should_exit = True
+            thread.join()
