@@ -3,9 +3,8 @@
 The models are those of tests/pretrained.py: every kind that can be imported, small, with random weights from several
 seeds. The lines are the odd ones of the tests and, in turn, lines of FILES, for example of all corpora at hand.
 
-Only translations that end are compared: at the limit, transformers leaves them open, and we add what ending costs. Its
-beam search takes an end only if it is among the K likeliest continuations, ours if it is among 2K; so ours may find a
-translation that is better by transformers' own score. The last columns count those, and those that are worse.
+Only translations that end are compared: at the limit, transformers leaves them open, and we add what ending costs. The
+last columns count those of beam search that differ, and are better or worse by transformers' own score.
 """
 
 import argparse

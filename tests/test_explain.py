@@ -262,15 +262,17 @@ def replay(trace: Trace, beam_size: int, n_best: int, limit: int) -> list[Hypoth
         assert all(nodes[node.parent or 0] in beams for node in candidates)
         assert all(node.total == pytest.approx(nodes[node.parent or 0].total + node.log_prob) for node in candidates)
         assert [node.total for node in candidates] == sorted((node.total for node in candidates), reverse=True)
-        finished = [node for node in candidates if node.token.id == EOS_ID]
+        finished = [node for node in candidates[:beam_size] if node.token.id == EOS_ID]
         assert all(node.fate == "finished" for node in finished)
         found += [hypothesis_of(trace, node) for node in finished]
-        beams = [node for node in candidates if node not in finished][:beam_size]
+        beams = [node for node in candidates if node.token.id != EOS_ID][:beam_size]
         assert all(node.fate == "pruned" for node in candidates if node not in finished + beams)
     assert {beam.fate for beam in beams} <= {"stopped"}
     found = sorted(found, key=lambda hypothesis: -hypothesis.score(LengthPenalty(1.0)))
     best_left = max((beam.total for beam in beams), default=-math.inf)
-    assert best_left / LengthPenalty(1.0)(limit + 1) <= found[n_best - 1].score(LengthPenalty(1.0))
+    scores = [hypothesis.score(LengthPenalty(1.0)) for hypothesis in found] + [-math.inf] * beam_size
+    cannot_win = best_left / LengthPenalty(1.0)(limit + 1) <= scores[n_best - 1]
+    assert cannot_win or best_left / LengthPenalty(1.0)(nodes[-1].step) <= scores[beam_size - 1]
     return found[:n_best]
 
 

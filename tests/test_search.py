@@ -121,8 +121,8 @@ def exhaustive_search(decoder: TableDecoder, max_length: int, alpha: float) -> l
     return sorted(found, key=lambda h: -h.log_prob / ((5 + len(h.ids) + 1) / 6) ** alpha)
 
 
-def beam_search_to_the_limit(decoder: TableDecoder, limit: int, beam_size: int, alpha: float) -> list[Hypothesis]:
-    """Return everything that a beam search finishes which never stops early, best first."""
+def beam_search_of_transformers(decoder: TableDecoder, limit: int, beam_size: int, alpha: float) -> list[Hypothesis]:
+    """Return the K best that a beam search finishes by the rules of transformers' ``GenerationMixin._beam_search``."""
     beams, finished = [Hypothesis([], [])], list[Hypothesis]()
     for length in range(limit + 1):
         candidates = [
@@ -132,9 +132,14 @@ def beam_search_to_the_limit(decoder: TableDecoder, limit: int, beam_size: int, 
             if log_prob > -math.inf and (token == EOS or length < limit)
         ]
         candidates = sorted(candidates, key=lambda one: -one.log_prob)[: 2 * beam_size]
-        finished += [Hypothesis(one.ids[:-1], one.token_log_probs) for one in candidates if one.ids[-1] == EOS]
+        ended = [Hypothesis(one.ids[:-1], one.token_log_probs) for one in candidates[:beam_size] if one.ids[-1] == EOS]
+        finished = ranked([*finished, *ended], LengthPenalty(alpha))[:beam_size]
         beams = [one for one in candidates if one.ids[-1] != EOS][:beam_size]
-    return ranked(finished, LengthPenalty(alpha))
+        if len(finished) == beam_size and beams:  # improvement is possible only if the best beam is better as it is
+            best, worst = beams[0].score(LengthPenalty(alpha)), finished[-1].score(LengthPenalty(alpha))
+            if best <= worst:
+                break
+    return finished
 
 
 def make_model(seed: int, **config: Any) -> Transformer:
@@ -196,6 +201,30 @@ def test_a_beam_that_ends_makes_room_for_the_next_likeliest() -> None:
     assert_same_hypotheses(found, [of_probabilities([], 0.5), of_probabilities([B], 0.2, 1.0)])
 
 
+@pytest.mark.parametrize(("beam_size", "expected"), [(2, [B]), (3, [])])
+def test_eos_ends_a_translation_only_among_the_k_likeliest(beam_size: int, expected: list[int]) -> None:
+    # EOS is the third likeliest at first. [], of probability 0.3, would beat [B] and [A], of 0.34 * 0.8 and 0.36 * 0.5.
+    table: Table = {(): {A: 0.36, B: 0.34, EOS: 0.3}, (A,): {EOS: 0.5, C: 0.5}, (B,): {EOS: 0.8, C: 0.2}}
+    [[best]] = beam(TableDecoder(table), [10], beam_size=beam_size, n_best=1, alpha=0.0)
+    assert best.ids == expected
+
+
+def test_a_search_ends_when_k_are_finished_and_no_beam_is_better_as_it_is() -> None:
+    # [A] and [B] are finished after two steps, with scores of ln 0.3 / 2 = -0.60 and ln 0.2 / 2 = -0.80. The best beam,
+    # [A, C] of probability 0.19, has ln 0.19 / 2 = -0.83, though it leads to [A, C, C, C] with ln 0.19 / 5 = -0.33.
+    table: Table = {
+        (): {A: 0.6, B: 0.4},
+        (A,): {EOS: 0.5, C: 0.19 / 0.6, A: 0.11 / 0.6},
+        (B,): {EOS: 0.5, C: 0.4, A: 0.1},
+        **{(A, *[C] * n): {C: 1.0} for n in (1, 2)},
+    }
+    decoder = TableDecoder(table)
+    options = SearchOptions(beam_size=2, n_best=1, length_penalty=1.0, length_penalty_offset=0)
+    [[best]] = beam_search(decoder, [20], options, rules([20]))
+    assert best.ids == [A]
+    assert len(decoder.n_rows) == 2
+
+
 def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
     [found] = beam(TableDecoder(GARDEN_PATH), [10], beam_size=2, alpha=3.0)
     # ln 0.24 / (8/6)³ = -0.602 is better than ln 0.36 / (7/6)³ = -0.643.
@@ -205,8 +234,8 @@ def test_a_strong_length_penalty_prefers_the_longer_hypothesis() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
 @pytest.mark.parametrize("max_length", [0, 1, 3])
-def test_a_beam_as_wide_as_all_prefixes_equals_exhaustive_search(max_length: int, alpha: float) -> None:
-    k = 3**max_length
+def test_a_beam_as_wide_as_all_translations_equals_exhaustive_search(max_length: int, alpha: float) -> None:
+    k = sum(3**length for length in range(max_length + 1))
     for seed in range(5):
         expected = exhaustive_search(RandomDecoder(seed), max_length, alpha)
         for n_best in {1, min(k, 3), k}:
@@ -216,11 +245,11 @@ def test_a_beam_as_wide_as_all_prefixes_equals_exhaustive_search(max_length: int
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 3.0])
-def test_a_sentence_that_ends_early_has_what_the_search_to_its_limit_finds(alpha: float, beam_size: int) -> None:
+def test_the_search_finds_what_that_of_transformers_finds(alpha: float, beam_size: int) -> None:
     limits = [seed % 7 for seed in range(100)]
     together = beam(RandomDecoder(*range(100)), limits, beam_size=beam_size, n_best=1, alpha=alpha)
     for seed, [best] in enumerate(together):
-        expected = beam_search_to_the_limit(RandomDecoder(seed), limits[seed], beam_size, alpha)
+        expected = beam_search_of_transformers(RandomDecoder(seed), limits[seed], beam_size, alpha)
         assert_same_hypotheses([best], expected[:1])
     assert len({len(best.ids) for [best] in together}) > 2
 
@@ -236,17 +265,17 @@ def test_one_beam_is_never_worse_than_greedy_search() -> None:
 
 
 def test_a_sentence_goes_on_while_a_beam_may_still_beat_its_finished_hypotheses() -> None:
-    # Two bad hypotheses finish first; the best is the one that all beams but one have left behind.
+    # Two bad hypotheses finish first, [] and [A] of probability 0.1; the best is what the likeliest beam leads to.
     table: Table = {
-        (): {A: 0.5, B: 0.3, EOS: 0.2},
+        (): {A: 0.5, EOS: 0.3, B: 0.2},
         (A,): {C: 0.8, EOS: 0.2},
         (B,): {EOS: 0.3, A: 0.2, B: 0.2, C: 0.3},
         (A, C): {A: 0.9, B: 0.1},
     }
     decoder = TableDecoder(table)
     [found] = beam(decoder, [10], beam_size=2, n_best=2, alpha=0.0)
-    assert_same_hypotheses(found, [of_probabilities([A, C, A], 0.5, 0.8, 0.9, 1.0), of_probabilities([], 0.2)])
-    assert len(decoder.n_rows) == 4  # [B, C], the likeliest other beam, has probability 0.09 and cannot win any more
+    assert_same_hypotheses(found, [of_probabilities([A, C, A], 0.5, 0.8, 0.9, 1.0), of_probabilities([], 0.3)])
+    assert len(decoder.n_rows) == 4
 
 
 def test_fewer_n_best_are_the_first_of_more_and_need_no_more_steps() -> None:
@@ -262,10 +291,10 @@ def test_equal_hypotheses_come_in_the_same_order_alone_and_in_a_batch() -> None:
     even: Table = {
         prefix: {A: 0.25, B: 0.25, C: 0.25, EOS: 0.25} for t in range(3) for prefix in product((A, B, C), repeat=t)
     }
-    [alone] = beam(TableDecoder(even), [2], beam_size=9)
+    [alone] = beam(TableDecoder(even), [2], beam_size=12)
     assert [hypothesis.ids for hypothesis in alone[:4]] == [[], [A], [B], [C]]
-    assert [hypothesis.ids for hypothesis in alone[4:]] == [list(ids) for ids in product((A, B, C), repeat=2)][:5]
-    for together in beam(TableDecoder(even, GARDEN_PATH, even), [2, 5, 2], beam_size=9)[::2]:
+    assert [hypothesis.ids for hypothesis in alone[4:]] == [list(ids) for ids in product((A, B, C), repeat=2)][:8]
+    for together in beam(TableDecoder(even, GARDEN_PATH, even), [2, 5, 2], beam_size=12)[::2]:
         assert together == alone
 
 
@@ -369,7 +398,7 @@ def test_a_forced_prefix_is_continued_as_exhaustive_search_would() -> None:
     forced = ForcePrefixes([[B]], torch.device("cpu"))
     for seed in range(5):
         expected = [h for h in exhaustive_search(RandomDecoder(seed), 3, 0.6) if h.ids[:1] == [B]]
-        options = SearchOptions(beam_size=9, n_best=9)
+        options = SearchOptions(beam_size=13, n_best=9)
         [found] = beam_search(RandomDecoder(seed), [3], options, [*rules([3]), forced])
         assert_same_hypotheses(found, expected[:9])
 

@@ -20,8 +20,7 @@ function* searchTranslations(
 ) {
   const { special_ids: specialIds } = decoder.model.architecture;
   const rules = { specialIds, prefix, limit: Math.max(limit, prefix.length), strictness };
-  const finished = new FinishedHypotheses(nBest, lengthPenalty);
-  const longest = lengthPenalty(rules.limit + 1);
+  const finished = new FinishedHypotheses({ nBest, beamSize, lengthPenalty, limit: rules.limit });
   let beams = [{ ids: [], logProbs: [], total: 0, parent: 0 }];
   const read = [specialIds.start, ...forced];
   for (const id of read.slice(0, -1)) decoder.step([id]);
@@ -34,33 +33,43 @@ function* searchTranslations(
       return { ids: [...ids, id], logProbs: [...logProbs, logProb], total, parent };
     });
     const isEnd = ({ ids }) => ids.at(-1) === specialIds.eos;
-    for (const beam of next.filter(isEnd))
+    for (const beam of next.slice(0, beamSize).filter(isEnd))
       finished.add(beam, strictness !== null, () => decoder.alignment(beam.parent, t + 1));
     beams = next.filter((beam) => !isEnd(beam)).slice(0, beamSize);
-    // What a beam leads to is not likelier than the beam and not longer than the limit.
-    if (beams.length && !(beams[0].total > Math.fround(finished.threshold * longest))) break;
+    if (beams.length && !(beams[0].total > finished.least(t + 1))) break;
     if (beams.length) yield beams[0].ids;
   }
   if (!finished.best.length) throw new Error(NO_HYPOTHESIS);
-  return finished.best;
+  return finished.best.slice(0, nBest);
 }
 
-/** The `nBest` best hypotheses; `threshold` is the score that another one must exceed. */
+/** The `beamSize` best hypotheses. */
 class FinishedHypotheses {
-  constructor(nBest, lengthPenalty) {
-    Object.assign(this, { nBest, lengthPenalty, best: [], threshold: -Infinity });
+  constructor({ nBest, beamSize, lengthPenalty, limit }) {
+    Object.assign(this, { nBest, beamSize, lengthPenalty, ofLongest: lengthPenalty(limit + 1), best: [] });
+  }
+
+  /** The score of the hypothesis with a number, from 1; -Infinity while there are fewer. */
+  score(number) {
+    return this.best.length < number ? -Infinity : Math.fround(this.best[number - 1].score);
+  }
+
+  /** The log probability that a beam of `length` tokens must exceed for the search to go on; see beam.py. */
+  least(length) {
+    const [last, worst] = [this.score(this.nBest), this.score(this.beamSize)];
+    const product = (a, b) => Math.fround(a * Math.fround(b));
+    return Math.max(product(last, this.ofLongest), product(worst, this.lengthPenalty(length)));
   }
 
   /** Adds a beam that has ended, if it is among the best. */
   add({ ids, logProbs, total }, isPenalized, alignmentOf) {
     const penalty = this.lengthPenalty(ids.length);
-    if (!(Math.fround(total / penalty) > this.threshold)) return;
+    if (!(Math.fround(total / penalty) > this.score(this.beamSize))) return;
     const logProb = isPenalized ? total : logProbs.reduce((sum, each) => sum + each, 0);
     const score = logProb / penalty;
     this.best.push({ ids: ids.slice(0, -1), logProbs, score, alignment: alignmentOf() });
     this.best.sort((a, b) => b.score - a.score || compareIds(a.ids, b.ids));
-    this.best.splice(this.nBest);
-    if (this.best.length === this.nBest) this.threshold = Math.fround(this.best.at(-1).score);
+    this.best.splice(this.beamSize);
   }
 }
 

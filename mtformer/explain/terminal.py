@@ -328,12 +328,18 @@ def _stop(trace: Trace, options: SearchOptions, view: View) -> Iterator[str]:
     left = [node.total for node in trace.tree.nodes if node.fate == "stopped"]
     if not left:
         return
-    longest = options.limit(len(trace.source.tokens)) + 1  # with EOS
-    penalty = options.penalty(longest)
-    bound = f"{fixed(max(left), 2)} / {penalty:.3f} = {fixed(max(left) / penalty, 3)}"
+    k, step, best = options.beam_size, trace.tree.nodes[-1].step, max(left)
+    enough = len(trace.tree.finished) >= k and best / options.penalty(step) <= trace.tree.finished[k - 1].score
+    length = step if enough else options.limit(len(trace.source.tokens)) + 1  # with EOS
+    penalty = options.penalty(length)
+    bound = f"{fixed(best, 2)} / {penalty:.3f} = {fixed(best / penalty, 3)}"
+    reason = (
+        f"{k} translations are finished, and at its {step} tokens its score, {bound}, is not better than theirs"
+        if enough
+        else f"at the maximum length of {length} tokens its score is at most {bound}"
+    )
     yield from view.wrap(
-        f"The search stopped after step {trace.tree.nodes[-1].step}: its best remaining beam has "
-        f"{fixed(max(left), 2)}, and at the maximum length of {longest} tokens a score of at most {bound}."
+        f"The search stopped after step {step}: its best remaining beam has {fixed(best, 2)}, and {reason}."
     )
 
 

@@ -139,7 +139,7 @@ class Node:
         total: of the whole prefix.
         rank: among the candidates of its step, by ``total``.
         fate: ``expanded`` became a beam and was continued; ``finished`` ended in EOS; ``pruned`` was dropped;
-            ``stopped`` was a beam when the search ended, which it did because no beam could win any more.
+            ``stopped`` was a beam when the search ended, which it did because finished ones scored better.
         score: of a finished translation.
     """
 

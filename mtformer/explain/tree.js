@@ -13,7 +13,7 @@ const FATES = {
   pruned: [say("pruned"), say("It was pruned: others were likelier.")],
   stopped: [
     say("still open at the end"),
-    say("It was still open when the search ended, because it could no longer win."),
+    say("It was still open when the search ended, because others scored better."),
   ],
 };
 

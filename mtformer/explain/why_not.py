@@ -208,7 +208,7 @@ def _fate(
     leaves = [node for node in trace.tree.nodes if node.fate in ("pruned", "stopped") and has_word(node)]
     left = next((node for node in leaves if node.fate == "stopped"), None)
     if left is not None:
-        template = "A beam with it was left when the search stopped at step {step}: it could no longer win."
+        template = "A beam with it was left when the search stopped at step {step}: others scored better."
         return sentence(template, left.step, left.rank), None
     pruned = [node for node in leaves if has_word(trace.tree.nodes[node.parent or 0])]
     if pruned:

@@ -25,9 +25,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Decode B sentences side by side, each with K beams.
 
-    Each step selects continuations of a sentence's beams. Those that end in EOS are finished; K of the others are the
-    next beams. A sentence ends when no beam can still lead to one of its best hypotheses, and then leaves
-    the batch. If K is at least the number of prefixes of any length, the search is exhaustive.
+    Each step selects continuations of a sentence's beams: some that end in EOS are finished, and K others are the next
+    beams. A sentence ends, and leaves the batch, when no beam can still lead to one of its best hypotheses; or, as in
+    transformers, when K are finished and no beam at its present length has a better score than the worst of these.
 
     Args:
         decoder: at its start, with B sentences.
@@ -43,22 +43,18 @@ def beam_search(
     Raises:
         MtformerError: the model predicts NaN, or no hypothesis is possible.
     """
-    finished = _Finished(len(limits), options, decoder)
-    longest = torch.tensor([options.penalty(limit + 1) for limit in limits], device=decoder.device)  # (B,)
-    eos = decoder.special_ids.eos
-    selection = selection or Likeliest(options.beam_size, eos)
+    finished = _Finished(limits, options, decoder)
+    selection = selection or Likeliest(options.beam_size, decoder.special_ids.eos)
     beams = _start(decoder, len(limits), selection.beam_size)
     while len(beams.prefixes.sentences):
         log_probs, own = next_log_probs(decoder, beams.prefixes, [without_nan, *processors])  # (n, K, V)
-        candidates, chosen = selection.select(beams, log_probs)
+        candidates, ended, chosen = selection.select(beams, log_probs)
         if own is not log_probs:
             candidates = _with_own(candidates, own)
-        finished.collect(beams, candidates, penalized=own is not log_probs)
+        finished.collect(beams, candidates, ended, penalized=own is not log_probs)
         if observer is not None:
-            observer(SearchStep(beams.prefixes, candidates, chosen, candidates.tokens == eos))
-        # What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score
-        # is at most the beam's log probability over the penalty of that length.
-        beams = _continue(decoder, beams, candidates, chosen, finished.threshold * longest)
+            observer(SearchStep(beams.prefixes, candidates, chosen, ended))
+        beams = _continue(decoder, beams, candidates, chosen, finished.least(beams.prefixes.length + 1))
     return finished.hypotheses()
 
 
@@ -86,11 +82,11 @@ class Selection(Protocol):
 
     beam_size: int
 
-    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor, Tensor]:
         """Choose continuations by the log probabilities (n, K, V) of the next token.
 
         Returns:
-            Candidates (n, C), of which those that end in EOS are finished; and (n, K'), which of them are the next
+            Candidates (n, C); which of them (n, C), all with EOS, are finished; and (n, K'), which of them are the next
             beams; K' may be another number in each step. A beam whose candidate ends in EOS or has the log probability
             -inf is not continued.
         """
@@ -98,39 +94,40 @@ class Selection(Protocol):
 
 
 class Likeliest:
-    """The usual selection: the 2K likeliest continuations, of which the first K without EOS are kept."""
+    """The usual selection: of the 2K likeliest continuations, the first K without EOS are kept.
+
+    EOS ends a translation if it is among the K likeliest, as in transformers, fairseq and CTranslate2.
+    """
 
     def __init__(self, beam_size: int, eos: int) -> None:
         self.beam_size, self._eos = beam_size, eos
 
-    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor, Tensor]:
         """Choose the best; of equal ones, any."""
         k, vocab_size = log_probs.shape[1:]
         totals, parents, tokens = likeliest(log_probs, beams.log_probs, 2 * k)
         token_log_probs = log_probs.flatten(1).gather(1, parents * vocab_size + tokens)
-        candidates = Candidates(totals, parents, tokens, token_log_probs)
-        return candidates, (tokens == self._eos).byte().argsort(dim=1, stable=True)[:, :k]
+        is_eos = tokens == self._eos
+        ended = is_eos & (torch.arange(2 * k, device=tokens.device) < k)
+        chosen = is_eos.byte().argsort(dim=1, stable=True)[:, :k]
+        return Candidates(totals, parents, tokens, token_log_probs), ended, chosen
 
 
 class _Finished:
-    """The ``n_candidates`` best finished hypotheses of B sentences.
+    """The K best finished hypotheses of B sentences."""
 
-    Attributes:
-        threshold: (B,) the score that a hypothesis must exceed to be one of them; -inf while there are fewer.
-    """
+    def __init__(self, limits: Sequence[int], options: SearchOptions, decoder: Decoder) -> None:
+        self._k, self._n_best, self._penalty = options.beam_size, options.n_candidates, options.penalty
+        self._best: list[list[Hypothesis]] = [[] for _ in limits]
+        self._of_longest = torch.tensor([self._penalty(limit + 1) for limit in limits], device=decoder.device)  # (B,)
+        self._last = torch.full_like(self._of_longest, float("-inf"))  # (B,) the score of the last of the n_candidates
+        self._worst = self._last.clone()  # (B,) that of the last of K; -inf while there are fewer
 
-    def __init__(self, n_sentences: int, options: SearchOptions, decoder: Decoder) -> None:
-        self.threshold = torch.full((n_sentences,), float("-inf"), device=decoder.device)
-        self._eos = decoder.special_ids.eos
-        self._best: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
-        self._n_best, self._penalty = options.n_candidates, options.penalty
-
-    def collect(self, beams: Beams, candidates: Candidates, *, penalized: bool) -> None:
-        """Add the candidates that end in EOS and exceed the threshold."""
+    def collect(self, beams: Beams, candidates: Candidates, ended: Tensor, *, penalized: bool) -> None:
+        """Add the candidates that have ended (n, C) and are among the best."""
         sentences, ids = beams.prefixes.sentences, beams.prefixes.ids
         scores = candidates.log_probs / self._penalty(ids.size(2))  # ids hold the start instead of EOS
-        ended = (candidates.tokens == self._eos) & (scores > self.threshold[sentences, None])  # (n, 2K)
-        rows, columns = ended.nonzero(as_tuple=True)
+        rows, columns = (ended & (scores > self._worst[sentences, None])).nonzero(as_tuple=True)
         if not len(rows):
             return
         parents = candidates.beams[rows, columns]
@@ -140,19 +137,29 @@ class _Finished:
         penalties = totals - candidates.log_probs[rows, columns] if penalized else torch.zeros_like(totals)
         hypotheses = map(Hypothesis, ids[rows, parents, 1:].tolist(), token_log_probs.tolist(), penalties.tolist())
         for sentence, hypothesis in zip(sentences[rows].tolist(), hypotheses, strict=True):
-            best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._penalty)[: self._n_best]
-            if len(best) == self._n_best:
-                self.threshold[sentence] = best[-1].score(self._penalty)
+            best = self._best[sentence] = ranked([*self._best[sentence], hypothesis], self._penalty)[: self._k]
+            if len(best) >= self._n_best:
+                self._last[sentence] = best[self._n_best - 1].score(self._penalty)
+            if len(best) == self._k:
+                self._worst[sentence] = best[-1].score(self._penalty)
+
+    def least(self, length: int) -> Tensor:
+        """Return the log probability (B,) that a beam of ``length`` tokens must exceed for its sentence to go on.
+
+        What a beam leads to is not likelier than the beam itself and not longer than the limit, so that its score is
+        at most the beam's log probability over the penalty of that length.
+        """
+        return torch.maximum(self._last * self._of_longest, self._worst * self._penalty(length))
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each sentence, best first.
+        """Return the ``n_candidates`` best hypotheses of each sentence, best first.
 
         Raises:
             MtformerError: a sentence has none, since every continuation has probability 0.
         """
         if not all(self._best):
             raise MtformerError(NO_HYPOTHESIS)
-        return self._best
+        return [best[: self._n_best] for best in self._best]
 
 
 def _with_own(candidates: Candidates, own: Tensor) -> Candidates:

@@ -256,7 +256,7 @@ class ConstrainedSelection:
         self._opened = [of_tokens, chosen // vocab_size, chosen % vocab_size]
         return log_probs
 
-    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
+    def select(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor, Tensor]:
         """Choose among the likeliest continuations of each beam and those that open or continue a phrase."""
         continuations, numbers = self._continuations(beams, log_probs)  # (n, C)
         ended = _ended(beams, log_probs, self._eos)  # (n, K)
@@ -274,8 +274,9 @@ class ConstrainedSelection:
             chosen.append(sentence.choose(zip(*candidates, strict=True), openings, length))
         going_on = _picked(continuations, chosen)  # (n, K')
         both = zip(going_on, _picked(ended, finished), strict=True)
+        picked = Candidates(*(torch.cat(values, dim=1) for values in both))
         next_beams = torch.arange(going_on.beams.size(1), device=log_probs.device).expand_as(going_on.beams)
-        return Candidates(*(torch.cat(values, dim=1) for values in both)), next_beams
+        return picked, picked.tokens == self._eos, next_beams
 
     def _continuations(self, beams: Beams, log_probs: Tensor) -> tuple[Candidates, Tensor]:
         """Return the candidates that do not end, best first, and their numbers; those of phrases come first."""
