@@ -9,12 +9,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from conftest import Project, Result, make_project
+from faulty_rank import kill_in_step
+from forked import run_ranks
 
 from mtformer.config import load_config
 from mtformer.runs.checkpoints import list_checkpoints
@@ -33,8 +36,12 @@ def metrics(project: Project, name: str) -> list[dict[str, float]]:
 
 def train(project: Project, name: str, n_ranks: int, max_steps: int = 20) -> Result:
     sets = ["--set", f"run.name={name}", "--set", f"training.max_steps={max_steps}"]
-    command = project.process if n_ranks > 1 else project.mtformer
-    result = command("train", project.config, *sets, "--nproc", str(n_ranks))
+    command = ["train", str(project.config), *sets]
+    if n_ranks == 1:
+        result = project.mtformer(*command)
+    else:
+        ended = run_ranks(project.folder, [command] * n_ranks)
+        result = Result(max(map(abs, ended.statuses)), ended.stdout, ended.stderr)
     assert result.status == 0, result.stderr
     return result
 
@@ -73,8 +80,8 @@ def test_two_ranks_train_as_one_does_and_go_on_with_each_others_checkpoints(
 def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS)
     (tmp_path / "train.de").write_text("zu wenig\n", encoding="utf-8")
-    result = project.process("train", project.config, "--nproc", "2")
-    assert result.status == 2
+    result = run_ranks(tmp_path, [["train", str(project.config)]] * 2)
+    assert result.statuses == [2, 2]
     assert result.stderr.count("they are not parallel line by line") == 1
     assert "Traceback" not in result.stderr
 
@@ -82,8 +89,8 @@ def test_what_the_user_got_wrong_is_told_once(tmp_path: Path) -> None:
 def test_faulty_updates_are_left_out_by_all_ranks_and_told_by_the_first(tmp_path: Path) -> None:
     settings = SETTINGS | {"spike_factor": 1.01, "on_fault": "skip", "learning_rate": 1e-5, "max_steps": 40}
     project = make_project(tmp_path, **settings, grad_accum_steps=2, max_tokens=90)
-    result = project.process("train", project.config, "--nproc", "2")
-    assert result.status == 0, result.stderr
+    result = run_ranks(tmp_path, [["train", str(project.config)]] * 2)
+    assert result.statuses == [0, 0], result.stderr
     [told, *_] = [line for line in result.stderr.splitlines() if "in the steps before" in line]
     assert result.stderr.count(told) == 1
     assert "train.en:" in told
@@ -105,8 +112,9 @@ def test_ctrl_c_lets_all_ranks_save_and_the_same_command_goes_on(tmp_path: Path)
     assert "Traceback" not in stderr
     assert "rerun the same command to resume" in stderr
     newest = list_checkpoints(tmp_path / "runs" / "config" / "checkpoints")[0]
-    result = train(project, "config", 2, max_steps=int(newest.name.removeprefix("step-")) + 3)
-    assert "resuming from step" in result.stderr
+    max_steps = int(newest.name.removeprefix("step-")) + 3
+    result = project.process(*command[3:], "--set", f"training.max_steps={max_steps}")
+    assert (result.status, "resuming from step" in result.stderr) == (0, True), result.stderr
 
 
 def wait_for_checkpoint(project: Project) -> None:
@@ -117,19 +125,10 @@ def wait_for_checkpoint(project: Project) -> None:
     raise AssertionError("there is no checkpoint after five minutes")
 
 
-def train_with_a_killed_rank(project: Project, rank: int, step: int, *torchrun: str) -> Result:
-    """Train in two ranks with torchrun; one of them is killed before an update."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *torchrun]
-    command += [str(Path(__file__).parent / "faulty_rank.py"), str(rank), str(step)]
-    command += ["train", str(project.config), "--fresh"]
-    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, timeout=200)
-    return Result(done.returncode, done.stdout, done.stderr)
-
-
 def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_resumes(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS | {"checkpoint_every": 5})
-    killed = train_with_a_killed_rank(project, 1, 8)
-    assert killed.status != 0
+    killed = run_ranks(tmp_path, [["train", str(project.config)]] * 2, partial(kill_in_step, 8, 1))
+    assert killed.statuses == [1, -signal.SIGKILL]
     assert "rank 0 has lost another rank and stops; rerun the command to resume" in killed.stderr
     result = project.mtformer("train", project.config, "--set", "training.max_steps=8")
     assert "resuming from step 5" in result.stderr
@@ -140,11 +139,14 @@ def test_torchrun_restarts_a_run_though_the_rank_that_held_the_lock_was_killed(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     project = make_project(tmp_path, **SETTINGS | {"checkpoint_every": 5})
-    result = train_with_a_killed_rank(project, 0, 8, "--max-restarts", "1")
-    assert result.status == 0, result.stderr
-    assert "rank 1 has lost another rank and stops" in result.stderr
-    assert "resuming from step 5" in result.stderr
-    assert result.stderr.count("training the tokenizer") == 1
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["--max-restarts", "1", str(Path(__file__).parent / "faulty_rank.py"), "0", "8"]
+    command += ["train", str(project.config), "--fresh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert "rank 1 has lost another rank and stops" in done.stderr
+    assert "resuming from step 5" in done.stderr
+    assert done.stderr.count("training the tokenizer") == 1
     assert metrics(project, "config")[-1]["step"] == 20
 
 
@@ -255,23 +257,10 @@ def test_ranks_on_different_types_of_device_are_an_error_of_every_rank(own: str,
         local_device(torch.device(own), OtherDiffers(0, 2))
 
 
-MISSING_CONFIG = """
-import os, sys
-from mtformer.cli import main
-failing = sys.argv[1].split(",")
-sys.argv = ["mtformer", "train", "missing.yaml"] if os.environ["RANK"] in failing else ["mtformer", "--version"]
-main()
-"""
-
-
-@pytest.mark.parametrize("failing", ["1", "0,1"])
-def test_an_error_of_any_rank_is_reported_once(tmp_path: Path, failing: str) -> None:
-    (tmp_path / "script.py").write_text(MISSING_CONFIG)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [*torchrun, tmp_path / "script.py", failing], cwd=tmp_path, capture_output=True, text=True, env=environment
-    )
+@pytest.mark.parametrize("failing", [{1}, {0, 1}])
+def test_an_error_of_any_rank_is_reported_once(tmp_path: Path, failing: set[int]) -> None:
+    done = run_ranks(tmp_path, [["train", "missing.yaml"] if rank in failing else ["--version"] for rank in range(2)])
+    assert done.statuses == [2 if rank in failing else 0 for rank in range(2)]
     assert done.stderr.count("Error: cannot read the config missing.yaml: No such file or directory") == 1
 
 

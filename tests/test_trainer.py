@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from conftest import make_project, sentence_pairs
@@ -93,34 +92,6 @@ def all_equal(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
 
 def n_batches(trainer: Trainer) -> int:
     return len(trainer.plan(0))
-
-
-# Learning
-
-
-def test_a_tiny_model_learns_to_reverse_what_it_has_not_seen(tmp_path: Path) -> None:
-    random = np.random.default_rng(1)
-    rows = [["abcdefgh"[i] for i in random.integers(8, size=random.integers(3, 8))] for _ in range(1_030)]
-    pairs = [SentencePair(" ".join(row), " ".join(reversed(row))) for row in rows]
-    seen = {pair.src for pair in pairs[:1_000]}
-    unseen = [pair for pair in pairs[1_000:] if pair.src not in seen]
-    trainer = make_trainer(
-        tmp_path,
-        pairs[:1_000],
-        unseen,
-        overrides=["model.d_model=64", "model.n_heads=4", "model.d_ff=128", "model.dropout=0"],
-        max_steps=600,
-        max_tokens=512,
-        learning_rate=0.005,
-        warmup_steps=50,
-        validate_every=300,
-    )
-    trainer.fit()
-    bundle = load_bundle(tmp_path / "model.safetensors")
-    assert len(unseen) > 15
-    assert bundle.header.scores["bleu"] > 80
-    losses = [line["train_loss"] for line in trainer.metrics() if "train_loss" in line]
-    assert losses[-1] < 0.5 * losses[0]
 
 
 # Faults
@@ -435,18 +406,31 @@ def interrupt_in_step(trainer: ObservedTrainer, step: int, *signals: signal.Sign
     trainer.before_update = send
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", [1, 7, 8, 13])
-def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
-    step: int, number: signal.Signals, tmp_path: Path
-) -> None:
-    settings: dict[str, Any] = {"max_steps": 18, "validate_every": 4, "log_every": 2, "grad_accum_steps": 2}
-    overrides = ["model.dropout=0.2"]
-    whole = make_trainer(tmp_path / "whole", overrides=overrides, **settings)
+INTERRUPTED: dict[str, Any] = {
+    "overrides": ["model.dropout=0.2"],
+    "max_steps": 18,
+    "validate_every": 4,
+    "log_every": 2,
+    "grad_accum_steps": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> ObservedTrainer:
+    """What has trained without an interruption."""
+    whole = make_trainer(tmp_path_factory.mktemp("whole"), **INTERRUPTED)
     assert whole.fit() == "training.max_steps = 18"
     assert whole.state.epoch > 1
+    return whole
 
-    interrupted = make_trainer(tmp_path / "parts", overrides=overrides, **settings)
+
+@pytest.mark.parametrize(
+    ("step", "number"), [(1, signal.SIGINT), (7, signal.SIGTERM), (8, signal.SIGINT), (13, signal.SIGTERM)]
+)
+def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
+    step: int, number: signal.Signals, whole: ObservedTrainer, tmp_path: Path
+) -> None:
+    interrupted = make_trainer(tmp_path, **INTERRUPTED)
     interrupt_in_step(interrupted, step, number)
     handler = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt):
@@ -454,7 +438,7 @@ def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     assert signal.getsignal(number) == handler
     assert interrupted.state.step == step
 
-    resumed = make_trainer(tmp_path / "parts", overrides=overrides, init_seed=99, **settings)
+    resumed = make_trainer(tmp_path, init_seed=99, **INTERRUPTED)
     assert resumed.resume()
     assert resumed.state == interrupted.state
     assert resumed.fit() == "training.max_steps = 18"
@@ -463,7 +447,7 @@ def test_an_interrupted_and_resumed_run_is_the_uninterrupted_one(
     kept = ("step", "epoch", "lr", "valid_loss", "valid_bleu")
     ours, theirs = ([{key: line.get(key) for key in kept} for line in t.metrics()] for t in (resumed, whole))
     assert ours == theirs
-    bundles = [load_bundle(tmp_path / name / "model.safetensors") for name in ("parts", "whole")]
+    bundles = [load_bundle(trainer.folder.bundle) for trainer in (resumed, whole)]
     assert bundles[0].header.scores == bundles[1].header.scores
     assert all_equal(*(list(bundle.model.parameters()) for bundle in bundles))
 
