@@ -299,7 +299,7 @@ def test_a_process_hashes_the_model_once(job: TranslationJob, monkeypatch: pytes
     assert (hashed, len(translator.texts)) == (job.models, len(LINES))
 
 
-@pytest.mark.parametrize("name", ["a.po", "b.JSON", "c.docx", "d.srt.gz", "e.tsv"])
+@pytest.mark.parametrize("name", ["a.ini", "b.DOC", "d.srt.gz", "e.toml"])
 def test_files_whose_lines_are_not_sentences_are_refused_by_name(trained: Project, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("a small dog.\n")
     refused = trained.mtformer("translate", "--input", tmp_path / name)

@@ -5,6 +5,7 @@ class of :class:`Options`, or it is annotated with :class:`SearchFields`, which 
 """
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -198,6 +199,8 @@ class Command(TyperCommand):
             if name := getattr(error, "option_name", None):  # of typer's NoSuchOption, which has no public name
                 self._refuse(ctx, name)
             raise
+        if isinstance(texts := ctx.params.get("text"), list | tuple) and not all(map(os.path.isfile, texts)):
+            extra = [*texts[1:], *extra]  # several files, but not several texts
         if extra and not ctx.resilient_parsing:
             ctx.fail(f"unexpected arguments ({escaped(' '.join(extra))}){self._hint(ctx.params, extra)}")
         return extra
@@ -205,7 +208,9 @@ class Command(TyperCommand):
     def _hint(self, params: Mapping[str, Any], extra: Sequence[str]) -> str:
         """Return a hint about ``extra`` arguments after the one that the command takes."""
         metavars = [str(parameter.metavar) for parameter in self.params if parameter.param_type_name == "argument"]
-        if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(params["text"]), *extra])):
+        text = params.get("text")
+        first = text[0] if isinstance(text, list | tuple) else text
+        if "TEXT" in metavars and all(map(_WHOLE_TEXT.search, [str(first), *extra])):
             lines = "; the lines of a file (--input) or a pipe are several" if "input" in params else ""
             return f": give one text, in quotes{lines}"
         if {"src", "tgt"} <= set(params) and len(extra) == 1 and "=" not in extra[0]:

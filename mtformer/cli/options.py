@@ -44,6 +44,9 @@ _MODELS = f"A bundle, an exported model, {_RUN}. {_OR_ELSE}"
 MODELS = option(f"{_MODELS} Repeated: an ensemble.", metavar="PATH", panel=IN_OUT)
 TOKENIZER = option(f"{_MODELS} Or a SentencePiece model, FILE.model.", metavar="PATH")
 TEXT = argument("The text; without it, --input or standard input is read.", "TEXT")
+TEXT_OR_DOCUMENTS = argument(
+    "The text; or documents, such as report.docx; without any, --input or standard input is read.", "TEXT"
+)
 CONFIG = argument("The config file.", "CONFIG")
 SET = option("Set a key, as in training.max_steps=1000.", "--set", metavar="KEY=VALUE")
 INPUT = option("A text file, one sentence a line; - is standard input.")

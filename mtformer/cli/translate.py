@@ -11,6 +11,7 @@ import typer
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
+from mtformer.cli.documents import DocumentOptions
 from mtformer.support.errors import UserError
 from mtformer.translate.jobs.options import Format, OnError
 
@@ -36,6 +37,15 @@ class FileOptions(Options):
         "At a line that is not UTF-8 or fails: stop; or write an empty line (skip) or the line (copy).",
         default=OnError.stop,
     )
+
+    @property
+    def for_lines(self) -> dict[str, bool]:
+        """The options that documents do not have, and whether each is given."""
+        return {
+            "--format": self.format is not Format.text,
+            "--alignments": self.alignments,
+            "--document": self.document,
+        }
 
     def source(self, text: str | None) -> "Source":
         """Return the source of the texts.
@@ -111,11 +121,12 @@ class MemoryOptions(Options):
 
 def translate(
     context: typer.Context,
-    text: str | None = options.TEXT,
+    text: list[str] | None = options.TEXT_OR_DOCUMENTS,
     *,
     model: list[Path] | None = options.MODELS,
     direction: options.Direction,
     files: FileOptions,
+    documents: DocumentOptions,
     search: options.NBest,
     compute: options.Engine,
     glossary: TermOptions,
@@ -123,19 +134,21 @@ def translate(
     job: options.Job,
     nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:
-    """Translate a text, a file or standard input, line by line."""
+    """Translate documents; or a text, a file or standard input, line by line."""
     from mtformer.runs.folder import find_models
     from mtformer.support.hardware import keep_freed_memory
+    from mtformer.translate.documents.job import Units, UnitsJob
     from mtformer.translate.jobs.core import run
     from mtformer.translate.jobs.translating import TranslationJob
 
     if nproc > 1 or os.environ.get("RANK", "0") != "0":
         logging.getLogger("mtformer").setLevel(logging.ERROR)  # the first of the processes reports
-    source = files.source(text)
+    tasks = documents.tasks(text, files.input, files.output)
+    source = Units(None, tasks[0].input, on_error=files.on_error) if tasks else files.source(text[0] if text else None)
     terms = glossary.read(source, files.output)
     memory_files = reuse.check(source, glossary.terms, files.output)
     models = find_models(model)
-    work = TranslationJob(
+    work = (UnitsJob if tasks else TranslationJob)(
         source=source,
         models=models,
         output=files.output,
@@ -145,7 +158,7 @@ def translate(
         options={**options.compared_options(context), "memory": [reuse.memory, *memory_files]},
         **vars(job),
     )
-    if nproc > 1:
+    if nproc > 1 and not tasks:
         from mtformer.support.processes.launch import launch
 
         work.check()
@@ -153,7 +166,10 @@ def translate(
     keep_freed_memory()
     asked = {**vars(compute), **vars(direction), **search, **vars(reuse), "alignments": files.alignments}
     load = partial(options.load_translator, models, **asked, terms=terms, terms_mode=glossary.terms_mode)
-    if work.n_processes > 1:
+    if isinstance(work, UnitsJob):
+        refused = {"--shard": job.shard is not None, "--nproc": nproc > 1, "--n-best": work.n_best > 1}
+        documents.translated(tasks, work, load, {**files.for_lines, **refused})
+    elif work.n_processes > 1:
         from mtformer.translate.jobs.ranks import run_on_ranks  # which imports torch
 
         run_on_ranks(work, load)

@@ -53,12 +53,12 @@ class Mark:
 
 
 # Elements that separate sentences, whatever stands around them; all others stand inside of sentences.
-_BLOCKS = frozenset(
+BLOCKS = frozenset(
     "address article aside blockquote body br button caption center col colgroup dd details dialog div dl dt fieldset "
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html input legend li link main menu meta nav ol "
     "optgroup option p section select summary table tbody td textarea tfoot th thead title tr ul".split()
 )
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 
 _ENTITY = r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);"  # of HTML, if there is one of this name
 _ATTRIBUTES = r"""(?:\s(?:"[^"]*"|'[^']*'|[^'"<>])*)?"""
@@ -234,11 +234,11 @@ def _marks(text: str, match: re.Match[str], marks: Sequence[Mark], closing: list
 
 
 def _tag(match: re.Match[str], name: str, slash: str) -> Mark:
-    if name in _BLOCKS:
+    if name in BLOCKS:
         return Mark(*match.span(), Role.BREAK)
     if slash:
         return Mark(*match.span(), Role.CLOSE, name)
-    return Mark(*match.span(), Role.POINT if match[0].endswith(("/>", "/&gt;")) or name in _VOID else Role.OPEN, name)
+    return Mark(*match.span(), Role.POINT if match[0].endswith(("/>", "/&gt;")) or name in VOID else Role.OPEN, name)
 
 
 def _emphasis(text: str, start: int, end: int, marks: Sequence[Mark]) -> Iterator[Mark]:

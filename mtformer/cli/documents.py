@@ -1,0 +1,69 @@
+"""Documents for ``mtformer translate``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtformer.cli.command import Options, option
+from mtformer.support.errors import UserError
+
+if TYPE_CHECKING:
+    from mtformer.translate.documents.job import Task, UnitsJob
+    from mtformer.translate.translator import Translator
+
+
+class DocumentOptions(Options):
+    """How documents are translated."""
+
+    panel = "Documents"
+    bilingual: bool = option("Put the translation below the source, instead of in its place.")
+    column: list[str] | None = option("Translate this column of a table, by name or number. Repeatable.")
+
+    def tasks(self, texts: Sequence[str] | None, input: Path | None, output: Path) -> "list[Task]":
+        """Return the documents that the arguments or ``--input`` name; none if they name a text or lines.
+
+        Raises:
+            UserError: a file is no document, there are arguments and ``--input``, or options for documents and none.
+        """
+        from mtformer.translate.documents.formats import find_format
+        from mtformer.translate.documents.job import tasks
+
+        paths = list(map(Path, texts or ()))
+        if len(paths) > 1 or any(find_format(path.name) and path.is_file() for path in paths):
+            if input is not None:
+                raise UserError("give documents or --input, not both")
+            return tasks(paths, output)
+        is_document = input is not None and (input.is_dir() or (find_format(input.name) and input.suffix != ".txt"))
+        if input is not None and is_document and not texts:
+            return tasks([input], output)
+        if self.bilingual or self.column:
+            raise UserError("--bilingual and --column are for documents: name one, such as report.docx")
+        return []
+
+    def translated(
+        self, tasks: "Sequence[Task]", job: "UnitsJob", load: "Callable[[], Translator]", refused: Mapping[str, bool]
+    ) -> None:
+        """Translate documents, and print the path of each when it is written.
+
+        Args:
+            tasks: which.
+            job: the model and the options.
+            load: loads the model.
+            refused: options for lines of text, and whether each is given.
+
+        Raises:
+            UserError: one of ``refused`` is given, or a document cannot be read.
+            MtformerError: a document cannot be written.
+        """
+        from mtformer.cli.options import print_result
+        from mtformer.translate.documents.job import translate_documents
+        from mtformer.translate.documents.seam import Settings
+
+        if names := [name for name, is_given in refused.items() if is_given]:
+            raise UserError(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} for lines of text, not documents")
+        translator = load()
+        settings = Settings(
+            translator.tgt_lang, translator.src_lang, bilingual=self.bilingual, columns=tuple(self.column or ())
+        )
+        for path in translate_documents(tasks, job, translator, settings):
+            print_result(path)

@@ -1,0 +1,113 @@
+"""Catalogues of gettext: PO files, and POT files, which have no translations yet.
+
+A message that has a translation keeps it. A fuzzy one is translated again and stays fuzzy, for somebody to look at it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mtformer.support.errors import UserError
+from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.plain import plain_block
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Block, Source
+
+_LINE = re.compile(
+    r'(?P<comment>#.*)|(?:(?P<key>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)\s*)?"(?P<text>(?:[^"\\]|\\.)*)"\s*'
+)
+_CHARSET = re.compile(rb'^"Content-Type:[^"]*charset=([\w.-]+)', re.MULTILINE)
+_NO_LANGUAGE = re.compile(r'"Language:(\s*)\\n"')
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()} | {'"': '\\"', "\\": "\\\\"}
+
+
+@dataclass
+class _Entry:
+    """A message.
+
+    Attributes:
+        texts: the values of its keywords.
+        spans: where they are written, quotes included.
+        is_fuzzy: whether somebody has to look at the translation.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    spans: dict[str, Span] = field(default_factory=dict)
+    is_fuzzy: bool = False
+
+
+def read(content: bytes, settings: Settings) -> TextDocument:
+    """Read a catalogue.
+
+    Raises:
+        UserError: a line is not as it has to be, or the text has another encoding than it says.
+    """
+    declared = _CHARSET.search(content)
+    encoding = declared[1].decode().lower() if declared and declared[1] != b"CHARSET" else "utf-8"
+    try:
+        text = content.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise UserError(f"{settings.name}: the text is not {encoding.upper()}, which it says it is") from None
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    blocks: list[Block] = []
+    edits: list[tuple[Span, str]] = []
+    for entry in _entries(text, settings.name):
+        if entry.texts.get("msgid"):
+            blocks += _blocks(entry, line_end)
+        elif header := _NO_LANGUAGE.search(text, *entry.spans.get("msgstr", (0, 0))):
+            edits.append((header.span(1), f" {settings.tgt_lang}"))
+    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
+
+
+def _entries(text: str, name: str) -> Iterator[_Entry]:
+    entry, key, position = _Entry(), "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _LINE.fullmatch(line.strip().removeprefix("\ufeff"))
+        if match is None and line.strip():
+            raise UserError(f"{name}:{number}: this line is no part of a catalogue: {line.strip()[:50]}")
+        if match is None or match["comment"] is not None or match["key"] in ("msgctxt", "msgid"):
+            is_new = (
+                match is None
+                or "msgstr" in " ".join(entry.texts)
+                or (match["key"] == "msgid" and "msgid" in entry.texts)
+            )
+            if is_new and entry.texts:
+                yield entry
+                entry, key = _Entry(), ""
+        if match is not None and match["comment"] is not None:
+            entry.is_fuzzy |= match["comment"].startswith("#,") and "fuzzy" in match["comment"]
+        elif match is not None:
+            begin = position + line.index('"')
+            key = match["key"] or key
+            if not key or (match["key"] and key in entry.texts):
+                raise UserError(f"{name}:{number}: this line belongs to no message: {line.strip()[:50]}")
+            entry.texts[key] = entry.texts.get(key, "") + _unescaped(match["text"])
+            entry.spans[key] = (entry.spans.get(key, (begin, 0))[0], position + len(line.rstrip()))
+        position += len(line) + 1
+    if entry.texts:
+        yield entry
+
+
+def _blocks(entry: _Entry, line_end: str) -> Iterator[Block]:
+    """Yield the translations that a message lacks; the only form of a language without plurals is that of many."""
+    forms = [key for key in entry.texts if key.startswith("msgstr")]
+    for key in forms:
+        is_one = key == "msgstr" or (key == "msgstr[0]" and len(forms) > 1)
+        src = entry.texts["msgid"] if is_one else entry.texts.get("msgid_plural", entry.texts["msgid"])
+        if not entry.texts[key].strip() or entry.is_fuzzy:
+            block = plain_block(entry.spans[key], src, finish=lambda tgt: _quoted(tgt, line_end), is_kept=False)
+            if block is not None:
+                yield block
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)
+
+
+def _quoted(text: str, line_end: str) -> str:
+    """Write a text as gettext does: of several lines, each has its own quotes."""
+    lines = [line.translate(str.maketrans(_ESCAPED)) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
+    if len(lines) == 1:
+        return f'"{lines[0]}"'
+    return line_end.join(['""', *(f'"{line}"' for line in lines)])

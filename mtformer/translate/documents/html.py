@@ -1,0 +1,108 @@
+"""HTML: elements inside of sentences become tags of a unit; all others separate sentences."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
+
+from mtformer.translate.documents.flow import Flow, FlowWriter, Role
+from mtformer.translate.documents.inline import Text
+from mtformer.translate.documents.markup_tokens import HTML_ENCODING, MarkupSource, TokenKind, decoded, read_html
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Block, Source
+from mtformer.translate.markup.scanner import BLOCKS, unescape
+
+_ROLES = {
+    **dict.fromkeys(BLOCKS, Role.BLOCK),
+    **dict.fromkeys(("script", "style", "template", "pre", "listing", "xmp", "plaintext"), Role.HIDDEN),
+    **dict.fromkeys(("code", "kbd", "samp", "var", "tt", "math"), Role.CODE),
+    **dict.fromkeys(("img", "input", "wbr", "svg", "object", "audio", "video", "canvas", "iframe"), Role.POINT),
+    "br": Role.LINE_BREAK,
+}
+_TRANSLATED = frozenset(["alt", "title", "placeholder", "aria-label"])  # attributes
+_DESCRIPTIONS = frozenset(
+    ["description", "og:title", "og:description", "twitter:title", "twitter:description"]  # names of meta tags
+)
+_ONE_LINE = re.compile(r"<(?:title|option|textarea)[^<>]*>\s*\Z", re.IGNORECASE)  # no tag may stand in these
+_NO_TRANSLATION = re.compile(r"""\stranslate\s*=\s*["']?no\b|\bnotranslate\b""")
+
+
+def role_in_html(source: MarkupSource, number: int) -> Role:
+    """Return the role of an element of HTML."""
+    kind, name, start, end = source.tokens[number]
+    role = _ROLES.get(name, Role.INLINE)
+    if name == "input":
+        return role
+    if kind is TokenKind.START and "translate" in (tag := source.text[start:end]) and _NO_TRANSLATION.search(tag):
+        return Role.HIDDEN if role in (Role.BLOCK, Role.HIDDEN) else Role.CODE
+    if kind is TokenKind.EMPTY and role is Role.INLINE:
+        return Role.POINT
+    return role
+
+
+class AttributeWriter:
+    """Writes the text of attributes."""
+
+    line_break = " / "
+
+    def text(self, text: str, format: str | None) -> str:
+        """Return ``text`` as it stands between quotes."""
+        return escape(text)
+
+
+def attribute_blocks(source: MarkupSource) -> Iterator[Block]:
+    """Yield the attributes that readers see, such as descriptions of images."""
+    number = 0
+    while number < len(source.tokens):
+        kind, name, start, end = source.tokens[number]
+        if kind in (TokenKind.START, TokenKind.EMPTY):
+            role = role_in_html(source, number)
+            if role in (Role.HIDDEN, Role.CODE):
+                number = source.end(number)
+            else:
+                yield from _attributes(source, number, name, start, end)
+        number += 1
+
+
+def _attributes(source: MarkupSource, number: int, name: str, start: int, end: int) -> Iterator[Block]:
+    shown = _TRANSLATED
+    if name in ("meta", "input"):
+        attributes = source.attributes(number)
+        if (attributes.get("name") or attributes.get("property", "")).lower() in _DESCRIPTIONS:
+            shown = frozenset(["content"])
+        elif attributes.get("type", "").lower() in ("submit", "button", "reset"):
+            shown = _TRANSLATED | {"value"}
+    for attribute, begin, stop in source.attribute_spans(start, end):
+        quoted = source.text[begin - 1] in "\"'"
+        if attribute.lower() in shown and quoted:
+            block = Block.of((begin, stop), [Text(unescape(source.text[begin:stop]))], AttributeWriter())
+            if block:
+                yield block
+
+
+def language_edits(source: MarkupSource, settings: Settings) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield the edits that name the target language as that of the page."""
+    for kind, name, start, end in source.tokens:
+        if kind is TokenKind.START and name == "html" and not settings.bilingual:
+            for attribute, begin, stop in source.attribute_spans(start, end):
+                if attribute.lower() in ("lang", "xml:lang"):
+                    yield (begin, stop), settings.tgt_lang
+            return
+
+
+def read(content: bytes, settings: Settings) -> TextDocument:
+    """Read a page.
+
+    Raises:
+        UserError: its text has another encoding than it says.
+    """
+    text, encoding = decoded(content, settings.name, HTML_ENCODING)
+    source = read_html(text, settings.name)
+    flow = Flow(source, lambda number: role_in_html(source, number), FlowWriter("<br>", {"\u00a0": "&nbsp;"}))
+    plain = FlowWriter(AttributeWriter.line_break)
+    blocks = [
+        replace(block, writer=plain) if _ONE_LINE.search(text, 0, block.span[0]) else block for block in flow.blocks()
+    ]
+    blocks += attribute_blocks(source)
+    edits = list(language_edits(source, settings))
+    return TextDocument(Source(text, blocks, edits), encoding, settings)

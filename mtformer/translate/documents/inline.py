@@ -1,0 +1,282 @@
+"""The inside of a block: text and marks, the units to translate in it, and the way back.
+
+The tags of a unit are numbered: ``Press <1>the red button</1>.<2/>``. Each stands for the marks at its place, whatever
+they look like in the file. Characters that would be read as tags or entities are escaped.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from html import escape
+from typing import Protocol
+
+from mtformer.text.tokenizer.vocabulary import on_one_line
+from mtformer.translate.markup.scanner import unescape
+
+Span = tuple[int, int]  # of the source of a document, in characters
+Raw = tuple["str | Span", ...]  # what is written: text as it is, or a stretch of the source with the edits inside
+Render = Callable[[Raw], str]
+
+
+class Kind(Enum):
+    """The effect of a mark.
+
+    Attributes:
+        OPEN: begins a stretch that the CLOSE of its pair ends.
+        CLOSE: ends it.
+        POINT: stands inside of a sentence, as an image does.
+        LINE: breaks a line; it is a BREAK where a sentence ends, and a POINT elsewhere.
+        BREAK: separates sentences.
+    """
+
+    OPEN = "open"
+    CLOSE = "close"
+    POINT = "point"
+    LINE = "line"
+    BREAK = "break"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A stretch of text.
+
+    Attributes:
+        text: its characters, without the file's escapes.
+        raw: how it is written; empty if the writer of the block knows.
+    """
+
+    text: str
+    raw: Raw = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stretch of the source that is not text.
+
+    Attributes:
+        kind: its effect.
+        raw: how it is written.
+        pair: a number that an OPEN and its CLOSE have in common.
+        format: the format of the text inside the pair, for writers of text that has one; None leaves it as it is.
+        has_text: whether a POINT stands for text, such as a code span.
+    """
+
+    kind: Kind
+    raw: Raw = ()
+    pair: int = 0
+    format: str | None = None
+    has_text: bool = False
+
+
+Token = Text | Mark
+
+
+class Writer(Protocol):
+    """Writes the text of blocks as their format has it."""
+
+    @property
+    def line_break(self) -> str:
+        """What breaks a line."""
+        ...
+
+    def text(self, text: str, format: str | None) -> str:
+        """Return the source of ``text`` in a format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A unit, and the tokens of its block that it stands for.
+
+    Attributes:
+        start: the first of the tokens.
+        stop: the end of them.
+        text: what is translated.
+        marks: the marks that each of its tags stands for; None if the text has no tags of ours and no escapes.
+        finish: changes the translation before it is written, for example by wrapping it.
+    """
+
+    start: int
+    stop: int
+    text: str
+    marks: dict[str, Sequence[Mark]] | None
+    finish: Callable[[str], str] | None = None
+
+    def tokens(self, translation: str) -> list[Token]:
+        """Return the translation as tokens, with all marks of the segment in it."""
+        if self.finish is not None:
+            translation = self.finish(translation)
+        if self.marks is None:
+            return [Text(translation)]
+        tokens = list(_without_spaces_beside_lines(list(_parsed(translation, self.marks))))
+        return tokens if _is_whole(tokens, self.marks) else [*_repaired(tokens, self.marks)]
+
+
+_SENTENCE_END = re.compile(r"[.!?:;…。！？：；]['\"”’»)\]]*$")
+_TAG = re.compile(r"(</?\d+>|<\d+/>)")
+_SINGLE = (Kind.POINT, Kind.LINE)
+_NO_BREAK_SPACE = "\u00a0"
+
+
+def _parsed(translation: str, marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
+    for part in _TAG.split(translation):
+        if part in marks:
+            yield from marks[part]
+        elif part:
+            yield Text(unescape(part))
+
+
+def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:
+    for place, token in enumerate(tokens):
+        before, after = tokens[place - 1] if place else None, tokens[place + 1] if place + 1 < len(tokens) else None
+        if isinstance(token, Text):
+            text = token.text.lstrip() if isinstance(before, Mark) and before.kind is Kind.LINE else token.text
+            text = text.rstrip() if isinstance(after, Mark) and after.kind is Kind.LINE else text
+            yield Text(text)
+        else:
+            yield token
+
+
+def _is_whole(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> bool:
+    """Tell whether each mark is there once, and pairs are nested."""
+    found = [token for token in tokens if isinstance(token, Mark)]
+    wanted = [mark for of_tag in marks.values() for mark in of_tag]
+    if len(found) != len(wanted) or set(map(id, found)) != set(map(id, wanted)):
+        return False
+    pairs = {mark.pair for mark in wanted if mark.kind is Kind.OPEN}
+    inside: list[int] = []
+    for mark in found:
+        if mark.kind is Kind.OPEN:
+            inside.append(mark.pair)
+        elif mark.kind is Kind.CLOSE and mark.pair in pairs and (not inside or inside.pop() != mark.pair):
+            return False
+    return True
+
+
+def _repaired(tokens: Sequence[Token], marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
+    """Yield the text and, after it, all marks that are more than a format, for a translator that has damaged tags."""
+    yield from (token for token in tokens if isinstance(token, Text))
+    yield from (mark for of_tag in marks.values() for mark in of_tag)
+
+
+def tagged(text: str) -> str:
+    """Return text as it stands between the tags of a unit."""
+    return on_one_line(escape(text, quote=False)).replace(_NO_BREAK_SPACE, "&nbsp;")
+
+
+def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
+    """Yield the units of a block, without the spaces and marks around them, which stay where they are.
+
+    Spaces at the start and at the end of a stretch of text are tokens of their own; see :func:`texts`.
+    """
+    start = 0
+    for stop in [*(place for place in range(len(tokens)) if _is_break(tokens, place)), len(tokens)]:
+        if _has_letters(tokens[start:stop]):
+            yield _segment(tokens, *_trimmed(tokens, start, stop))
+        start = stop + 1
+
+
+def texts(text: str, raw: Callable[[int, int], Raw] = lambda start, end: ()) -> Iterator[Text]:
+    """Yield a stretch of text, with the spaces before and after it apart; ``raw`` returns how a part is written."""
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    for part in ((0, start), (start, end), (end, len(text))) if start < end else ((0, len(text)),):
+        if part[0] < part[1]:
+            yield Text(text[slice(*part)], raw(*part))
+
+
+def _is_break(tokens: Sequence[Token], place: int) -> bool:
+    token = tokens[place]
+    if not isinstance(token, Mark) or token.kind is not Kind.LINE:
+        return isinstance(token, Mark) and token.kind is Kind.BREAK
+    before = next((t.text for t in reversed(tokens[:place]) if isinstance(t, Text) and t.text.strip()), "")
+    after = next((t.text for t in tokens[place + 1 :] if isinstance(t, Text) and t.text.strip()), "")
+    return ends_sentence(before, after)
+
+
+def ends_sentence(line: str, following: str) -> bool:
+    """Tell whether a sentence ends with a line, rather than going on in the ``following`` one."""
+    line, following = line.rstrip(), following.lstrip()
+    if not line or not following or _SENTENCE_END.search(line):
+        return True
+    return not following[0].islower() and not line.split()[-1][0].islower() and line[-1] not in ",，、"
+
+
+def _has_letters(tokens: Sequence[Token]) -> bool:
+    return any(isinstance(token, Text) and any(map(str.isalpha, token.text)) for token in tokens)
+
+
+def _trimmed(tokens: Sequence[Token], start: int, stop: int) -> Span:
+    """Leave out what is at the ends of a stretch and no part of its sentences."""
+    mates = _mates(tokens, start, stop)
+    while True:
+        first, last = start, stop - 1
+        if mates.get(first) == last:
+            start, stop = start + 1, stop - 1
+        elif _is_outside(tokens[first : mates.get(first, first) + 1]):
+            start = mates.get(first, first) + 1
+        elif _is_outside(tokens[mates.get(last, last) : stop]):
+            stop = mates.get(last, last)
+        else:
+            return start, stop
+
+
+def _is_outside(tokens: Sequence[Token]) -> bool:
+    """Tell whether tokens have no text."""
+    return not any(token.text.strip() if isinstance(token, Text) else token.has_text for token in tokens)
+
+
+def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
+    """Return the places of the two marks of each pair, both ways."""
+    mates: dict[int, int] = {}
+    opened: dict[int, int] = {}
+    for place in range(start, stop):
+        token = tokens[place]
+        if isinstance(token, Mark) and token.kind is Kind.OPEN:
+            opened[token.pair] = place
+        elif isinstance(token, Mark) and token.kind is Kind.CLOSE and token.pair in opened:
+            mates[place] = opened.pop(token.pair)
+            mates[mates[place]] = place
+    return mates
+
+
+def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
+    """Return the unit of a stretch; marks beside each other share a tag."""
+    mates = _mates(tokens, start, stop)
+    text, marks, closing = "", dict[str, Sequence[Mark]](), dict[int, tuple[str, int]]()
+    place, number = start, 0
+    while place < stop:
+        token = tokens[place]
+        if isinstance(token, Text):
+            text += tagged(token.text)
+            place += 1
+            continue
+        if place in closing:
+            tag, size = closing[place]
+        else:
+            number += 1
+            size = _n_alike(tokens, place, stop, mates)
+            tag = f"<{number}/>" if token.kind in _SINGLE else f"<{number}>"
+            if token.kind is Kind.CLOSE:
+                tag = f"</{number}>"
+            elif place in mates:
+                closing[mates[place] - size + 1] = (f"</{number}>", size)
+        marks[tag] = [mark for mark in tokens[place : place + size] if isinstance(mark, Mark)]
+        text += tag
+        place += size
+    return Segment(start, stop, text, marks)
+
+
+def _n_alike(tokens: Sequence[Token], place: int, stop: int, mates: dict[int, int]) -> int:
+    """Return how many marks from ``place`` on have one tag: points, or pairs directly inside of each other."""
+    first, size = tokens[place], 1
+    while place + size < stop and isinstance(first, Mark):
+        token = tokens[place + size]
+        if not isinstance(token, Mark) or token.kind is not first.kind:
+            break
+        if place in mates and mates.get(place + size) != mates[place] - size:
+            break
+        if first.kind not in _SINGLE and place not in mates:
+            break
+        size += 1
+    return size

@@ -1,0 +1,281 @@
+"""The tags and texts of XML and HTML, with their places in the source.
+
+XML is checked by expat before, which reads no external entity. A document that declares entities of its own is refused:
+no document needs them, and a few lines of them may stand for gigabytes.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from html.parser import HTMLParser
+from itertools import islice, pairwise
+from typing import NamedTuple
+from xml.parsers import expat
+
+from mtformer.support.errors import UserError
+from mtformer.translate.markup.scanner import VOID, unescape
+
+
+class TokenKind(Enum):
+    """What a token is; OTHER is a comment, a declaration or the like."""
+
+    START = "start"
+    END = "end"
+    EMPTY = "empty"
+    TEXT = "text"
+    OTHER = "other"
+
+
+class MarkupToken(NamedTuple):
+    """A tag or a text.
+
+    Attributes:
+        kind: which.
+        name: of a tag; in XML with the usual prefix of its namespace.
+        start: where it starts in the source, in characters.
+        end: where it ends.
+    """
+
+    kind: TokenKind
+    name: str
+    start: int
+    end: int
+
+
+@dataclass
+class MarkupSource:
+    """A text in XML or HTML.
+
+    Attributes:
+        text: the source.
+        tokens: all of it, in order.
+        ends: for each START its END, by their numbers; an EMPTY, or a START without an END, has itself.
+    """
+
+    text: str
+    tokens: Sequence[MarkupToken]
+    ends: Mapping[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ends: dict[int, int] = {}
+        opened: list[int] = []
+        n_open: dict[str, int] = {}
+        for number, (kind, name, _, _) in enumerate(self.tokens):
+            if kind is TokenKind.START:
+                opened.append(number)
+                n_open[name] = n_open.get(name, 0) + 1
+            elif kind is TokenKind.END and n_open.get(name):
+                while True:  # HTML may leave out the ends of those inside
+                    last = opened.pop()
+                    n_open[self.tokens[last].name] -= 1
+                    if self.tokens[last].name == name:
+                        ends[last] = number
+                        break
+        self.ends = ends
+
+    def end(self, number: int) -> int:
+        """Return the number of the token that ends the element which a token begins."""
+        return self.ends.get(number, number)
+
+    def attributes(self, number: int) -> dict[str, str]:
+        """Return the attributes of a tag by their names, as they are written."""
+        _, _, start, end = self.tokens[number]
+        return {name: unescape(self.text[begin:stop]) for name, begin, stop in self.attribute_spans(start, end)}
+
+    def characters(self, number: int) -> str:
+        """Return the characters that a text stands for."""
+        _, _, start, end = self.tokens[number]
+        if self.text.startswith("<![CDATA[", start):
+            return self.text[start + 9 : end - 3]
+        return unescape(self.text[start:end])
+
+    def attribute_spans(self, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+        """Yield the name of each attribute of a tag, and where its value starts and ends."""
+        tag = _TAG_NAME.match(self.text, start, end)
+        for match in _ATTRIBUTE.finditer(self.text, tag.end() if tag else start, end):
+            group = next((name for name in ("double", "single", "bare") if match[name] is not None), None)
+            if group is not None:
+                yield match["name"], *match.span(group)
+
+
+MAX_TOKENS = 4_000_000  # in a part; a book of 500 pages has about 500,000
+_TAG_NAME = re.compile(r"<[^\s/>]+")
+_ATTRIBUTE = re.compile(
+    r"""(?P<name>[^\s=/>"']+)(?:\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'=<>`]+)))?"""
+)
+_XML = re.compile(
+    r"(?P<text>[^<]+)"
+    r"|<!--.*?-->|<\?.*?\?>"
+    r"|(?P<cdata><!\[CDATA\[.*?\]\]>)"
+    r"|<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*(?:\[.*?\]\s*)?>"
+    r"""|<(?P<slash>/?)(?P<name>[^\s/>!?]+)(?:[^>"'/]|"[^"]*"|'[^']*'|/(?!>))*(?P<empty>/?)>""",
+    re.DOTALL,
+)
+# The prefixes that namespaces have here, whatever a document calls them.
+_PREFIXES = {
+    "http://schemas.openxmlformats.org/wordprocessingml/2006/main": "w:",
+    "http://purl.oclc.org/ooxml/wordprocessingml/main": "w:",
+    "http://schemas.openxmlformats.org/drawingml/2006/main": "a:",
+    "http://purl.oclc.org/ooxml/drawingml/main": "a:",
+    "http://schemas.openxmlformats.org/spreadsheetml/2006/main": "",
+    "http://purl.oclc.org/ooxml/spreadsheetml/main": "",
+    "http://schemas.openxmlformats.org/officeDocument/2006/math": "m:",
+    "urn:oasis:names:tc:opendocument:xmlns:text:1.0": "text:",
+    "urn:oasis:names:tc:opendocument:xmlns:office:1.0": "office:",
+    "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0": "draw:",
+    "http://www.w3.org/1999/xhtml": "",
+    "urn:oasis:names:tc:xliff:document:1.2": "",
+    "urn:oasis:names:tc:xliff:document:2.0": "",
+}
+XML_ENCODING = re.compile(rb"""\A<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+HTML_ENCODING = re.compile(rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._-]+)""", re.IGNORECASE)
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def decoded(content: bytes, name: str, declaration: re.Pattern[bytes] = XML_ENCODING) -> tuple[str, str]:
+    """Return a text and its encoding: that of its byte order mark, or that which it declares, or else UTF-8.
+
+    Raises:
+        UserError: the text has another one; the message names it.
+    """
+    encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), None)
+    if encoding is None:
+        declared = declaration.search(content[:1024])
+        encoding = declared[1].decode().lower() if declared else "utf-8"
+    try:
+        return content.decode(encoding), encoding
+    except (UnicodeDecodeError, LookupError):
+        raise UserError(f"{name}: the text is not {encoding.upper().removesuffix('-SIG')}") from None
+
+
+def read_xml(text: str, name: str) -> MarkupSource:
+    """Read XML.
+
+    Raises:
+        UserError: it is not well-formed, or declares entities; the message names it and the line.
+    """
+    _check(text, name)
+    return MarkupSource(text, _few(_xml_tokens(text), name))
+
+
+def _check(text: str, name: str) -> None:
+    parser = expat.ParserCreate("utf-8")
+
+    def refuse(*declaration: object) -> None:
+        raise UserError(f"{name} declares entities of its own, which may be an attack: save it without them")
+
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text.encode("utf-8", "surrogatepass"), True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise UserError(f"{name} is damaged: line {error.lineno} is not valid XML ({reason})") from None
+
+
+def _xml_tokens(text: str) -> Iterator[MarkupToken]:
+    scopes: list[tuple[int, dict[str, str]]] = [(0, {})]  # the prefixes that count from a depth on
+    depth = 0
+    for match in _XML.finditer(text):
+        start, end = match.span()
+        if match["text"] is not None or match["cdata"] is not None:
+            yield MarkupToken(TokenKind.TEXT, "", start, end)
+        elif match["name"] is None:
+            yield MarkupToken(TokenKind.OTHER, "", start, end)
+        elif match["slash"]:
+            yield MarkupToken(TokenKind.END, _named(match["name"], scopes[-1][1]), start, end)
+            depth -= 1
+            if depth < scopes[-1][0]:
+                scopes.pop()
+        else:
+            prefixes = scopes[-1][1]
+            if "xmlns" in match[0]:
+                prefixes = {**prefixes, **_declared(match[0])}
+            yield MarkupToken(
+                TokenKind.EMPTY if match["empty"] else TokenKind.START, _named(match["name"], prefixes), start, end
+            )
+            if not match["empty"]:
+                depth += 1
+                if prefixes is not scopes[-1][1]:
+                    scopes.append((depth, prefixes))
+
+
+def _declared(tag: str) -> dict[str, str]:
+    found = re.findall(r"""\sxmlns(?::([\w.-]+))?\s*=\s*["']([^"']*)["']""", tag)
+    return {prefix: _PREFIXES.get(uri, f"{prefix}:" if prefix else "") for prefix, uri in found}
+
+
+def _named(name: str, prefixes: Mapping[str, str]) -> str:
+    prefix, colon, local = name.rpartition(":")
+    return prefixes.get(prefix, f"{prefix}{colon}") + local
+
+
+def _few(tokens: Iterable[MarkupToken], name: str) -> list[MarkupToken]:
+    found = list(islice(tokens, MAX_TOKENS + 1))
+    if len(found) > MAX_TOKENS:
+        raise UserError(f"{name} has more than {MAX_TOKENS:,} tags and texts, and is refused")
+    return found
+
+
+def read_html(text: str, name: str) -> MarkupSource:
+    """Read HTML, which may be as untidy as browsers accept.
+
+    Raises:
+        UserError: it is too large; the message names it.
+    """
+    return MarkupSource(text, _few(_HTMLTokens(text).tokens(), name))
+
+
+class _HTMLTokens(HTMLParser):
+    """Collects tokens, of which each ends where the next one starts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._found: list[tuple[TokenKind, str, int]] = []
+        self._size = len(text)
+        self.feed(text)
+        self.close()
+
+    def tokens(self) -> Iterator[MarkupToken]:
+        for (kind, name, start), (_, _, end) in pairwise([*self._found, (TokenKind.OTHER, "", self._size)]):
+            if start < end:
+                yield MarkupToken(kind, name, start, end)
+
+    def _add(self, kind: TokenKind, name: str = "") -> None:
+        line, column = self.getpos()
+        start = self._lines[line - 1] + column
+        is_more_text = kind is TokenKind.TEXT and self._found and self._found[-1][0] is TokenKind.TEXT
+        if not is_more_text:
+            self._found.append((kind, name, start))
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._add(TokenKind.EMPTY if tag in VOID else TokenKind.START, tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self._add(TokenKind.EMPTY, tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add(TokenKind.END, tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add(TokenKind.TEXT)
+
+    def handle_charref(self, name: str) -> None:
+        self._add(TokenKind.TEXT)
+
+    def handle_entityref(self, name: str) -> None:
+        self._add(TokenKind.TEXT)
+
+    def handle_comment(self, data: str) -> None:
+        self._add(TokenKind.OTHER)
+
+    def handle_decl(self, decl: str) -> None:
+        self._add(TokenKind.OTHER)
+
+    def unknown_decl(self, data: str) -> None:
+        self._add(TokenKind.OTHER)
+
+    def handle_pi(self, data: str) -> None:
+        self._add(TokenKind.OTHER)

@@ -1,0 +1,92 @@
+"""Office Open XML: Word, PowerPoint and Excel. Macros and all else are copied, and nothing is run."""
+
+import re
+from collections.abc import Iterable
+
+from mtformer.support.errors import UserError
+from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.markup_tokens import TokenKind, decoded, read_xml
+from mtformer.translate.documents.runs import DRAWING, SHEET, WORD, Dialect, Runs
+from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
+from mtformer.translate.documents.source import Source
+
+# The parts with text, and how it is written there; those of one pattern in the order of their numbers.
+_WORD = (
+    (r"word/document\d*\.xml", WORD),
+    (r"word/(?:header|footer)\d*\.xml", WORD),
+    (r"word/(?:footnotes|endnotes)\.xml", WORD),
+    (r"word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+)
+_POWERPOINT = (
+    (r"ppt/slides/slide\d+\.xml", DRAWING),
+    (r"ppt/notesSlides/notesSlide\d+\.xml", DRAWING),
+    (r"ppt/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+)
+_EXCEL = (
+    (r"xl/sharedStrings\.xml", SHEET),
+    (r"xl/worksheets/sheet\d+\.xml", SHEET),
+    (r"xl/(?:drawings/drawing|charts/chart|diagrams/data|diagrams/drawing)\d*\.xml", DRAWING),
+)
+_NUMBER = re.compile(r"\d+")
+
+
+def read_word(content: bytes, settings: Settings) -> ArchiveDocument:
+    """Read a document of Word; see :func:`_read`."""
+    return _read(content, settings, "Word", _WORD)
+
+
+def read_powerpoint(content: bytes, settings: Settings) -> ArchiveDocument:
+    """Read a presentation of PowerPoint; see :func:`_read`."""
+    return _read(content, settings, "PowerPoint", _POWERPOINT)
+
+
+def read_excel(content: bytes, settings: Settings) -> ArchiveDocument:
+    """Read a workbook of Excel, whose headings of tables stay: formulas name them. See :func:`_read`."""
+    return _read(content, settings, "Excel", _EXCEL)
+
+
+def _read(content: bytes, settings: Settings, program: str, patterns: Iterable[tuple[str, Dialect]]) -> ArchiveDocument:
+    """Read a document.
+
+    Raises:
+        UserError: it is no such document, damaged, encrypted or too large.
+    """
+    archive = Archive(content, settings.name)
+    names = sorted(archive.names, key=lambda name: [int(number) for number in _NUMBER.findall(name)])
+    headings = _headings(archive, settings)
+    parts = []
+    for pattern, dialect in patterns:
+        for name in names:
+            if re.fullmatch(pattern, name):
+                part = _part(archive.read(name), settings, name, dialect, headings)
+                if part.units:
+                    parts.append((name, part))
+    if not any(re.fullmatch(r"\[Content_Types\]\.xml", name) for name in names) or not _has_main(names, program):
+        raise UserError(f"{settings.name} is no document of {program}: the main part is missing")
+    return ArchiveDocument(archive, parts)
+
+
+def _has_main(names: Iterable[str], program: str) -> bool:
+    main = {"Word": r"word/document\d*\.xml", "PowerPoint": r"ppt/presentation\.xml", "Excel": r"xl/workbook\.xml"}
+    return any(re.fullmatch(main[program], name) for name in names)
+
+
+def _part(content: bytes, settings: Settings, name: str, dialect: Dialect, headings: frozenset[str]) -> TextDocument:
+    text, encoding = decoded(content, f"{settings.name}: {name}")
+    blocks = list(Runs(read_xml(text, f"{settings.name}: {name}"), dialect).blocks())
+    if headings:
+        blocks = [block for block in blocks if not headings.issuperset(segment.text for segment in block.segments)]
+    return TextDocument(Source(text, blocks), encoding, settings)
+
+
+def _headings(archive: Archive, settings: Settings) -> frozenset[str]:
+    """Return the headings of the tables of a workbook."""
+    found: set[str] = set()
+    for name in archive.names:
+        if re.fullmatch(r"xl/(?:tables/table|pivotCache/pivotCacheDefinition)\d+\.xml", name):
+            text, _ = decoded(archive.read(name), name)
+            source = read_xml(text, f"{settings.name}: {name}")
+            for number, (kind, tag, _, _) in enumerate(source.tokens):
+                if tag in ("tableColumn", "cacheField") and kind is not TokenKind.END:
+                    found.add(source.attributes(number).get("name", ""))
+    return frozenset(found)

@@ -1,0 +1,361 @@
+"""Paragraphs of Office: text in runs, each with its format.
+
+Runs of one format beside each other are one text, however they are divided: Word begins a run where somebody has
+corrected a letter. The format of most characters of a paragraph gets no tag, and punctuation takes the format of the
+text before it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+from mtformer.translate.documents.flow import FlowWriter
+from mtformer.translate.documents.inline import Kind, Mark, Raw, Span, Text, Token, texts
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind
+from mtformer.translate.documents.source import Block
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The elements of a paragraph, by their names.
+
+    Attributes:
+        paragraphs: the paragraphs.
+        prefix: what the names of the others begin with.
+        line_break: what breaks a line, with the prefix of a document in its places.
+        breaks: what breaks lines, without the prefix.
+        marks_spaces: whether spaces at the ends of a text count only if its element says so.
+        containers: what stands around runs, such as a link.
+        dropped: what a translation does not need, such as marks of misspelled words, without the prefix.
+    """
+
+    paragraphs: frozenset[str]
+    prefix: str
+    line_break: str
+    breaks: frozenset[str] = frozenset(["br"])
+    marks_spaces: bool = True
+    containers: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+WORD = Dialect(
+    frozenset(["w:p"]),
+    "w:",
+    "<{0}r><{0}br/></{0}r>",
+    frozenset(["br", "cr"]),
+    containers=frozenset(["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdt", "w:fldSimple", "w:bdo", "w:dir"]),
+    dropped=frozenset(["proofErr", "lastRenderedPageBreak", "softHyphen"]),
+)
+DRAWING = Dialect(frozenset(["a:p"]), "a:", "<{0}br/>", marks_spaces=False)
+SHEET = Dialect(
+    frozenset(["si", "is"]), "", '<{0}r><{0}t xml:space="preserve">\n</{0}t></{0}r>', dropped=frozenset(["phoneticPr"])
+)
+
+_CODE_STYLE = re.compile(
+    r'<[\w.-]*:?(?:pStyle|rStyle)\s[^>]*val="[^"]*(?:code|preformatted|verbatim|listing)[^"]*"', re.IGNORECASE
+)
+_LANGUAGE = re.compile(
+    r'<[\w.-]+:lang\s[^>]*/>|<[\w.-]+:noProof\s*/>|\s(?:lang|altLang|dirty|err|noProof|smtClean)="[^"]*"'
+)
+_EMPTY_FORMAT = re.compile(r"<([\w:.-]+)\s*(?:/>|></\1>)")
+_SEEN_ON_SPACES = re.compile(r"<[\w.-]+:(?:u|strike|dstrike|highlight|shd|vertAlign|bdr)\s|\su=")
+_TRANSLATED_FIELDS = frozenset(["HYPERLINK", "TOC", "QUOTE"])  # of others, such as PAGE, Word computes the text
+
+
+@dataclass(frozen=True)
+class RunWriter:
+    """Writes text as runs.
+
+    Attributes:
+        dialect: their names.
+        prefix: the prefix that the document has for their namespace.
+        base: the format of text without tags.
+    """
+
+    dialect: Dialect
+    prefix: str
+    base: str
+
+    @property
+    def line_break(self) -> str:
+        """What breaks a line."""
+        return self.dialect.line_break.format(self.prefix)
+
+    def text(self, text: str, format: str | None) -> str:
+        """Return a run with ``text``."""
+        space = ' xml:space="preserve"' if self.dialect.marks_spaces and text != text.strip() else ""
+        content = f"<{self.prefix}t{space}>{escape(text, quote=False)}</{self.prefix}t>"
+        return f"<{self.prefix}r>{self.base if format is None else format}{content}</{self.prefix}r>"
+
+
+@dataclass
+class _Field:
+    """A field of Word: its code, and the text that Word has computed from it.
+
+    Attributes:
+        pair: its number.
+        raw: what has been read of it, as long as no text in it is translated.
+        code: its code.
+        depth: how many fields are open, itself and those inside of it.
+        is_open: whether its text is translated.
+    """
+
+    pair: int
+    raw: Raw
+    code: str = ""
+    depth: int = 1
+    is_open: bool = False
+
+
+class Runs:
+    """Finds the paragraphs of a part."""
+
+    def __init__(self, source: MarkupSource, dialect: Dialect) -> None:
+        """Take the part and the names in it."""
+        self._source, self._dialect = source, dialect
+
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Yield the paragraphs among some of the part's tokens."""
+        stop = len(self._source.tokens) if stop is None else stop
+        number = start
+        while number < stop:
+            kind, name, _, _ = self._source.tokens[number]
+            if kind is TokenKind.START and name in self._dialect.paragraphs:
+                paragraph = _Paragraph(self._source, self._dialect, number)
+                yield from paragraph.blocks()
+                for inside in paragraph.nested:
+                    yield from self.blocks(*inside)
+                number = self._source.end(number)
+            number += 1
+
+
+class _Paragraph:
+    """Collects the text and the marks of a paragraph.
+
+    Attributes:
+        nested: the tokens inside of it that may have paragraphs of their own, such as those of a text box.
+    """
+
+    def __init__(self, source: MarkupSource, dialect: Dialect, start: int) -> None:
+        self._source, self._dialect, self._tokens = source, dialect, source.tokens
+        self._stop = source.end(start)
+        self._items: list[tuple[Token, str]] = []  # with their formats
+        self._fields: list[_Field] = []
+        self._bare: int | None = None  # the text element of a paragraph without runs
+        self._is_code = False
+        self.nested: list[tuple[int, int]] = []
+        name = re.split(r"[\s>]", self._written(start)[1:], maxsplit=1)[0]
+        self._prefix = name[: name.find(":") + 1]
+        self._first = start + 1
+        self._children(self._first, self._stop)
+        for left_open in self._fields:
+            if not left_open.is_open:
+                self._items.append((Mark(Kind.POINT, left_open.raw), ""))
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the paragraph, if it has text to translate."""
+        lengths = Counter[str]()
+        for item, format in self._items:
+            if isinstance(item, Text):
+                lengths[format] += len(item.text)
+        if not lengths or self._is_code:
+            return
+        if self._bare is not None:
+            yield from self._bare_block(self._bare)
+            return
+        base = lengths.most_common(1)[0][0]
+        span = (self._tokens[self._first].start, self._tokens[self._stop].start)
+        tokens = list(_with_formats(self._items, base))
+        if block := Block.of(span, tokens, RunWriter(self._dialect, self._prefix, base)):
+            yield block
+
+    def _bare_block(self, number: int) -> Iterator[Block]:
+        span = (self._tokens[number].start, self._tokens[self._source.end(number)].end)
+        block = Block.of(span, [item for item, _ in self._items], FlowWriter("\n"))
+        if block:
+            start, end = f'<{self._prefix}t xml:space="preserve">', f"</{self._prefix}t>"
+            yield replace(block, finish=lambda text: f"{start}{text}{end}")
+
+    def _written(self, number: int) -> str:
+        return self._source.text[self._tokens[number].start : self._tokens[number].end]
+
+    def _span(self, number: int) -> Span:
+        """Return where an element stands."""
+        return self._tokens[number].start, self._tokens[self._source.end(number)].end
+
+    def _inside(self, start: int, stop: int) -> Iterator[int]:
+        """Yield the number of each element directly inside of another."""
+        number = start
+        while number < stop:
+            if self._tokens[number].kind in (TokenKind.START, TokenKind.EMPTY):
+                yield number
+                number = self._source.end(number)
+            number += 1
+
+    def _children(self, start: int, stop: int) -> None:
+        for number in self._inside(start, stop):
+            name, dialect = self._tokens[number].name.removeprefix(self._dialect.prefix), self._dialect
+            end = self._source.end(number)
+            if name == "pPr" and start == self._first:
+                self._is_code = _CODE_STYLE.search(self._source.text, *self._span(number)) is not None
+                self._first = end + 1
+            elif name == "endParaRPr":
+                self._stop = number
+            elif name == "r" and end > number:
+                self._run(number, end)
+            elif name == "t" and end > number:
+                self._bare = number
+                self._text(number, "", None)
+            elif self._tokens[number].name in dialect.containers and end > number and not self._is_collecting():
+                self._container(number, end)
+            elif name in dialect.breaks:
+                self._add(Mark(Kind.LINE, (self._span(number),)))
+            elif name not in dialect.dropped:
+                self._add(Mark(Kind.POINT, (self._span(number),), has_text=name == "fld"))
+                self.nested.append((number + 1, end))
+
+    def _container(self, start: int, stop: int) -> None:
+        """Add what stands around runs, with its properties, as a pair of marks."""
+        children = list(self._inside(start + 1, stop))
+        if self._tokens[start].name == "w:fldSimple" and not _is_translated(
+            self._source.attributes(start).get(f"{self._prefix}instr", "")
+        ):
+            self._add(Mark(Kind.POINT, (self._span(start),), has_text=True))
+            return
+        first = start + 1
+        for number in children:
+            if self._tokens[number].name.endswith("Pr"):
+                first = self._source.end(number) + 1
+            elif self._tokens[number].name == "w:sdtContent":
+                first, stop = number + 1, self._source.end(number)
+        outer = self._span(start)
+        self._add(Mark(Kind.OPEN, ((outer[0], self._tokens[first - 1].end),), start))
+        self._children(first, stop)
+        self._add(Mark(Kind.CLOSE, ((self._tokens[stop].start, outer[1]),), start))
+
+    def _run(self, start: int, stop: int) -> None:
+        format, is_code = "", False
+        for number in self._inside(start + 1, stop):
+            name = self._tokens[number].name.removeprefix(self._dialect.prefix)
+            begin, end = self._span(number)
+            raw: Raw = (f"<{self._prefix}r>{format}", (begin, end), f"</{self._prefix}r>")
+            if name == "rPr":
+                written = self._source.text[begin:end]
+                format, is_code = _LANGUAGE.sub("", written), _CODE_STYLE.search(written) is not None
+                format = "" if _EMPTY_FORMAT.fullmatch(format) else format
+            elif name in ("fldChar", "instrText"):
+                self._field(number, name, raw)
+            elif is_code or self._is_collecting():
+                self._add(Mark(Kind.POINT, raw, has_text=name == "t"))
+            elif name == "t":
+                self._text(number, format, raw)
+            elif name == "noBreakHyphen":
+                self._items.append((Text("\u2011"), format))
+            elif name in self._dialect.breaks and "w:type=" not in self._written(number):
+                self._add(Mark(Kind.LINE, raw))
+            elif name in ("tab", "ptab", *self._dialect.breaks):
+                self._add(Mark(Kind.BREAK, raw))
+            elif name not in self._dialect.dropped:
+                self._add(Mark(Kind.POINT, raw))
+                self.nested.append((number + 1, self._source.end(number)))
+
+    def _text(self, number: int, format: str, raw: Raw | None) -> None:
+        """Add the text of an element, in which the characters of a line's end break lines."""
+        characters = "".join(self._source.characters(inside) for inside in range(number + 1, self._source.end(number)))
+        if self._dialect.marks_spaces and "preserve" not in self._written(number):
+            characters = characters.strip()
+        lines = re.split(r"\r?\n", characters)
+        for place, line in enumerate(lines):
+            if place:
+                writer = RunWriter(self._dialect, self._prefix, format)
+                self._add(Mark(Kind.LINE, ("\n" if raw is None else writer.text("\n", None),)))
+            self._items += [(text, format) for text in texts(line)]
+
+    def _field(self, number: int, name: str, raw: Raw) -> None:
+        """Follow a field of Word: begin, code, separate, text, end; others may be inside of it."""
+        kind = self._source.attributes(number).get(f"{self._prefix}fldCharType", "") if name == "fldChar" else "code"
+        last = self._fields[-1] if self._fields else None
+        if last is not None and not last.is_open:
+            last.raw += raw
+            last.depth += {"begin": 1, "end": -1}.get(kind, 0)
+            if kind == "code" and last.depth == 1:
+                last.code += "".join(map(self._source.characters, range(number + 1, self._source.end(number))))
+            elif kind == "separate" and last.depth == 1 and _is_translated(last.code):
+                last.is_open = True
+                self._items.append((Mark(Kind.OPEN, last.raw, last.pair), ""))
+            elif not last.depth:
+                self._fields.pop()
+                self._add(Mark(Kind.POINT, last.raw, has_text=True))
+        elif kind == "begin":
+            self._fields.append(_Field(number, raw))
+        elif kind == "end" and last is not None:
+            self._fields.pop()
+            self._add(Mark(Kind.CLOSE, raw, last.pair))
+        else:
+            self._add(Mark(Kind.POINT, raw))
+
+    def _is_collecting(self) -> bool:
+        """Tell whether what comes is a part of a field that stays as it is."""
+        return bool(self._fields) and not self._fields[-1].is_open
+
+    def _add(self, mark: Mark) -> None:
+        if self._is_collecting():
+            self._fields[-1].raw += mark.raw
+        else:
+            self._items.append((mark, ""))
+
+
+def _is_translated(code: str) -> bool:
+    return code.split(maxsplit=1)[:1] != [] and code.split()[0].upper() in _TRANSLATED_FIELDS
+
+
+def _with_formats(items: Sequence[tuple[Token, str]], base: str) -> Iterator[Token]:
+    """Put a pair of marks around texts of one format, unless it is the ``base``."""
+    opened: Mark | None = None
+    n_pairs = 0
+    for (item, _), format in zip(items, _adopted(items, base), strict=True):
+        is_text = isinstance(item, Text)
+        ends = format != (base if opened is None else opened.format) if is_text else _is_border(item)
+        if opened is not None and ends:
+            yield replace(opened, kind=Kind.CLOSE)
+            opened = None
+        if is_text and opened is None and format != base:
+            n_pairs += 1
+            opened = Mark(Kind.OPEN, (), -n_pairs, format)
+            yield opened
+        yield item
+    if opened is not None:
+        yield replace(opened, kind=Kind.CLOSE)
+
+
+def _is_border(item: Token) -> bool:
+    return isinstance(item, Mark) and item.kind is not Kind.POINT
+
+
+def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
+    """Return the format of each item; spaces and punctuation take that of the text beside them."""
+    formats = [format for _, format in items]
+    before: str | None = None
+    for place, (item, format) in enumerate(items):
+        if _is_border(item):
+            before = None
+        if not isinstance(item, Text):
+            continue
+        if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(format):
+            after = _following(items, place)
+            beside = [each for each in (before, after) if each is not None] or [format]
+            formats[place] = base if item.text.isspace() and before != after else beside[0]
+        before = formats[place]
+    return formats
+
+
+def _following(items: Sequence[tuple[Token, str]], place: int) -> str | None:
+    """Return the format of the next text with a word, up to where no format goes on."""
+    for item, format in items[place + 1 :]:
+        if _is_border(item):
+            return None
+        if isinstance(item, Text) and any(map(str.isalnum, item.text)):
+            return format
+    return None

@@ -1,0 +1,107 @@
+"""What a format offers: the units of a file, and the file with their translations."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.source import Source
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a document is read and written.
+
+    Attributes:
+        tgt_lang: the target language, which some formats name.
+        src_lang: the source language, which a file of several languages needs.
+        bilingual: whether the translation follows the source, instead of replacing it.
+        columns: the columns of a table to translate, by their names or numbers; all of them if it is empty.
+        name: what messages call the document.
+    """
+
+    tgt_lang: str
+    src_lang: str = "und"
+    bilingual: bool = False
+    columns: Sequence[str] = ()
+    name: str = "the document"
+
+
+class Document(Protocol):
+    """A document that has been read."""
+
+    @property
+    def units(self) -> Sequence[str]:
+        """The texts to translate, in order: one line each, with tags for what stands inside of them."""
+        ...
+
+    def with_translations(self, translations: Sequence[str]) -> bytes:
+        """Return the document with one translation for each unit.
+
+        Raises:
+            UserError: the document is damaged where nothing had to be read before.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of document.
+
+    Attributes:
+        name: what users call it.
+        suffixes: how the names of its files end, the usual one first.
+        media_type: what it is called on the web.
+        read: reads a document.
+        written_as: the suffix of what is written, if that is another format.
+        has_both: whether the source may stand beside its translation.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    media_type: str
+    read: Callable[[bytes, Settings], Document]
+    written_as: str = ""
+    has_both: bool = True
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """A document that is one text."""
+
+    source: Source
+    encoding: str
+    settings: Settings
+    errors: str = "xmlcharrefreplace"
+
+    @property
+    def units(self) -> Sequence[str]:
+        """See :class:`Document`."""
+        return self.source.units
+
+    def with_translations(self, translations: Sequence[str]) -> bytes:
+        """See :class:`Document`; characters that its encoding lacks are written as ``errors`` says."""
+        text = self.source.with_translations(translations, bilingual=self.settings.bilingual)
+        return text.encode(self.encoding, self.errors)
+
+
+@dataclass(frozen=True)
+class ArchiveDocument:
+    """A document that is an archive of texts and other parts."""
+
+    archive: Archive
+    parts: Sequence[tuple[str, TextDocument]]
+
+    @property
+    def units(self) -> Sequence[str]:
+        """See :class:`Document`."""
+        return [unit for _, part in self.parts for unit in part.units]
+
+    def with_translations(self, translations: Sequence[str]) -> bytes:
+        """See :class:`Document`."""
+        changed, position = {}, 0
+        for name, part in self.parts:
+            n_units = len(part.units)
+            changed[name] = part.with_translations(translations[position : position + n_units])
+            position += n_units
+        return self.archive.with_parts(changed)

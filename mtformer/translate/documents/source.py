@@ -1,0 +1,144 @@
+"""A source and its blocks: what has been translated is written into its places, and all else stays."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mtformer.translate.documents.inline import Kind, Raw, Segment, Span, Text, Token, Writer, segments
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of a source with text in it.
+
+    Attributes:
+        span: what is replaced when a unit of the block has changed; its start also orders the blocks.
+        tokens: the text and the marks, in order.
+        segments: the units.
+        writer: writes text as the format has it.
+        finish: changes the whole new text before it is written, for example by putting quotes around it.
+        is_kept: whether a block whose translation equals its source stays as it is.
+    """
+
+    span: Span
+    tokens: Sequence[Token]
+    segments: Sequence[Segment]
+    writer: Writer
+    finish: Callable[[str], str] = str
+    is_kept: bool = True
+
+    @classmethod
+    def of(cls, span: Span, tokens: Sequence[Token], writer: Writer) -> "Block | None":
+        """Return the block of these tokens, with their units; None if it has none."""
+        found = list(segments(tokens))
+        return cls(span, tokens, found, writer) if found else None
+
+    def written(self, translations: Sequence[str], render: Callable[[Raw], str], *, bilingual: bool) -> str | None:
+        """Return the block with ``translations`` of its units; None if it stays as it is.
+
+        Args:
+            translations: one of each unit.
+            render: returns what is written for a mark.
+            bilingual: whether the translation follows the source, instead of replacing it.
+        """
+        if self.is_kept and list(translations) == [segment.text for segment in self.segments]:
+            return None
+        tokens: list[Token] = []
+        position = 0
+        for segment, translation in zip(self.segments, translations, strict=True):
+            tokens += [*self.tokens[position : segment.start], *segment.tokens(translation)]
+            position = segment.stop
+        tokens += self.tokens[position:]
+        translated = self._written(_once(tokens) if bilingual else tokens, render)
+        if bilingual:
+            translated = self._written(self.tokens, render) + self.writer.line_break + translated
+        return self.finish(translated)
+
+    def _written(self, tokens: Iterable[Token], render: Callable[[Raw], str]) -> str:
+        formats: list[str | None] = [None]
+        parts = []
+        for token in tokens:
+            if isinstance(token, Text):
+                parts.append(render(token.raw) if token.raw else self.writer.text(token.text, formats[-1]))
+                continue
+            parts.append(render(token.raw))
+            if token.format is not None and token.kind is Kind.OPEN:
+                formats.append(token.format)
+            elif token.format is not None and len(formats) > 1:
+                formats.pop()
+        return "".join(parts)
+
+
+def _once(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Leave out what a file should not have twice, such as images and notes."""
+    for token in tokens:
+        if isinstance(token, Text) or token.kind is not Kind.POINT or token.has_text:
+            yield token
+
+
+@dataclass
+class Source:
+    """A text of which some blocks are translated.
+
+    Attributes:
+        text: the text.
+        blocks: the blocks, in order; one may stand inside of a mark of another.
+        edits: what else changes, by its place.
+    """
+
+    text: str
+    blocks: list[Block]
+    edits: list[tuple[Span, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.blocks.sort(key=lambda block: block.span[0])
+
+    @property
+    def units(self) -> list[str]:
+        """The texts to translate."""
+        return [segment.text for block in self.blocks for segment in block.segments]
+
+    def with_translations(self, translations: Sequence[str], *, bilingual: bool = False) -> str:
+        """Return the text with one translation for each unit."""
+        return _Rendering(self, translations, bilingual).whole()
+
+
+class _Rendering:
+    """Writes a source with its edits, of which those inside of another's marks are written with these."""
+
+    def __init__(self, source: Source, translations: Sequence[str], bilingual: bool) -> None:
+        self._text = source.text
+        remaining = iter(translations)
+        edits: list[tuple[Span, Block | str, list[str]]] = [(span, new, []) for span, new in source.edits]
+        edits += [(block.span, block, [next(remaining) for _ in block.segments]) for block in source.blocks]
+        edits.sort(key=lambda edit: (edit[0][0], -edit[0][1]))
+        self._edits, self._bilingual = edits, bilingual
+        self._starts = [span[0] for span, _, _ in edits]
+
+    def whole(self) -> str:
+        """Return the whole text."""
+        return self._stretch(0, len(self._text), -1)
+
+    def _stretch(self, start: int, stop: int, outer: int) -> str:
+        """Return a stretch, with the edits inside of it that come after the one numbered ``outer``."""
+        parts, position = [], start
+        for number in range(max(bisect_left(self._starts, start), outer + 1), len(self._edits)):
+            (begin, end), new, translations = self._edits[number]
+            if begin >= stop and not begin == end == stop == len(self._text):
+                break
+            if begin < position or end > stop:
+                continue  # written with another, or one that this stretch is a part of
+            written = self._written(number, new, translations)
+            if written is not None:
+                parts += [self._text[position:begin], written]
+                position = end
+        return "".join([*parts, self._text[position:stop]])
+
+    def _written(self, number: int, new: Block | str, translations: Sequence[str]) -> str | None:
+        if isinstance(new, str):
+            return new
+
+        def render(raw: Raw) -> str:
+            return "".join(part if isinstance(part, str) else self._stretch(*part, number) for part in raw)
+
+        return new.written(translations, render, bilingual=self._bilingual)

@@ -1,0 +1,84 @@
+"""Pages in HTML: whole sentences, with their tags; scripts, code, links and what is marked so stay."""
+
+import pytest
+from documents import backwards, identity, translated, units
+
+from mtformer.support.errors import UserError
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>My "page" &amp; yours</title>
+<script>var x = "hello <b>";</script><meta name="description" content="Two dogs"></head>
+<body class=x><h1>The <em>old</em> dog</h1>
+<p>A man is riding
+a <a href="http://x.y/?a=1&amp;b=2" title="See this">red <b>bike</b></a>. <img src=a.png alt="A dog"></p>
+<ul><li>One<li><b>Two</b> dogs<ul><li>nested text</ul></ul>
+<pre>int main()</pre><p translate="no">Keep me</p><p>Use <code>git status</code> on <i translate=no>Foo Bar</i> now.</p>
+John Smith<br>12 High Street<br/>London. We go<br>home.
+<button disabled>Press <i>me</i></button><input type="submit" value="Send it"></body></html>
+"""
+
+
+def test_units_are_whole_sentences_with_tags_and_attributes_that_readers_see() -> None:
+    assert units(PAGE, "a.html") == [
+        'My "page" &amp; yours',
+        "Two dogs",
+        "The <1>old</1> dog",
+        "A man is riding a <1>red <2>bike</2></1>.",
+        "See this",
+        "A dog",
+        "One",
+        "<1>Two</1> dogs",
+        "nested text",
+        "Use <1/> on <2/> now.",
+        "John Smith",
+        "12 High Street",
+        "London. We go<1/>home.",
+        "Press <1>me</1>",
+        "Send it",
+    ]
+
+
+def test_all_but_the_text_stays() -> None:
+    page = translated(PAGE, "a.html").decode()
+    assert (
+        'A <a href="http://x.y/?a=1&amp;b=2" title="SEE THIS">RED <b>BIKE</b></a>. <img src=a.png alt="A DOG">' in page
+    )
+    assert '<script>var x = "hello <b>";</script><meta name="description" content="TWO DOGS">' in page
+    assert '<pre>int main()</pre><p translate="no">Keep me</p><p>USE <code>git status</code> ON <i translate=' in page
+    assert "JOHN SMITH<br>12 HIGH STREET<br/>LONDON. WE GO<br>HOME.\n<button disabled>PRESS <i>ME</i>" in page
+
+
+def test_a_page_whose_translation_equals_its_source_is_the_same_but_for_its_language() -> None:
+    assert translated(PAGE, "a.html", identity).decode() == PAGE.replace('lang="en"', 'lang="de"')
+
+
+def test_tags_follow_their_words() -> None:
+    page = translated("<p>The <a href=x>red bike</a> is <b>new</b> here", "a.html", backwards).decode()
+    assert page == "<p>here <b>new</b> is <a href=x>bike red</a> The"
+
+
+def test_a_translator_that_loses_tags_loses_neither_text_nor_links() -> None:
+    def careless(texts: list[str]) -> list[str]:
+        return [text.replace("<1>", "").replace("</2>", "</1>") for text in texts]
+
+    page = translated("<p>The <a href=x>red</a> <b>bike</b>.", "a.html", careless)  # type: ignore[arg-type]
+    assert page.decode() == "<p>The red bike.<a href=x></a><b></b>"
+
+
+def test_the_encoding_stays_and_what_it_lacks_becomes_an_entity() -> None:
+    page = '<meta charset="iso-8859-1"><p>caf\u00e9'.encode("latin-1")
+    assert translated(page, "a.html", lambda texts: ["ein Caf\u00e9 \u20ac"]) == page[:-4] + b"ein Caf\xe9 &#8364;"
+    with pytest.raises(UserError, match=r"a\.html: the text is not UTF-8"):
+        translated(b"<p>\xff\xfe\x00a", "a.html")
+
+
+def test_bilingual_pages_have_a_line_of_each_language() -> None:
+    assert translated("<title>A dog</title><p>A <b>man</b>", "a.html", bilingual=True).decode() == (
+        "<title>A dog / A DOG</title><p>A <b>man</b><br>A <b>MAN</b>"
+    )
+
+
+def test_untidy_pages_are_read() -> None:
+    page = "<p>One <b>two <i>three</b> four</i> 1 < 2 &copy; AT&T </p></div><p>five <"
+    assert translated(page, "a.html", identity).decode() == page
+    assert "FOUR" in translated(page, "a.html").decode()

@@ -1,0 +1,266 @@
+"""Documents of Word, PowerPoint and Excel: their text is translated in whole sentences, and all else stays."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import docx
+import openpyxl
+import pptx
+import pytest
+from documents import backwards, identity, parts, translated, units, with_part
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
+
+from mtformer.support.errors import UserError
+from mtformer.translate.documents import archive, markup_tokens
+
+
+def saved(document: Any) -> bytes:
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
+
+
+def runs(paragraph: Any) -> list[tuple[str, bool, bool]]:
+    return [(run.text, bool(run.bold), bool(run.italic)) for run in paragraph.runs]
+
+
+def word(build: Callable[[Any], object]) -> bytes:
+    document = docx.Document()
+    build(document)
+    return saved(document)
+
+
+def paragraph_of(content: bytes) -> Any:
+    return docx.Document(io.BytesIO(content)).paragraphs[0]
+
+
+def formatted(document: Any) -> None:
+    """Add a sentence whose runs are divided as Word divides them, with its full stop apart."""
+    paragraph = document.add_paragraph("The ")
+    paragraph.add_run("old m").bold = True
+    paragraph.add_run("an").bold = True
+    paragraph.add_run(" likes the sm")
+    paragraph.add_run("all dog")
+    paragraph.add_run(".").italic = True
+
+
+def test_runs_of_one_format_are_one_text_and_punctuation_has_no_format_of_its_own() -> None:
+    assert units(word(formatted), "a.docx") == ["The <1>old man</1> likes the small dog."]
+    assert runs(paragraph_of(translated(word(formatted), "a.docx"))) == [
+        ("THE ", False, False),
+        ("OLD MAN", True, False),
+        (" LIKES THE SMALL DOG.", False, False),
+    ]
+
+
+def test_a_format_follows_its_words() -> None:
+    found = runs(paragraph_of(translated(word(formatted), "a.docx", backwards)))
+    assert [(text.strip(), bold) for text, bold, _ in found] == [
+        ("dog. small the likes", False),
+        ("man old", True),
+        ("The", False),
+    ]
+
+
+def test_tables_headers_footnotes_and_text_boxes_are_translated_and_code_is_not() -> None:
+    def build(document: Any) -> None:
+        document.add_heading("A title", 1)
+        table = document.add_table(1, 2)
+        table.cell(0, 0).text, table.cell(0, 1).text = "a < b & c", "12"
+        document.sections[0].header.paragraphs[0].text = "a header"
+        document.styles.add_style("SourceCode", 1)
+        document.add_paragraph("int main()", "SourceCode")
+        document.add_paragraph("Name:\tTom")
+
+    content = word(build)
+    assert units(content, "a.docx") == ["A title", "a &lt; b &amp; c", "Name:", "Tom", "a header"]
+    document = docx.Document(io.BytesIO(translated(content, "a.docx")))
+    assert document.tables[0].cell(0, 0).text == "A < B & C"
+    assert [paragraph.text for paragraph in document.paragraphs] == ["A TITLE", "int main()", "NAME:\tTOM"]
+    assert document.sections[0].header.paragraphs[0].text == "A HEADER"
+
+
+def with_text_box(document: Any) -> None:
+    run = document.add_paragraph("Before ").add_run()
+    inner = "<w:p><w:r><w:t>inside the box</w:t></w:r></w:p>"
+    box = docx.oxml.parse_xml(
+        f'<w:pict {docx.oxml.ns.nsdecls("w")} xmlns:v="urn:schemas-microsoft-com:vml"><v:shape><v:textbox>'
+        f"<w:txbxContent>{inner}</w:txbxContent></v:textbox></v:shape></w:pict>"
+    )
+    run._r.append(box)
+    document.paragraphs[-1].add_run("after.")
+
+
+def test_a_text_box_stays_in_its_sentence_and_its_text_is_translated() -> None:
+    content = word(with_text_box)
+    assert units(content, "a.docx") == ["Before <1/>after.", "inside the box"]
+    xml = parts(translated(content, "a.docx"))["word/document.xml"].decode()
+    assert [text in xml for text in ("BEFORE", "INSIDE THE BOX", "AFTER.", "inside")] == [True, True, True, False]
+
+
+def test_links_stay_and_what_word_computes_is_not_translated() -> None:
+    def field(paragraph: Any, code: str, text: str) -> None:
+        for kind in ("begin", code, "separate", text, "end"):
+            run = paragraph.add_run()
+            if kind in ("begin", "separate", "end"):
+                char = OxmlElement("w:fldChar")
+                char.set(qn("w:fldCharType"), kind)
+                run._r.append(char)
+            elif kind == code:
+                instruction = OxmlElement("w:instrText")
+                instruction.text = kind
+                run._r.append(instruction)
+            else:
+                run.text = kind
+
+    def build(document: Any) -> None:
+        paragraph = document.add_paragraph("See ")
+        field(paragraph, ' HYPERLINK "http://a.b/" ', "our page")
+        paragraph.add_run(" of ")
+        field(paragraph, " DATE ", "4 May")
+        paragraph.add_run(" now.")
+
+    content = word(build)
+    assert units(content, "a.docx") == ["See <1>our page</1> of <2/> now."]
+    text = paragraph_of(translated(content, "a.docx")).text
+    assert text == "SEE OUR PAGE OF 4 May NOW."
+
+
+def test_tracked_deletions_stay_and_a_line_break_inside_of_a_sentence_is_kept() -> None:
+    def build(document: Any) -> None:
+        paragraph = document.add_paragraph("We go")
+        paragraph.add_run().add_break()
+        paragraph.add_run("home.")
+        paragraph.add_run().add_break()
+        paragraph.add_run("Then we eat.")
+        deletion = OxmlElement("w:del")
+        deletion.append(docx.oxml.parse_xml(f"<w:r {docx.oxml.ns.nsdecls('w')}><w:delText>gone</w:delText></w:r>"))
+        paragraph._p.append(deletion)
+
+    content = word(build)
+    assert units(content, "a.docx") == ["We go<1/>home.", "Then we eat."]
+    assert paragraph_of(translated(content, "a.docx")).text == "WE GO\nHOME.\nTHEN WE EAT."
+    assert b"gone" in parts(translated(content, "a.docx"))["word/document.xml"]
+
+
+def workbook() -> bytes:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["name", "text"], ["a1", "Two dogs\nrun."], [3, "=1+1"], ["x", "Two dogs\nrun."]):
+        sheet.append(row)
+    sheet.add_table(openpyxl.worksheet.table.Table(displayName="T", ref="A1:B4"))
+    return saved(book)
+
+
+def presentation() -> bytes:
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "A big title"
+    slide.placeholders[1].text = "First\nThe second\vpoint"
+    slide.notes_slide.notes_text_frame.text = "A note"
+    return saved(deck)
+
+
+def test_cells_are_translated_and_headings_of_tables_stay_for_the_formulas_that_name_them() -> None:
+    sheet = openpyxl.load_workbook(io.BytesIO(translated(workbook(), "a.xlsx"))).active
+    assert [[cell.value for cell in row] for row in sheet] == [
+        ["name", "text"],
+        ["A1", "TWO DOGS\nRUN."],
+        [3, "=1+1"],
+        ["X", "TWO DOGS\nRUN."],
+    ]
+
+
+def test_slides_and_notes_are_translated() -> None:
+    [slide] = pptx.Presentation(io.BytesIO(translated(presentation(), "a.pptx"))).slides
+    assert [shape.text_frame.text for shape in slide.shapes] == ["A BIG TITLE", "FIRST\nTHE SECOND\vPOINT"]
+    assert slide.notes_slide.notes_text_frame.text == "A NOTE"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.docx", word(formatted)), ("a.xlsx", workbook()), ("a.pptx", presentation())]
+)
+def test_a_document_whose_translation_equals_its_source_has_the_same_parts(name: str, content: bytes) -> None:
+    assert parts(translated(content, name, identity)) == parts(content)
+    changed = parts(translated(content, name))
+    assert list(changed) == list(parts(content))
+    assert [part for part in changed if changed[part] != parts(content)[part] and "xml" not in part] == []
+
+
+def test_bilingual_documents_have_the_source_first_and_no_image_twice() -> None:
+    text = paragraph_of(translated(word(formatted), "a.docx", bilingual=True)).text
+    assert text == "The old man likes the small dog.\nTHE OLD MAN LIKES THE SMALL DOG."
+    xml = parts(translated(word(with_text_box), "a.docx", bilingual=True))["word/document.xml"]
+    assert xml.count(b"<w:pict") == 1
+
+
+def test_macros_are_kept() -> None:
+    content = with_part(word(formatted), "word/vbaProject.bin", b"macro")
+    assert parts(translated(content, "a.docm"))["word/vbaProject.bin"] == b"macro"
+
+
+def encrypted() -> bytes:
+    content = bytearray(word(formatted))
+    for header in (b"PK\x03\x04", b"PK\x01\x02"):
+        place = content.index(header) + (6 if header[3] == 4 else 8)
+        content[place] |= 1
+    return bytes(content)
+
+
+ENTITIES = b'<!DOCTYPE w [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><w>&b;</w>'
+EXTERNAL = b'<!DOCTYPE w [<!ENTITY a SYSTEM "file:///etc/passwd">]><w>&a;</w>'
+OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.docx", b"no archive", "a.docx is damaged: it is no zip archive"),
+        ("a.docx", word(formatted)[:-300], "a.docx is damaged: it is no zip archive"),
+        ("a.docx", encrypted(), "a.docx has a password: save it without one"),
+        ("a.docx", OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx has a password"),
+        ("a.docx", OLE, "a.docx is a file of Office 97 to 2003"),
+        ("a.docx", workbook(), "a.docx is no document of Word"),
+        (
+            "a.docx",
+            with_part(word(formatted), "word/document.xml", b"<w><a></w>"),
+            "word/document.xml is damaged: line 1",
+        ),
+        ("a.docx", with_part(word(formatted), "word/document.xml", ENTITIES), "document.xml declares entities"),
+        ("a.docx", with_part(word(formatted), "word/document.xml", EXTERNAL), "document.xml declares entities"),
+        ("a.xyz", b"", "a.xyz is no document of a known format, which are: docm, docx, "),
+    ],
+)
+def test_hostile_and_damaged_documents_get_one_sentence(name: str, content: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)) as error:
+        translated(content, name)
+    assert "\n" not in str(error.value)
+
+
+def test_zip_bombs_are_refused_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = with_part(word(formatted), "word/document.xml", b"<w>" + b" " * 2**20 + b"</w>")
+    with monkeypatch.context() as patch:
+        patch.setattr(markup_tokens, "MAX_TOKENS", 10)
+        with pytest.raises(UserError, match=r"word/document\.xml has more than 10 tags"):
+            translated(word(formatted), "a.docx")
+    monkeypatch.setattr(archive, "MAX_PART_BYTES", 2**19)
+    with pytest.raises(
+        UserError, match=r"a\.docx: word/document\.xml unpacks to more than 524,288 bytes, and is refused"
+    ):
+        translated(content, "a.docx")
+    monkeypatch.setattr(archive, "MAX_BYTES", 2**19)
+    with pytest.raises(UserError, match=r"a\.docx unpacks to more than 524,288 bytes"):
+        translated(content, "a.docx")
+
+
+def test_a_part_that_is_damaged_is_named() -> None:
+    content = bytearray(word(formatted))
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
+        start = opened.getinfo("word/styles.xml").header_offset + 100
+    content[start : start + 50] = bytes(50)
+    with pytest.raises(UserError, match=r"word/styles\.xml cannot be unpacked"):
+        translated(bytes(content), "a.docx")
