@@ -5,7 +5,6 @@ class of :class:`Options`, or it is annotated with :class:`SearchFields`, which 
 """
 
 import inspect
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -31,6 +30,7 @@ _HINTS = {
     "SOURCE": ": write two files as src:FILE,tgt:FILE",
 }
 _WHOLE_TEXT = re.compile(r"\s|[.!?。！？]$")  # what was quoted, or ends like a sentence
+_FILE_NAME = re.compile(r"\S.*\.[A-Za-z]\w{1,9}|.*[/\\].*")
 # Options that some commands have where others have another one.
 _INSTEAD = {
     "--pair": "--from and --to",
@@ -199,7 +199,7 @@ class Command(TyperCommand):
             if name := getattr(error, "option_name", None):  # of typer's NoSuchOption, which has no public name
                 self._refuse(ctx, name)
             raise
-        if isinstance(texts := ctx.params.get("text"), list | tuple) and not all(map(os.path.isfile, texts)):
+        if isinstance(texts := ctx.params.get("text"), list | tuple) and not all(map(_FILE_NAME.fullmatch, texts)):
             extra = [*texts[1:], *extra]  # several files, but not several texts
         if extra and not ctx.resilient_parsing:
             ctx.fail(f"unexpected arguments ({escaped(' '.join(extra))}){self._hint(ctx.params, extra)}")

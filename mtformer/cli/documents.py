@@ -1,5 +1,6 @@
 """Documents for ``mtformer translate``."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ class DocumentOptions(Options):
         from mtformer.translate.documents.job import tasks
 
         paths = list(map(Path, texts or ()))
-        if len(paths) > 1 or any(find_format(path.name) and path.is_file() for path in paths):
+        if len(paths) > 1 or any(find_format(path.name) and _is_one_file(path) for path in paths):
             if input is not None:
                 raise UserError("give documents or --input, not both")
             return tasks(paths, output)
@@ -67,3 +68,8 @@ class DocumentOptions(Options):
         )
         for path in translate_documents(tasks, job, translator, settings):
             print_result(path)
+
+
+def _is_one_file(path: Path) -> bool:
+    """Tell whether an argument is meant as a file: a sentence may end like the name of one."""
+    return " " not in str(path) or os.path.isfile(path)  # noqa: PTH113 (a text may be too long for a Path)

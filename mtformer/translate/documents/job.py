@@ -94,6 +94,8 @@ def tasks(inputs: Sequence[Path], output: Path) -> list[Task]:
         return [task._replace(output=task.output.with_suffix(_suffix(task))) for task in found]
     for path in inputs:
         format_of(path.name)
+        if not path.is_file():
+            raise UserError(f"there is no file {path}")
     if others and not is_standard_output(output):
         output.mkdir(parents=True, exist_ok=True)
     return [Task(path, output) for path in inputs]
