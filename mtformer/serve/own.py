@@ -29,8 +29,7 @@ _NDJSON = "application/x-ndjson"
 
 async def translate(request: Request) -> Response:
     """Translate a text or a list of texts, with all that is known about the translations."""
-    given = await _json(request, _FIELDS)
-    caller = caller_of(request, given)
+    given, caller = await _asked(request, _FIELDS)
     service = service_of(request)
     texts = texts_of(given, "text")
     if not all(isinstance(given.get(name, False), bool) for name in ("alignments", "stream")):
@@ -53,16 +52,17 @@ async def translate(request: Request) -> Response:
     return JSONResponse({**about, "translations": list(map(_shown, results))})
 
 
-async def _json(request: Request, names: Sequence[str]) -> dict[str, Any]:
-    """Read the fields of a request, which must be some of these.
+async def _asked(request: Request, names: Sequence[str]) -> tuple[dict[str, Any], Caller]:
+    """Return the fields of a request, which must be some of these, and who sends it.
 
     Raises:
-        ServiceError: one is unknown.
+        ServiceError: one is unknown, or the key is.
     """
     given = await fields(request)
+    caller = caller_of(request, given)
     if unknown := [name for name in given if name not in names]:
         raise ServiceError(400, f"there is no field {unknown[0]}; there are {', '.join(names)}")
-    return given
+    return given, caller
 
 
 def _source(service: Service, given: Mapping[str, Any], texts: Sequence[str]) -> tuple[str, float | None]:
@@ -118,8 +118,7 @@ def _shown(translations: Sequence[Translation]) -> list[dict[str, object]]:
 
 async def explain(request: Request) -> Response:
     """Return how a sentence is translated, as ``mtformer explain --format json`` prints it."""
-    given = await _json(request, _EXPLAIN_FIELDS)
-    caller = caller_of(request, given)
+    given, caller = await _asked(request, _EXPLAIN_FIELDS)
     service = service_of(request)
     text = text_of(given, "text")
     source, _ = _source(service, given, [text])

@@ -203,9 +203,13 @@ class Service:
             self.scheduler.submit(job)
             try:
                 for index in range(len(texts)):
-                    while index not in done:
-                        await changed.wait()
-                        changed.clear()
+                    try:
+                        async with asyncio.timeout(self.settings.timeout):
+                            while index not in done:
+                                await changed.wait()
+                                changed.clear()
+                    except TimeoutError:
+                        raise self._late() from None
                     outcome = done.pop(index)
                     if not isinstance(outcome, MtformerError):
                         self._count_notes([outcome[0]])
@@ -251,7 +255,7 @@ class Service:
                 job.future.cancel()
                 if gone.done():
                     raise ClientGoneError
-                raise ServiceError(504, f"the translation took more than {self.settings.timeout:g} s")
+                raise self._late()
             outcomes = waiting.result()
         finally:
             gone.cancel()
@@ -281,6 +285,9 @@ class Service:
             explainer = Translator.load(bundle).explainer()
             model = explanation.describe(bundle, bundle.header.title)
             return explanation.explain(explainer, text, model=model, prefix=prefix, why_not=why_not).to_dict()
+
+    def _late(self) -> ServiceError:
+        return ServiceError(504, f"the translation took more than {self.settings.timeout:g} s")
 
     def _count_notes(self, translations: Sequence[Translation]) -> None:
         for translation in translations:

@@ -1,0 +1,531 @@
+"""The server can be trusted: keys, limits, hostile requests, failures under load, and new models."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from conftest import Project, sentence_pairs
+from servers import SECONDS, Client, running
+
+from mtformer.bundle.format import load_bundle, save_bundle
+from mtformer.config import LanguagePair
+from mtformer.serve import http, keys, service
+from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
+from mtformer.serve.models import Models, Wanted
+from mtformer.serve.running import Place
+from mtformer.serve.service import Settings
+from mtformer.serve.store import Store
+from mtformer.support.errors import MtformerError, UserError
+
+PAIRS = dict(sentence_pairs(20, seed=3))
+TEXT = next(iter(PAIRS))
+ASKED = {"q": TEXT, "source": "en", "target": "de"}
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Path:
+    return trained.folder / "runs/config/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[Client]:
+    with running(bundle) as client:
+        yield client
+
+
+class Gate:
+    """Holds the engine of a server until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = Event(), Event()
+
+
+@contextmanager
+def held(client: Client) -> Iterator[Gate]:
+    """Let no batch of a server end before the gate opens."""
+    gate = Gate()
+    models = client.service.models
+    engine = models.translator(Wanted(models.pairs[0])).engine
+    submit = engine.submit
+
+    def wait(*args: Any, **given: Any) -> Any:
+        gate.reached.set()
+        assert gate.opened.wait(SECONDS)
+        return submit(*args, **given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "submit", wait)
+        try:
+            yield gate
+        finally:
+            gate.opened.set()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so that must become so."""
+    never = Event()
+    for _ in range(SECONDS * 50):
+        if is_so():
+            return
+        never.wait(0.02)
+    pytest.fail("it never became so")
+
+
+def talk(client: Client, data: bytes) -> bytes:
+    """Send bytes to a server, and return what it answers until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", client.port), timeout=SECONDS) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def head(*lines: str) -> bytes:
+    return "\r\n".join(["POST /translate HTTP/1.1", "Host: x", *lines, "", ""]).encode()
+
+
+# Keys
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    return tmp_path / "keys.json"
+
+
+def test_requests_need_a_key_where_there_are_keys(bundle: Path, key_file: Path) -> None:
+    key = add_key(key_file, "ada")
+    with running(bundle, keys=key_file) as client:
+        for given in ({"api_key": "wrong"}, {}):
+            answer = client.post("/translate", ASKED | given)
+            assert (answer.status_code, list(answer.json())) == (403, ["error"])
+        assert client.post("/translate", ASKED | {"api_key": key}).status_code == 200
+        for scheme in ("Bearer", "DeepL-Auth-Key"):
+            headers = {"Authorization": f"{scheme} {key}"}
+            asked = {"text": [TEXT], "target_lang": "DE"}
+            assert client.post("/v2/translate", asked, headers=headers).status_code == 200
+            assert client.post("/v2/translate", asked, headers={"Authorization": f"{scheme} x"}).status_code == 403
+        assert "message" in client.get("/v2/usage").json()
+        for path in ("/v1/explain", "/v1/translate", "/detect"):
+            assert client.post(path, {"text": TEXT, "q": TEXT, "target": "de"}).status_code == 403
+        for path in ("/health", "/ready", "/metrics", "/openapi.json"):
+            assert client.get(path).status_code == 200
+        assert client.get("/frontend/settings").json()["keyRequired"] is True
+        assert client.get("/metrics").text.count('key="ada"') == 1
+
+
+def test_a_glossary_belongs_to_its_key(bundle: Path, key_file: Path, tmp_path: Path) -> None:
+    ada, bob = (add_key(key_file, name) for name in ("ada", "bob"))
+    terms = {"name": "n", "source_lang": "en", "target_lang": "de", "entries": "dog\tHund"}
+    with running(bundle, keys=key_file, database=tmp_path / "server.db") as client:
+        made = client.post("/v2/glossaries", terms, headers={"Authorization": f"Bearer {ada}"}).json()
+        path = f"/v2/glossaries/{made['glossary_id']}"
+        assert client.get(path, headers={"Authorization": f"Bearer {ada}"}).status_code == 200
+        assert client.get(path, headers={"Authorization": f"Bearer {bob}"}).status_code == 404
+        assert client.get("/v2/glossaries", headers={"Authorization": f"Bearer {bob}"}).json() == {"glossaries": []}
+        client.post("/translate", ASKED | {"api_key": ada})
+    store = Store(tmp_path / "server.db")  # another process finds it all
+    assert [each.entries for each in store.glossaries("ada")] == ["dog\tHund\n"]
+    assert (store.used("ada"), store.used("bob")) == (len(TEXT), 0)
+
+
+def test_the_file_of_keys_has_hashes_and_only_its_owner_can_read_it(key_file: Path) -> None:
+    key = add_key(key_file, "ada")
+    stored = json.loads(key_file.read_text())
+    assert stored == {"ada": {"sha256": hashlib.sha256(key.encode()).hexdigest()}}
+    assert key not in key_file.read_text()
+    if os.name != "nt":
+        assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    second = add_key(key_file, "bob")
+    read = Keys.read(key_file)
+    assert [found and found.name for found in map(read.find, (key, second, "x", ""))] == ["ada", "bob", None, None]
+
+
+def test_keys_are_compared_in_constant_time(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = add_key(key_file, "ada")
+    add_key(key_file, "bob")
+    compared: list[str] = []
+    compare = keys.hmac.compare_digest
+    monkeypatch.setattr(keys.hmac, "compare_digest", lambda a, b: bool(compared.append(b)) or compare(a, b))
+    assert Keys.read(key_file).find(first)
+    assert len(compared) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "problem"),
+    [
+        ("{}", 0o644, "other users can read .*: run chmod 600"),
+        ('{"ada": {"sha256": "short"}}', 0o600, "is no file of keys"),
+        ('{"ada": {"sha256": "' + "0" * 64 + '", "limit": 5}}', 0o600, "is no file of keys"),
+        ("[", 0o600, "is no file of keys"),
+        (None, 0o600, "make it with --new-key"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_a_file_of_keys_that_cannot_be_used(key_file: Path, text: str | None, mode: int, problem: str) -> None:
+    if text is not None:
+        key_file.write_text(text)
+        key_file.chmod(mode)
+    with pytest.raises(UserError, match=problem):
+        Keys.read(key_file)
+
+
+def test_a_key_is_made_by_the_command_line(trained: Project, tmp_path: Path) -> None:
+    made = trained.mtformer("serve", "--keys", tmp_path / "keys.json", "--new-key", "ada")
+    assert made.status == 0
+    assert Keys.read(tmp_path / "keys.json").find(made.stdout.strip())
+    again = trained.mtformer("serve", "--keys", tmp_path / "keys.json", "--new-key", "ada")
+    assert (again.status, again.stderr.count("\n")) == (2, 1)
+    assert trained.mtformer("serve", "--new-key", "ada").status == 2
+
+
+# Where it listens
+
+
+def test_it_listens_on_this_machine_only_unless_it_has_keys(trained: Project, key_file: Path) -> None:
+    refused = trained.mtformer("serve", "runs/config", "--host", "0.0.0.0")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "--insecure" in refused.stderr
+    for host in ("127.0.0.1", "127.5.5.5", "localhost", "::1"):
+        Place(host).check()
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
+        with pytest.raises(UserError, match="without keys anyone could use this server"):
+            Place(host).check()
+        Place(host, keys=key_file).check()
+
+
+def test_a_server_that_lets_anyone_in_says_so_loudly(caplog: pytest.LogCaptureFixture) -> None:
+    Place("0.0.0.0", is_insecure=True).check()
+    assert "ANYONE" in caplog.text
+
+
+def test_a_port_in_use(trained: Project, server: Client) -> None:
+    refused = trained.mtformer("serve", "runs/config", "--port", str(server.port))
+    assert refused.status == 2
+    assert f"port {server.port} of 127.0.0.1 is in use: name another with --port" in refused.stderr
+
+
+def test_other_origins_may_not_use_it_unless_they_are_named(bundle: Path, server: Client) -> None:
+    headers = {"Origin": "https://example.org"}
+    assert "access-control-allow-origin" not in server.post("/translate", ASKED, headers=headers).headers
+    with running(bundle, cors=["https://example.org"]) as client:
+        answer = client.post("/translate", ASKED, headers=headers)
+        assert answer.headers["access-control-allow-origin"] == "https://example.org"
+
+
+# Limits
+
+
+def limited(key_file: Path, **limits: int) -> str:
+    key = add_key(key_file, "ada")
+    stored = json.loads(key_file.read_text())
+    stored["ada"] |= limits
+    key_file.write_text(json.dumps(stored))
+    return key
+
+
+@pytest.mark.parametrize(
+    ("limits", "status", "has_retry"),
+    [({"characters_per_minute": 40}, 429, True), ({"characters_per_month": 40}, 456, False)],
+)
+def test_characters_of_a_key_are_limited(
+    bundle: Path, key_file: Path, limits: dict[str, int], status: int, has_retry: bool
+) -> None:
+    key = limited(key_file, **limits)
+    with running(bundle, keys=key_file) as client:
+        asked = ASKED | {"q": "a" * 30, "api_key": key}
+        assert client.post("/translate", asked).status_code == 200
+        refused = client.post("/translate", asked)
+        assert (refused.status_code, "retry-after" in refused.headers) == (status, has_retry)
+        usage = client.get("/v2/usage", headers={"Authorization": f"Bearer {key}"}).json()
+        assert usage["character_count"] == 30
+        if not has_retry:
+            assert usage["character_limit"] == 40
+
+
+def test_requests_at_a_time_of_a_key_are_limited(bundle: Path, key_file: Path) -> None:
+    key = limited(key_file, concurrent=1)
+    with running(bundle, keys=key_file) as client, held(client) as gate, ThreadPoolExecutor(1) as thread:
+        first = thread.submit(client.post, "/translate", ASKED | {"api_key": key})
+        assert gate.reached.wait(SECONDS)
+        second = client.post("/translate", ASKED | {"api_key": key})
+        assert (second.status_code, second.headers["retry-after"]) == (429, "1")
+        gate.opened.set()
+        assert first.result(SECONDS).status_code == 200
+        assert client.post("/translate", ASKED | {"api_key": key}).status_code == 200
+
+
+def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(keys.time, "monotonic", lambda: now)
+    meter, caller = Meter(), Caller(name="ada", limits=Limits(characters_per_minute=60))
+
+    def is_admitted(n: int) -> bool:
+        try:
+            with meter.admit(caller, n):
+                return True
+        except MtformerError:
+            return False
+
+    assert is_admitted(60)
+    assert not is_admitted(1)
+    now += 10
+    assert not is_admitted(11)
+    assert is_admitted(10)
+    now += 3_600
+    assert is_admitted(100)  # more than the bucket holds, which therefore must be full
+    now += 60
+    assert not is_admitted(60)
+
+
+def test_the_size_of_requests_is_limited(bundle: Path) -> None:
+    with running(bundle, settings=Settings(max_characters=50)) as client:
+        answer = client.post("/translate", ASKED | {"q": ["a" * 30, "b" * 30]})
+        assert (answer.status_code, answer.json()["error"]) == (
+            413,
+            "the texts have 60 characters; a request may have 50",
+        )
+        assert client.post("/v2/translate", {"text": "a" * 51, "source_lang": "en", "target_lang": "de"}).status_code == 413
+
+
+def test_a_body_of_100_mb_is_refused_before_it_is_sent(server: Client) -> None:
+    answer = talk(server, head("Content-Type: application/json", "Content-Length: 100000000"))
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_body_that_does_not_say_its_size_is_refused_when_it_is_too_large(
+    server: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MOST_BYTES", 1_000)
+    chunk = b"3E8\r\n" + b"a" * 1_000 + b"\r\n"
+    answer = talk(server, head("Content-Type: application/json", "Transfer-Encoding: chunked") + 2 * chunk)
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+def test_a_client_that_is_too_slow_is_not_waited_for(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_BODY_SECONDS", 0.05)
+    answer = talk(server, head("Content-Type: application/json", "Content-Length: 10") + b"{")
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_request_behind_too_many_others_is_refused(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_MOST_WAITING", -1)
+    answer = server.post("/translate", ASKED)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+
+
+def test_a_translation_that_takes_too_long_is_given_up(bundle: Path) -> None:
+    with running(bundle, settings=Settings(timeout=0.05)) as client, held(client) as gate:
+        assert client.post("/translate", ASKED).status_code == 504
+        streamed = client.post("/v1/translate", {"text": [TEXT], "target": "de", "stream": True}).json()
+        assert "took more than" in streamed["error"]
+        gate.opened.set()
+        until(lambda: client.service.scheduler.n_waiting == 0)
+
+
+# Hostile and broken requests
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/translate", "/detect", "/v2/glossaries"])
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"{", "application/json"),
+        (b"[" * 100_000, "application/json"),
+        (b"null", "application/json"),
+        (b'"q"', "application/json"),
+        (b"\xff\xfe", "application/json"),
+        (b'{"q": {"a": 1}, "text": {"a": 1}, "name": 1}', "application/json"),
+        (b"q=%ff%fe&" + b"&".join(b"a=b" for _ in range(5_000)), "application/x-www-form-urlencoded"),
+        (b"--x\r\nno header", "multipart/form-data; boundary=x"),
+        (b"", "multipart/form-data"),
+        (b"", "text/plain"),
+    ],
+    ids=lambda value: str(value)[:12] if isinstance(value, bytes) else "",
+)
+def test_malformed_bodies_are_refused(server: Client, path: str, body: bytes, kind: str) -> None:
+    answer = server.post(path, data=body, headers={"Content-Type": kind})
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["message" if path.startswith("/v2/") else "error"]
+
+
+def test_a_client_that_goes_takes_its_texts_with_it(server: Client) -> None:
+    body = json.dumps(ASKED).encode()
+    with held(server) as gate:
+        before = server.metric("requests_total")
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS)
+        connection.sendall(head("Content-Type: application/json", f"Content-Length: {len(body)}") + body)
+        assert gate.reached.wait(SECONDS)
+        connection.close()
+        until(lambda: server.metric("requests_total") > before + 1)
+        assert 'route="/translate",status="499"' in server.get("/metrics").text
+        gate.opened.set()
+    assert server.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
+
+
+def test_idle_connections_do_no_harm(server: Client) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) for _ in range(200)]
+    for connection in idle[::2]:
+        connection.sendall(b"POST /translate HT")
+    assert server.post("/translate", ASKED).status_code == 200
+    for connection in idle:
+        connection.close()
+
+
+def test_an_engine_that_fails_under_load_fails_nobody_else(server: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    models = server.service.models
+    engine = models.translator(Wanted(models.pairs[0])).engine
+    submit, bad = engine.submit, "my old friend likes the red house."
+    ids = models.translator(Wanted(models.pairs[0])).tokenizer.encode_src([bad])[0]
+
+    def fail(requests: Any, **given: Any) -> Any:
+        if any(list(request.src) == list(ids) for request in requests):
+            raise RuntimeError("out of memory")
+        return submit(requests, **given)
+
+    monkeypatch.setattr(engine, "submit", fail)
+    texts = [bad, *PAIRS] * 2
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda text: server.post("/translate", ASKED | {"q": text}), texts))
+    for text, answer in zip(texts, answers, strict=True):
+        assert answer.status_code == (500 if text == bad else 200)
+        assert text == bad or answer.json()["translatedText"] == PAIRS[text]
+
+
+def test_the_log_has_neither_texts_nor_keys(bundle: Path, key_file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    key = add_key(key_file, "ada")
+    with caplog.at_level(logging.DEBUG), running(bundle, keys=key_file) as client:
+        client.post("/translate?api_key=" + key, ASKED)
+        client.post("/v1/translate", {"text": "red " * 50 + "{", "target": "de", "api_key": key})
+        client.post("/translate", ASKED | {"target": "secret"}, headers={"Authorization": f"Bearer {key}"})
+    shown = "\n".join(
+        f"{record.getMessage()} {vars(record)}" for record in caplog.records if record.name[:8] == "mtformer"
+    )
+    assert '"route"' in shown or "'route'" in shown
+    assert [word for word in (key, "red", "Haus", "secret") if word in shown] == []
+
+
+# Stopping
+
+
+def test_what_was_accepted_is_answered_before_the_server_stops(bundle: Path) -> None:
+    with running(bundle) as client, held(client) as gate, ThreadPoolExecutor(4) as threads:
+        answers = [threads.submit(client.post, "/translate", ASKED) for _ in range(4)]
+        assert gate.reached.wait(SECONDS)
+        until(lambda: client.metric("requests_total") >= 0 and len(client.server.server_state.connections) >= 4)
+        client.server.should_exit = True
+        gate.opened.set()
+        assert [answer.result(SECONDS).json() for answer in answers] == 4 * [{"translatedText": PAIRS[TEXT]}]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")
+def test_a_process_serves_until_it_is_terminated(trained: Project) -> None:
+    command = [sys.executable, "-m", "mtformer", "serve", "runs/config", "--port", "0"]
+    with subprocess.Popen(command, cwd=trained.folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        first = json.loads(process.stderr.readline())
+        found = re.search(r"http://127.0.0.1:(\d+)", first["message"])
+        assert found, first
+        client = Client(found[0], None, None)  # type: ignore[arg-type]
+        until(lambda: _is_ready(client))
+        assert client.post("/translate", ASKED).json() == {"translatedText": PAIRS[TEXT]}
+        process.terminate()
+        assert process.wait(SECONDS) == 143
+        assert "Traceback" not in process.stderr.read()
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        return client.get("/ready").status_code == 200
+    except OSError:
+        return False
+
+
+# New models
+
+
+def write_greedy(bundle: Path, path: Path, languages: tuple[str, str] = ("en", "de")) -> None:
+    """Write a copy of a model that searches greedily, and whose languages have other names."""
+    loaded = load_bundle(bundle)
+    search = loaded.header.search.model_copy(update={"beam_size": 1})
+    changes = {"search": search, "src_lang": languages[0], "tgt_lang": languages[1]}
+    temporary = path.with_suffix(".new")
+    save_bundle(temporary, replace(loaded, header=loaded.header.model_copy(update=changes)))
+    temporary.replace(path)
+
+
+def test_a_model_is_replaced_while_requests_go_on(bundle: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    shutil.copy(bundle, path)
+    with running(path) as client, ThreadPoolExecutor(8) as threads:
+        models = client.service.models
+        client.post("/translate", ASKED)
+        [before] = models.digests
+        answers = [threads.submit(client.post, "/translate", ASKED) for _ in range(60)]
+        write_greedy(bundle, path)
+        assert models.refresh() == [path]
+        answers += [threads.submit(client.post, "/translate", ASKED) for _ in range(20)]
+        assert {answer.result(SECONDS).json()["translatedText"] for answer in answers} == {PAIRS[TEXT]}
+        [after] = models.digests
+        assert after != before
+        assert models.translator(Wanted(models.pairs[0])).options.beam_size == 1
+        assert models.refresh() == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a model", None])
+def test_a_damaged_model_is_not_taken(
+    bundle: Path, tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "model.safetensors"
+    shutil.copy(bundle, path)
+    models = Models([path], device="cpu")
+    models.load_first()
+    pair = models.pairs[0]
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    assert models.refresh() == []
+    assert models.refresh() == []
+    assert caplog.text.count("the new one cannot be used") == 1
+    assert models.translator(Wanted(pair, (("n_best", 2),))).translate([TEXT])[0][0].text == PAIRS[TEXT]
+    write_greedy(bundle, path)
+    assert models.refresh() == [path]
+
+
+def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.safetensors"
+    write_greedy(bundle, other, ("fr", "de"))
+    models = Models([bundle, other], device="cpu", max_bytes=int(1.5 * bundle.stat().st_size))
+    assert [str(pair) for pair in models.pairs] == ["en-de", "fr-de"]
+    models.load_first()
+    one = models.loaded_bytes
+    assert one > 0
+    first = models.translator(Wanted(LanguagePair("en", "de")))
+    second = models.translator(Wanted(LanguagePair("fr", "de")))
+    assert models.loaded_bytes == pytest.approx(one, rel=0.01)
+    assert first.translate([TEXT])[0][0].text == second.translate([TEXT])[0][0].text  # both are still usable
+    assert models.ready(Wanted(LanguagePair("en", "de"))) is None
+    with pytest.raises(UserError, match="more than --max-memory allows"):
+        Models([bundle], device="cpu", max_bytes=1_000)
+
+
+def test_languages_may_be_written_in_any_way(bundle: Path) -> None:
+    models = Models([bundle], device="cpu")
+    for src, tgt in (("en", "de"), ("EN-GB", "DE"), ("eng", "deu"), ("eng_Latn", "de-AT")):
+        assert models.direction(src, tgt) == ("en", "de")
+    for src, tgt in (("de", "en"), ("en", "fr"), ("", ""), ("../..", "de")):
+        assert models.direction(src, tgt) is None
