@@ -297,7 +297,10 @@ def test_the_size_of_requests_is_limited(bundle: Path) -> None:
             413,
             "the texts have 60 characters; a request may have 50",
         )
-        assert client.post("/v2/translate", {"text": "a" * 51, "source_lang": "en", "target_lang": "de"}).status_code == 413
+        assert (
+            client.post("/v2/translate", {"text": "a" * 51, "source_lang": "en", "target_lang": "de"}).status_code
+            == 413
+        )
 
 
 def test_a_body_of_100_mb_is_refused_before_it_is_sent(server: Client) -> None:

@@ -132,8 +132,8 @@ class TranslatorPage {
   }
 
   open(header) {
-    const holder = byId("weights");
-    const weights = readWeights(holder.textContent).finally(() => holder.remove());
+    const holder = byId("weights"); // none where a server computes
+    const weights = holder && readWeights(holder.textContent).finally(() => holder.remove());
     this.engine = startEngine(header, weights);
     this.engine.ready.then(
       () => this.say(""),

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from mtformer.browser.assets import TRANSLATOR_ASSETS
 from mtformer.browser.pack import ENGINE_ASSETS, Quantization, pack
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
@@ -29,14 +30,7 @@ _WEIGHT_BYTES = {"int8": 1, "float32": 4}
 _BASE64 = 4 / 3  # characters a byte
 _LONGEST = 400  # characters of a fact about a model
 
-_NAMES = ("words", "alternatives", "glossary", "files")
-_ASSETS = [
-    *ENGINE_ASSETS,  # first: its worker runs the scripts up to its own
-    ("mtformer.browser", "translator.css"),
-    ("mtformer.explain", "dom.js"),
-    *(("mtformer.browser", f"translator_{name}.js") for name in _NAMES),
-    ("mtformer.browser", "translator.js"),
-]
+_ASSETS = [*ENGINE_ASSETS, *TRANSLATOR_ASSETS]  # the engine first: its worker runs the scripts up to its own
 _MANIFEST = "manifest.webmanifest"
 _ICON = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 512 512">

@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from mtformer.data.clean.language import identifier
-from mtformer.serve import deepl, libretranslate, own
+from mtformer.serve import deepl, libretranslate, own, page
 from mtformer.serve.http import HANDLERS, Gate
 from mtformer.serve.service import Service
 
@@ -48,7 +48,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False)
         await asyncio.to_thread(service.close)
 
     app = Starlette(
-        routes=[*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES],
+        routes=[*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES],
         middleware=middleware,
         exception_handlers=HANDLERS,
         lifespan=lifespan,

@@ -24,6 +24,7 @@ def assemble(
     data: Any = None,
     assets: Sequence[tuple[str, str]] = (),
     computes: bool = False,
+    connects: bool = False,
     manifest: str = "",
 ) -> str:
     """Return a whole HTML page, self-contained, with the style that all our pages share.
@@ -36,10 +37,12 @@ def assemble(
         assets: style sheets and scripts, each as the package that contains it and its name, as in
             ``("mtformer.explain", "explain.js")``.
         computes: whether its scripts may start workers and WebAssembly that the page itself contains.
+        connects: whether its scripts may send requests to the server that the page comes from.
         manifest: of an app that a browser can install from a server, the name of the file beside the page that
             describes it; the app may also have a service worker.
     """
     policy = _APP_POLICY if manifest else _COMPUTING_POLICY if computes else _POLICY
+    policy += "; connect-src 'self'" * connects
     app = f'<link rel="manifest" href="{manifest}">\n' if manifest else ""
     named = [("mtformer.support", "page.css"), *assets]
     styles = "\n".join(_read(*asset) for asset in named if asset[1].endswith(".css"))

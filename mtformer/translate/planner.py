@@ -103,6 +103,44 @@ class Planner:
         weights = yield from ask(pair.align_requests())
         return Alignment(src, tgt, pair.src_spans, pair.tgt_spans, [matrix[:, :-1] for matrix in weights])
 
+    def plan_continued(self, text: str, start: str, n_next: int = 0) -> Plan[list[Translation]]:
+        """Translate a sentence so that the translation begins in a given way.
+
+        Args:
+            text: the sentence; several have no such translation.
+            start: how it begins.
+            n_next: how many of the likeliest next tokens that begin a word get a translation each; 0 for the one best
+                translation, whatever comes next.
+        """
+        tree = prepared(text, self.preparations)
+        leaves = list(tree.leaves())
+        parts = self._parts(leaves[0], None) if len(leaves) == 1 else []
+        if len(parts) != 1:
+            return []
+        ids = parts[0].ids
+        begun = self.tokenizer.encode_tgt([start])[0][:-1] if start else []
+        request = SearchRequest(
+            ids, self.options, self.options.limit(len(ids)), prefix=begun, forced=self.tokenizer.prefixes.tgt
+        )
+        requests = [request]
+        if n_next:
+            next_ids = yield from self._plan_next_words(request, n_next)
+            greedy = self.options.updated(beam_size=1)
+            requests = [replace(request, options=greedy, prefix=(*begun, id)) for id in next_ids]
+        found = yield from ask(requests)
+        best = [rank(self.options, candidates, self.tokenizer.decode)[0] for candidates in found]
+        return [each for hypothesis in best for each in tree.restored(iter([[self._translation(hypothesis)]]))]
+
+    def _plan_next_words(self, request: SearchRequest, n: int) -> Plan[list[int]]:
+        """Return the likeliest tokens after a prefix that begin a word: those of the translations that end there."""
+        options = self.options.updated(beam_size=n, n_best=n)
+        place = len(request.prefix)
+        [candidates] = yield from ask([replace(request, options=options, limit=place + 1)])
+        ids = [hypothesis.ids[place] for hypothesis in candidates if len(hypothesis.ids) > place]
+        is_any = not place or not is_written_with_spaces(self.tgt_lang)
+        tokens = self.tokenizer.tgt_tokens(ids)
+        return [id for id, token in zip(ids, tokens, strict=True) if is_any or token.startswith("▁")]
+
     def plan_score(self, src: str, tgt: str) -> Plan[Translation]:
         """Return a translation, anyone's, with the probabilities that the model gives it.
 

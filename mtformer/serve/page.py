@@ -1,0 +1,65 @@
+"""The translator's page, for which the server computes."""
+
+from functools import partial
+from importlib import resources
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from mtformer.browser.assets import TRANSLATOR_ASSETS
+from mtformer.serve.errors import ServiceError
+from mtformer.serve.http import caller_of, fields, service_of, text_of
+from mtformer.serve.segments import plan_alternatives, plan_beginning, plan_segments
+from mtformer.serve.service import wanted
+from mtformer.support import __version__
+from mtformer.support.page import assemble
+from mtformer.text.lines import without_surrogates
+
+_OFFLINE, _ONLINE = "Works offline: nothing leaves this page.", "The server of this page translates."
+_ASSETS = [("mtformer.browser", "server_engine.js"), *TRANSLATOR_ASSETS]
+_TASKS = {"translate": plan_segments, "alternatives": plan_alternatives, "begin": plan_beginning}
+
+
+async def show(request: Request) -> Response:
+    """Return the page."""
+    service = service_of(request)
+    body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
+    directions = [{"src_lang": pair.src_lang, "tgt_lang": pair.tgt_lang} for pair in service.models.pairs]
+    about = [("Texts", "are translated by this server"), ("Made with", f"mtformer {__version__}, Apache-2.0")]
+    page = assemble(
+        "Translator",
+        body.replace(_OFFLINE, _ONLINE),
+        data={"engine": {"texts": {"directions": directions}}, "about": about, "isApp": False},
+        assets=_ASSETS,
+        connects=True,
+    )
+    return HTMLResponse(page)
+
+
+async def compute(request: Request) -> Response:
+    """Do what the page's engine is asked for."""
+    given = await fields(request)
+    caller = caller_of(request, given)
+    service = service_of(request)
+    text, task = without_surrogates(text_of(given, "text")), request.path_params["task"]
+    if task not in _TASKS:
+        raise ServiceError(404, "Not Found")
+    pair = service.pair(text_of(given, "source"), text_of(given, "target"))
+    want = wanted(pair)
+    plan: Any = _TASKS[task]
+    if task != "translate":
+        plan = partial(_begun, plan, start=without_surrogates(text_of(given, "prefix", "")))
+    with service.admitted(caller, [text]):
+        translator = await service.translator(want)
+        job = service.job(translator, partial(plan, translator), [text], caller)
+        [answer] = await service.finished(request, job)
+    return JSONResponse(answer)
+
+
+def _begun(plan: Any, translator: Any, text: str, *, start: str) -> Any:
+    return plan(translator, text, start)
+
+
+ROUTES = [Route("/", show), Route("/page/{task}", compute, methods=["POST"])]

@@ -1,0 +1,165 @@
+"""Translations as the translator's page shows them: sentence by sentence, with the words that correspond.
+
+The page's scripts take what :class:`Segment` has as JSON; places are in its UTF-16 code units.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.words import Span, word_spans
+from mtformer.translate.alignment import Alignment
+from mtformer.translate.plan import Plan, together
+from mtformer.translate.preparation import split_sentences
+from mtformer.translate.translation import Translation
+from mtformer.translate.translator import Translator
+
+_LINE_END = re.compile(r"\r?\n")
+_N_NEXT, _N_ALTERNATIVES = 10, 5  # tokens that alternatives begin with, and those that are shown
+_LEAST_SHARE = 0.5  # of the attention to the first source word of a word, for it to have another
+
+
+@dataclass(frozen=True)
+class Place:
+    """A sentence in a text.
+
+    Attributes:
+        text: the sentence.
+        start: where it stands in the text, in characters.
+        joiner: what comes before its translation.
+    """
+
+    text: str
+    start: int
+    joiner: str
+
+
+def sentences(text: str, src_lang: str, tgt_lang: str) -> tuple[list[Place], str]:
+    """Return the sentences of a text, those of a line one by one, and the line ends after the last."""
+    joiner = " " if is_written_with_spaces(tgt_lang) else ""
+    places: list[Place] = []
+    at, before = 0, ""
+    for line, end in zip(_LINE_END.split(text), [*_LINE_END.findall(text), ""], strict=True):
+        place = at
+        for sentence in split_sentences(line, src_lang):
+            place = text.index(sentence, place)
+            places.append(Place(sentence, place, before))
+            place, before = place + len(sentence), joiner
+        at += len(line) + len(end)
+        before = end if before == joiner else before + end
+    return places, before
+
+
+def plan_segments(translator: Translator, text: str) -> Plan[dict[str, Any]]:
+    """Translate a text, and return it with its segments."""
+    places, end = sentences(text, translator.src_lang, translator.tgt_lang)
+    found = yield from together(translator.plan(place.text) for place in places)
+    best = [translations[0] for translations in found]
+    alignments = yield from together(
+        translator.plan_alignment(place.text, each.text) for place, each in zip(places, best, strict=True)
+    )
+    whole, segments, notes = "", [], dict[str, None]()
+    for place, translation, alignment in zip(places, best, alignments, strict=True):
+        whole += place.joiner
+        segments.append(segment(translation, alignment, _units(text[: place.start]), _units(whole)))
+        whole += translation.text
+        notes |= dict.fromkeys(translation.notes)
+    return {"text": whole + end, "notes": list(notes), "segments": segments}
+
+
+def plan_beginning(translator: Translator, text: str, start: str) -> Plan[dict[str, Any] | None]:
+    """Return the best translation of a sentence that begins in a given way, as a segment; None if there is none."""
+    segments = yield from _plan_continued(translator, text, start, 0)
+    return segments[0][1] if segments else None
+
+
+def plan_alternatives(translator: Translator, text: str, start: str) -> Plan[list[dict[str, Any]]]:
+    """Return translations of a sentence that begin in a given way and go on with different words, best first."""
+    start = start.strip()
+    segments = yield from _plan_continued(translator, text, start, _N_NEXT)
+    segments.sort(key=lambda each: -each[0].score)
+    alternatives: dict[str, dict[str, Any]] = {}
+    for translation, shown in segments:
+        spans = [span for span in word_spans(translation.text) if span[0] >= len(start)]
+        if not spans or not translation.text.startswith(start):
+            continue
+        word = translation.text[slice(*spans[0])]
+        probability = _confidence(translation, _token_spans(translation), spans[0])
+        facts = {"word": word, "probability": probability, "text": translation.text, "score": translation.score}
+        alternatives.setdefault(word, facts | {"segment": shown})
+    return list(alternatives.values())[:_N_ALTERNATIVES]
+
+
+def _plan_continued(
+    translator: Translator, text: str, start: str, n_next: int
+) -> Plan[list[tuple[Translation, dict[str, Any]]]]:
+    found = yield from translator.plan_continued(text, start, n_next)
+    alignments = yield from together(translator.plan_alignment(text, each.text) for each in found)
+    return [(each, segment(each, of_each, 0, 0)) for each, of_each in zip(found, alignments, strict=True)]
+
+
+def segment(translation: Translation, alignment: Alignment, start: int, tgt_start: int) -> dict[str, Any]:
+    """Return a sentence with its translation, which stand at some places in the whole texts."""
+    src, tgt = alignment.src, alignment.tgt
+    weights: dict[int, list[tuple[float, int]]] = {}  # of each word of the translation, those of its source
+    for src_word, tgt_word, weight in alignment.word_weights():
+        weights.setdefault(tgt_word, []).append((-weight, src_word))
+    tokens = _token_spans(translation)
+    words = [
+        {
+            **_moved(tgt, span, tgt_start),
+            "confidence": _confidence(translation, tokens, span),
+            "sources": _sources(weights.get(number, [])),
+        }
+        for number, span in enumerate(word_spans(tgt))
+    ]
+    return {
+        "src": src,
+        "tgt": tgt,
+        "start": start,
+        "end": start + _units(src),
+        "tgtStart": tgt_start,
+        "tgtEnd": tgt_start + _units(tgt),
+        "notes": translation.notes,
+        "words": words,
+        "sources": [_moved(src, span, start) for span in word_spans(src)],
+    }
+
+
+def _sources(weights: Sequence[tuple[float, int]]) -> list[int]:
+    """Return the words that a word attends to about as much as to any, most first, given their negative weights."""
+    least = min((weight for weight, _ in weights), default=0.0) * _LEAST_SHARE
+    return [word for weight, word in sorted(weights) if weight <= least]
+
+
+def _token_spans(translation: Translation) -> list[Span]:
+    """Return where the tokens of a translation stand, in proportion where they do not spell it."""
+    sizes = [0 if token == "</s>" else len(token.replace("▁", " ")) for token in translation.tokens]
+    scale = len(translation.text) / max(1, sum(sizes) - 1)
+    ends = [max(0, end - 1) * scale for end in accumulate(sizes)]  # the first token starts with a space
+    return [(round(start), round(end)) for start, end in zip([0.0, *ends], ends, strict=False)]
+
+
+def _confidence(translation: Translation, tokens: Sequence[Span], word: Span) -> float:
+    """Return the mean probability of the tokens in a word."""
+    probabilities = [
+        math.exp(log_prob)
+        for (start, end), log_prob in zip(tokens, translation.token_log_probs, strict=False)
+        if start < word[1] and word[0] < end
+    ]
+    return sum(probabilities) / len(probabilities) if probabilities else translation.confidence
+
+
+def _moved(text: str, span: Span, offset: int) -> dict[str, Any]:
+    """Return where a stretch of a text stands in the whole one."""
+    start, end = (offset + _units(text[:place]) for place in span)
+    return {"start": start, "end": end, "continues": False}
+
+
+def _units(text: str) -> int:
+    """Return the length of a text in UTF-16 code units."""
+    return len(text) + sum(character > "\uffff" for character in text)

@@ -1,0 +1,137 @@
+"""The page of a server, in a headless browser, and what it asks the server for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Opener, needs_browser, started
+from conftest import Project
+from playwright.sync_api import expect
+from servers import Client, running
+
+from mtformer.serve.keys import add_key
+from mtformer.serve.segments import sentences
+
+SENTENCE = "the red house likes a small dog."
+TEXT = f"{SENTENCE} 2 {SENTENCE}\n\nmy old friend needs this green car."
+expect.set_options(timeout=60_000)
+
+
+@pytest.fixture(scope="module")
+def bundle(trained: Project) -> Path:
+    return trained.folder / "runs/config/model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[Client]:
+    with running(bundle) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def translation(server: Client) -> str:
+    """What the interface of LibreTranslate says for the text."""
+    answer = server.post("/translate", {"q": TEXT, "source": "en", "target": "de"}).json()
+    return str(answer["translatedText"])
+
+
+@pytest.fixture(scope="module")
+def opener() -> Iterator[Opener]:
+    with started() as opener:
+        yield opener
+
+
+@needs_browser
+def test_the_page_translates_and_offers_alternatives(server: Client, opener: Opener, translation: str) -> None:
+    with opener(f"{server.url}/") as page:
+        page.fill("#source", TEXT)
+        expect(page.locator("#target")).to_have_text(translation)
+        words = page.locator("#target .word")
+        words.first.hover()
+        expect(page.locator("#source-words .lit").first).to_have_text("the")
+        page.locator("#target .word", has_text="rote").first.click()
+        menu = page.locator("#alternatives")
+        expect(menu.locator("button").first).to_be_visible()
+        chosen = menu.locator("button strong").first.inner_text()
+        menu.locator("button").first.click()
+        expect(page.locator("#target")).to_contain_text(chosen)
+
+
+@needs_browser
+def test_the_page_uses_its_glossary(server: Client, opener: Opener) -> None:
+    with opener(f"{server.url}/") as page:
+        page.locator("summary", has_text="Glossary").click()
+        page.fill("#glossary", "friend = Hund")
+        page.fill("#source", "my old friend needs this green car.")
+        expect(page.locator("#target")).to_contain_text("Hund")
+
+
+@needs_browser
+def test_the_page_asks_for_a_key(bundle: Path, opener: Opener, tmp_path: Path) -> None:
+    key = add_key(tmp_path / "keys.json", "ada")
+    with running(bundle, keys=tmp_path / "keys.json") as client:
+        assert client.post("/page/translate", {"text": "a", "source": "en", "target": "de"}).status_code == 403
+        assert client.get("/").status_code == 200
+        with (
+            pytest.raises(AssertionError, match="403"),
+            opener(f"{client.url}/") as page,
+        ):  # the browser logs the refusal
+            page.on("dialog", lambda dialog: dialog.accept(key))
+            page.fill("#source", SENTENCE)
+            expect(page.locator("#target")).to_have_text("das rote Haus mag ein kleiner Hund.")
+
+
+def test_segments_have_their_places_in_the_whole_texts(server: Client, translation: str) -> None:
+    text = f"😀 {TEXT}"
+    answer = server.post("/page/translate", {"text": text, "source": "en", "target": "de"}).json()
+    assert answer["text"] == f"😀 {translation}"
+    source, target = text.encode("utf-16-le"), answer["text"].encode("utf-16-le")
+
+    def at(side: bytes, start: int, end: int) -> str:
+        return side[2 * start : 2 * end].decode("utf-16-le")
+
+    assert len(answer["segments"]) == 3
+    for segment in answer["segments"]:
+        assert at(source, segment["start"], segment["end"]) == segment["src"]
+        assert at(target, segment["tgtStart"], segment["tgtEnd"]) == segment["tgt"]
+        shown = [at(target, word["start"], word["end"]) for word in segment["words"]]
+        assert shown == segment["tgt"].split()
+        assert [at(source, word["start"], word["end"]) for word in segment["sources"]] == segment["src"].split()
+        assert all(0 < word["confidence"] <= 1 for word in segment["words"])
+    last = answer["segments"][-1]
+    links = {
+        at(target, word["start"], word["end"]): [last["src"].split()[i] for i in word["sources"]]
+        for word in last["words"]
+    }
+    assert links["Freund"][0] == "friend"
+
+
+def test_alternatives_begin_as_they_are_told_to_and_go_on_differently(server: Client) -> None:
+    asked = {"text": SENTENCE, "source": "en", "target": "de", "prefix": "das rote Haus "}
+    found = server.post("/page/alternatives", asked).json()
+    words = [each["word"] for each in found]
+    assert words[0] == "mag"
+    assert len(set(words)) == len(words) > 1
+    assert all(each["text"].startswith("das rote Haus") for each in found)
+    assert all(0 <= each["probability"] <= 1 for each in found)
+    begun = server.post("/page/begin", asked | {"prefix": "ein kleiner Hund"}).json()
+    assert begun["tgt"].startswith("ein kleiner Hund")
+    several = server.post("/page/begin", asked | {"text": f"{SENTENCE} 2 {SENTENCE}"})
+    assert several.json() is None
+    assert server.post("/page/nothing", asked).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", []),
+        ("one.", ["", "one."]),
+        ("One. Two?\r\n\r\n Three", ["", "One.", " ", "Two?", "\r\n\r\n", "Three"]),
+        ("\n\none.\n", ["\n\n", "one."]),
+    ],
+)
+def test_a_text_is_split_into_sentences(text: str, parts: list[str]) -> None:
+    places, end = sentences(text, "en", "de")
+    assert [part for place in places for part in (place.joiner, place.text)] == parts
+    assert all(text[place.start :].startswith(place.text) for place in places)
+    assert end == ("\n" if text.endswith("\n") else "")
