@@ -1,6 +1,7 @@
 """The server can be trusted: keys, limits, hostile requests, failures under load, and new models."""
 
 import hashlib
+import hmac
 import json
 import logging
 import os
@@ -16,21 +17,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from conftest import Project, sentence_pairs
 from servers import SECONDS, Client, running
 
 from mtformer.bundle.format import load_bundle, save_bundle
+from mtformer.cli import serve as serving
 from mtformer.config import LanguagePair
-from mtformer.serve import http, keys, service
+from mtformer.serve import http, service
 from mtformer.serve.keys import Caller, Keys, Limits, Meter, add_key
 from mtformer.serve.models import Models, Wanted
 from mtformer.serve.running import Place
 from mtformer.serve.service import Settings
 from mtformer.serve.store import Store
 from mtformer.support.errors import MtformerError, UserError
+from mtformer.training import run as training
 
 PAIRS = dict(sentence_pairs(20, seed=3))
 TEXT = next(iter(PAIRS))
@@ -157,8 +162,13 @@ def test_keys_are_compared_in_constant_time(key_file: Path, monkeypatch: pytest.
     first = add_key(key_file, "ada")
     add_key(key_file, "bob")
     compared: list[str] = []
-    compare = keys.hmac.compare_digest
-    monkeypatch.setattr(keys.hmac, "compare_digest", lambda a, b: bool(compared.append(b)) or compare(a, b))
+    compare = hmac.compare_digest
+
+    def spy(a: str, b: str) -> bool:
+        compared.append(b)
+        return compare(a, b)
+
+    monkeypatch.setattr(hmac, "compare_digest", spy)
     assert Keys.read(key_file).find(first)
     assert len(compared) == 2
 
@@ -225,6 +235,30 @@ def test_other_origins_may_not_use_it_unless_they_are_named(bundle: Path, server
         assert answer.headers["access-control-allow-origin"] == "https://example.org"
 
 
+def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:
+    refused = Project(tmp_path, tmp_path).mtformer("serve")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "mtformer serve --demo" in refused.stderr
+    both = Project(tmp_path, tmp_path).mtformer("serve", "runs/x", "--demo")
+    assert "name no model beside it" in both.stderr
+
+
+def test_the_demo_is_the_phrasebook_and_is_trained_once(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = yaml.safe_load((Path(__file__).parent.parent / "configs/phrasebook_en_zh.yaml").read_text("utf-8"))
+    assert {**config, "run": None} == {**serving._DEMO, "run": None}
+    monkeypatch.chdir(tmp_path)
+    trained: list[Any] = []
+    monkeypatch.setattr(training, "train", trained.append)
+    assert serving._demo(None) == [Path("runs/demo/model.safetensors")]
+    assert len(trained) == 1
+    Path("runs/demo").mkdir(parents=True)
+    shutil.copy(bundle, "runs/demo/model.safetensors")
+    serving._demo(None)
+    assert len(trained) == 1
+
+
 # Limits
 
 
@@ -269,7 +303,7 @@ def test_requests_at_a_time_of_a_key_are_limited(bundle: Path, key_file: Path) -
 
 def test_a_bucket_fills_up_with_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
-    monkeypatch.setattr(keys.time, "monotonic", lambda: now)
+    monkeypatch.setattr("mtformer.serve.keys.time", SimpleNamespace(monotonic=lambda: now))
     meter, caller = Meter(), Caller(name="ada", limits=Limits(characters_per_minute=60))
 
     def is_admitted(n: int) -> bool:

@@ -1,8 +1,9 @@
 """``mtformer serve``."""
 
 import importlib.util
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mtformer.cli import options
 from mtformer.cli.command import Options, argument, option
@@ -10,6 +11,27 @@ from mtformer.support.errors import UserError
 
 _PACKAGES = ("starlette", "uvicorn", "python_multipart")
 _GIB = 2**30
+# The phrasebook from English to Chinese, as configs/phrasebook_en_zh.yaml has it: two minutes on two cores.
+_DEMO: dict[str, Any] = {
+    "data": {
+        "src_lang": "en",
+        "tgt_lang": "zh",
+        "train": [{"builtin": "phrasebook", "size": 150_000}],
+        "valid": [{"builtin": "phrasebook", "split": "valid", "size": 200}],
+        "test": [{"builtin": "phrasebook", "split": "test"}],
+    },
+    "tokenizer": {"type": "bpe", "vocab_size": 2_000},
+    "model": {"preset": "tiny", "dropout": 0},
+    "training": {
+        "learning_rate": 0.004,
+        "warmup_steps": 80,
+        "ema_decay": 0.995,
+        "max_epochs": 1,
+        "max_tokens": 2_048,
+        "validate_every": 400,
+    },
+    "run": {"name": "demo"},
+}
 
 
 class ListenOptions(Options):
@@ -40,6 +62,9 @@ def serve(
     *,
     listen: ListenOptions,
     limits: LimitOptions,
+    demo: bool = option(
+        "Serve the built-in phrasebook; train it first if runs/demo has no model.", panel=options.IN_OUT
+    ),
     engine: Literal["auto", "torch", "ctranslate2"] = option("The engine.", default="auto", panel=options.SEARCH),
     device: options.Device = options.DEVICE,
     database: Path | None = option(
@@ -57,7 +82,6 @@ def serve(
     if listen.new_key is not None:
         _add_key(listen.keys, listen.new_key)
         return
-    from mtformer.runs.folder import find_models
     from mtformer.serve.models import Models
     from mtformer.serve.running import Place, serve
     from mtformer.serve.service import Settings
@@ -66,13 +90,53 @@ def serve(
 
     place = Place(listen.host, listen.port, listen.keys, listen.insecure, listen.cors or ())
     place.check()
+    paths = _demo(model) if demo else _find_models(model)
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
-    models = Models(find_models(model), engine=engine, device=device, max_bytes=max_bytes)
+    models = Models(paths, engine=engine, device=device, max_bytes=max_bytes)
     keep_freed_memory()
     if log_format == "json":
         log_as_json()
     settings = Settings(limits.max_characters, limits.timeout)
     serve(models, place, store=database, settings=settings, watch=watch)
+
+
+def _find_models(given: list[Path] | None) -> list[Path]:
+    """Return the bundles to serve.
+
+    Raises:
+        UserError: there is none; the message says how to get one.
+    """
+    from mtformer.runs.folder import find_models
+
+    try:
+        return find_models(given)
+    except UserError as error:
+        if given or os.environ.get("MTFORMER_MODEL"):
+            raise
+        raise UserError(
+            "there is no trained model under runs/: train one (mtformer train), name one (mtformer serve PATH), or "
+            "serve the built-in phrasebook (mtformer serve --demo)"
+        ) from error
+
+
+def _demo(given: list[Path] | None) -> list[Path]:
+    """Return the bundle of the phrasebook, which is trained if there is none.
+
+    Raises:
+        UserError: a model is named beside it.
+    """
+    from mtformer.config import Config
+    from mtformer.runs.folder import RunFolder
+
+    if given:
+        raise UserError("--demo serves the built-in phrasebook: name no model beside it")
+    config = Config.model_validate(_DEMO)
+    bundle = RunFolder.of(config).bundle
+    if not bundle.is_file():
+        from mtformer.training.run import train
+
+        train(config)
+    return [bundle]
 
 
 def _add_key(path: Path | None, name: str) -> None:

@@ -1,6 +1,6 @@
 """Translations as the translator's page shows them: sentence by sentence, with the words that correspond.
 
-The page's scripts take what :class:`Segment` has as JSON; places are in its UTF-16 code units.
+The page takes what :func:`segment` returns, as JSON. Places are in UTF-16 code units, those of JavaScript.
 """
 
 import math
