@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,18 @@ with killed_before(int(sys.argv.pop(1))):
 """
 
 
+def train_until_killed(project: Project, sets: Iterable[str], n_operations: int) -> None:
+    """Train in a process that ends like one after kill -9, before a file operation."""
+    command = [sys.executable, "-c", KILLED, str(n_operations), "train", str(project.config)]
+    command += [part for override in sets for part in ("--set", override)]
+    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(command, cwd=project.folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
 def test_a_killed_process_is_resumed_by_the_next(tmp_path: Path, whole: RunFolder) -> None:
     project = make(tmp_path)
-    command = [sys.executable, "-c", KILLED, "80", "train", str(project.config)]
-    command += [part for override in overrides(project) for part in ("--set", override)]
-    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    train_until_killed(project, overrides(project), 80)
     assert 0 < end_of(folder_of(project)).state["step"] < SETTINGS["max_steps"]
     train(project)
     assert_same(folder_of(project), whole)

@@ -2,24 +2,29 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
+import torch.nn.functional as F
 from conftest import Project, make_project
 from faults import PowerCut, power_cut_before
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from test_kill import end_of
+from test_kill import end_of, train_until_killed
 from test_layers import assert_same, randomize
 from test_transformer import SRC, SRC_MASK, TGT_IN, make_model
 
 from mtformer.bundle.adapter import load_adapted, load_adapter, save_adapter
 from mtformer.bundle.format import load_bundle, save_bundle
 from mtformer.config import load_config
+from mtformer.engines.loading import load_model
+from mtformer.engines.torch import TorchEngine
+from mtformer.model import packing
 from mtformer.model.inference import InferenceModel
-from mtformer.model.lora import LowRank, adapt, merged, stacked_matrices, trained_parameters
+from mtformer.model.lora import LowRank, adapt, adapted, merged, stacked_matrices, trained_parameters
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.runs.checkpoints import model_weights, tensors_below
@@ -52,9 +57,17 @@ def make_adapter_project(folder: Path, base: Path, **changes: Any) -> Project:
     return project
 
 
-def train(project: Project) -> RunFolder:
-    run.train(load_config(project.config, [f"run.dir={project.folder / 'runs'}"]))
+def run_of(project: Project) -> RunFolder:
     return RunFolder(project.folder / "runs" / "config")
+
+
+def run_overrides(project: Project) -> list[str]:
+    return [f"run.dir={project.folder / 'runs'}"]
+
+
+def train(project: Project) -> RunFolder:
+    run.train(load_config(project.config, run_overrides(project)))
+    return run_of(project)
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +133,10 @@ def test_merged_weights_compute_what_the_adapter_does(settings: dict[str, Any]) 
     assert weights(whole).keys() == weights(make_model(**settings)).keys()
 
 
+@pytest.mark.parametrize("settings", [{}, {"feed_forward": "swiglu", "norm": "post"}])
 @torch.inference_mode()
-def test_decoding_step_by_step_uses_the_adapter() -> None:
-    model = adapted_model().eval()
+def test_decoding_step_by_step_uses_the_adapter(settings: dict[str, Any]) -> None:
+    model = adapted_model(**settings).eval()
     inference = InferenceModel(model)
     cache = inference.start(SRC, SRC_MASK)
     logits = [inference.step(TGT_IN[:, t], cache) for t in range(TGT_IN.size(1))]
@@ -152,13 +166,43 @@ def test_the_base_with_the_adapter_is_the_model_of_the_run(base: Path, tuned: Ru
     assert load_bundle(base).digest not in (ours.digest, run_model.digest)
 
 
-def test_adapters_share_one_base_in_a_process(base: Path, tuned: RunFolder) -> None:
-    bundle = load_bundle(base)
-    plain, adapted = Translator.load(bundle), Translator.load(bundle, adapter=tuned.adapter)
+def test_adapters_share_one_base_in_a_process(base: Path, tuned: RunFolder, tmp_path: Path) -> None:
+    adapter = load_adapter(tuned.adapter)
+    save_adapter(tmp_path / "none", replace(adapter, weights={k: w * 0 for k, w in adapter.weights.items()}))
+    loaded = load_model([base])
+    models = [loaded, loaded.with_adapter(tuned.adapter), loaded.with_adapter(tmp_path / "none")]
+    translators = list(map(Translator.load, models))
     expected = [line for [line] in Translator.load(tuned.bundle).translate(TEXTS)]
-    assert [line.text for [line] in adapted.translate(TEXTS)] == [line.text for line in expected]
-    assert adapted.translate(TEXTS)[0][0].score == pytest.approx(expected[0].score, abs=1e-5)
-    assert plain.translate(TEXTS)[0][0].score != pytest.approx(expected[0].score, abs=1e-3)
+    plain, adapted, unchanged = (translator.translate(TEXTS) for translator in translators)
+    assert [line.text for [line] in adapted] == [line.text for line in expected]
+    assert adapted[0][0].score == pytest.approx(expected[0].score, abs=1e-5)
+    assert plain[0][0].score == pytest.approx(unchanged[0][0].score, abs=1e-6)
+    assert plain[0][0].score != pytest.approx(expected[0].score, abs=1e-3)
+    assert len({each.digest for each in models}) == 3
+    engines = [cast(TorchEngine, each.engine) for each in models]
+    shared = [{name: id(weight) for name, weight in engine.model.named_parameters()} for engine in engines]
+    assert all(shared[0].items() <= each.items() for each in shared[1:])
+    alignments = Translator.load(loaded, adapter=tuned.adapter, alignments=True).translate(TEXTS)
+    assert alignments[0][0].alignment is not None and alignments[0][0].text == expected[0].text
+    explained = [each.explain(TEXTS[0]).target.text for each in (translators[1], Translator.load(tuned.bundle))]
+    assert explained[0] == explained[1]
+
+
+def test_what_is_packed_of_a_base_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = list[torch.Size]()
+    monkeypatch.setattr(packing, "pack", lambda weight, bias, precision: packed.append(weight.shape) or F.linear)
+    model, packer = make_model(), packing.Packer("int8")
+    adapter = {name: each.data for name, each in trained_parameters(adapted_model()).items()}
+    InferenceModel(model, packer)
+    n_packed = len(packed)
+    for _ in range(2):
+        InferenceModel(adapted(model, adapter), packer)
+    assert len(packed) == n_packed > 0
+
+
+def test_an_ensemble_and_a_model_of_ctranslate2_take_no_adapter(base: Path, tuned: RunFolder) -> None:
+    with pytest.raises(UserError, match="an adapter of one model, on torch"):
+        load_model([base, base]).with_adapter(tuned.adapter)
 
 
 def test_commands_take_an_adapter(base: Path, tuned: RunFolder, tmp_path: Path, trained: Project) -> None:
@@ -194,10 +238,12 @@ def test_averaged_checkpoints_are_merged_with_the_base(base: Path, tuned: RunFol
         assert torch.allclose(weight, (both[0][name] + both[1][name]) / 2, atol=1e-6), name
 
 
-def test_a_run_that_loses_power_again_and_again_ends_with_the_same_adapter(base: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_and_loses_power_ends_with_the_same_adapter(base: Path, tmp_path: Path) -> None:
     whole = train(make_adapter_project(tmp_path / "whole", base))
     project = make_adapter_project(tmp_path / "killed", base)
-    for n in range(20, 220, 40):
+    train_until_killed(project, run_overrides(project), 187)
+    assert 0 < end_of(run_of(project)).state["step"] < SETTINGS["max_steps"]
+    for n in range(20, 140, 40):
         try:
             with power_cut_before(n):
                 train(project)

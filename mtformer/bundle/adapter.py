@@ -18,7 +18,7 @@ from torch import Tensor
 from mtformer.bundle.format import WEIGHT, Bundle, digest, load_bundle, shown
 from mtformer.bundle.header import HEADER_FORMATS, Header, first_problem, read_header
 from mtformer.bundle.peek import header_size
-from mtformer.model.lora import adapter_shapes, merged
+from mtformer.model.lora import adapted, adapter_shapes, merged
 from mtformer.support.errors import UserError
 from mtformer.support.files import write_atomically
 
@@ -41,8 +41,12 @@ class Adapter:
     base: str
     digest: str = ""
 
-    def merged_into(self, bundle: Bundle) -> Bundle:
+    def applied_to(self, bundle: Bundle, *, merge: bool = True) -> Bundle:
         """Return ``bundle`` with this adapter; the two share the weights that it does not change.
+
+        Args:
+            bundle: the model that it was trained on.
+            merge: add the adapter to the matrices, so that it takes no time; else the two share these as well.
 
         Raises:
             UserError: it is the adapter of another bundle, or damaged.
@@ -58,7 +62,8 @@ class Adapter:
         except ValidationError as error:
             raise UserError(f"the adapter is damaged: {first_problem(error)}") from None
         both = digest({"base": bundle.digest, "adapter": self.digest}, {})
-        return replace(bundle, model=merged(bundle.model, self.weights), header=header, digest=both)
+        apply = merged if merge else adapted
+        return replace(bundle, model=apply(bundle.model, self.weights), header=header, digest=both)
 
 
 def save_adapter(path: Path, adapter: Adapter) -> None:
@@ -89,8 +94,8 @@ def load_adapter(path: str | Path) -> Adapter:
     raise UserError(f"{path}: {shown(reason)}")
 
 
-def load_adapted(base: Path | Bundle, adapter: Path) -> Bundle:
-    """Return the bundle ``base`` with an adapter.
+def load_adapted(base: Path | Bundle, adapter: Path, *, merge: bool = True) -> Bundle:
+    """Return the bundle ``base`` with an adapter; see :meth:`Adapter.applied_to`.
 
     Raises:
         UserError: one of them cannot be used, or they do not belong together.
@@ -98,7 +103,7 @@ def load_adapted(base: Path | Bundle, adapter: Path) -> Bundle:
     loaded = load_adapter(adapter)
     bundle = load_bundle(base) if isinstance(base, Path) else base
     try:
-        return loaded.merged_into(bundle)
+        return loaded.applied_to(bundle, merge=merge)
     except UserError as error:
         raise UserError(f"{adapter}: {error}") from None
 

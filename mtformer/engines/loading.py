@@ -66,6 +66,25 @@ class LoadedModel:
         header, tokenizer = self.header.toward(self.tokenizer, src_lang, tgt_lang, tag)
         return replace(self, header=header, tokenizer=tokenizer, tag=tag)
 
+    def with_adapter(self, adapter: Path) -> "LoadedModel":
+        """Return the model with what LoRA has trained on top of it; all its weights are shared, however many adapters.
+
+        The adapter is not merged, which takes more time for each translation than one that :func:`load_model` merges.
+
+        Raises:
+            UserError: this is no single bundle on torch, or the adapter cannot be used or is another model's.
+        """
+        from mtformer.bundle.adapter import load_adapted
+        from mtformer.bundle.format import Bundle
+        from mtformer.engines.torch import TorchEngine
+
+        if not isinstance(self.engine, TorchEngine) or len(self.engine.models) > 1:
+            raise UserError(f"{adapter} is an adapter of one model, on torch: load its bundle with --engine torch")
+        base = Bundle(self.engine.model, self.tokenizer, self.header, self.digest)
+        bundle = load_adapted(base, adapter, merge=False)
+        engine = self.engine.for_twin(bundle.model, bundle.header.alignment_heads)
+        return replace(self, engine=engine, header=bundle.header, digest=bundle.digest)
+
 
 def load_model(
     models: "Sequence[Path | Bundle]",

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from mtformer.config import SearchOptions, SearchPrecision
 from mtformer.data.batches import pad, send
 from mtformer.engines.batched import BatchedEngine
 from mtformer.model.inference import InferenceModel
+from mtformer.model.packing import Packer
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import all_heads, soft_alignments
 from mtformer.search.beam import beam_search
@@ -64,9 +65,16 @@ class TorchEngine(BatchedEngine):
         self._device = next(models[0].parameters()).device
         self._special_ids = self.model.architecture.special_ids
         self._prepared: dict[SearchPrecision, list[InferenceModel]] = {}
+        self._packers = {precision: Packer(precision) for precision in get_args(SearchPrecision)}
         self._preparing = Lock()
         self._recording = Lock()  # attention has one observer at a time
         self._threads = Threads((n_threads or torch.get_num_threads()) if self._device.type == "cpu" else 1)
+
+    def for_twin(self, model: Transformer, alignment_heads: Sequence[AlignmentHead]) -> "TorchEngine":
+        """Return an engine for a model that shares weights with this one's, and also what is made of them."""
+        engine = TorchEngine(model, alignment_heads=[alignment_heads], n_threads=self._threads.n)
+        engine._packers = self._packers
+        return engine
 
     def observe(self, request: SearchRequest, observer: SearchObserver) -> list[Hypothesis]:
         """Search for the translations of one sentence, and call ``observer`` with each step.
@@ -106,7 +114,7 @@ class TorchEngine(BatchedEngine):
         with self._preparing:
             if precision not in self._prepared:
                 require_precision(precision, self._device)
-                self._prepared[precision] = [InferenceModel(model, precision) for model in self.models]
+                self._prepared[precision] = [InferenceModel(model, self._packers[precision]) for model in self.models]
             return self._prepared[precision]
 
     def _map(self, batches: Sequence[Sequence[Request[Any]]]) -> Generator[list[Any], None, None]:

@@ -19,24 +19,29 @@ from torch import Tensor, nn
 from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.cache import CAPTURES, Cache, StaticCache, Step
 from mtformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from mtformer.model.lora import merged
-from mtformer.model.packing import Precision, pack, pack_linear
+from mtformer.model.packing import Packer
 from mtformer.model.positions import rotate
 from mtformer.model.transformer import Transformer
 
 
 class InferenceModel:
-    """A Transformer without dropout, with weights packed for a precision; it does not follow later changes of them."""
+    """A Transformer without dropout, with packed weights; it does not follow later changes of them."""
 
-    def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
-        """Prepare ``model``, on the device that it is on; an adapter is merged."""
-        self.model = model = merged(model)
+    def __init__(self, model: Transformer, pack: Packer | None = None) -> None:
+        """Prepare ``model``, on the device that it is on.
+
+        Args:
+            model: with an adapter or without.
+            pack: packs its weights, and has those that it shares with others packed already; None for float32.
+        """
+        pack = pack or Packer()
+        self.model = model
         self.device = model.output.weight.device
         self.special_ids = model.architecture.special_ids
-        self._encoder_layers = [_EncoderLayer(cast(EncoderLayer, layer), precision) for layer in model.encoder_layers]
-        self._decoder_layers = [_DecoderLayer(cast(DecoderLayer, layer), precision) for layer in model.decoder_layers]
+        self._encoder_layers = [_EncoderLayer(cast(EncoderLayer, layer), pack) for layer in model.encoder_layers]
+        self._decoder_layers = [_DecoderLayer(cast(DecoderLayer, layer), pack) for layer in model.decoder_layers]
         self._decoder_norm = _norm(model.decoder_norm)
-        self._project = pack_linear(model.output, precision)
+        self._project = pack(model.output)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """Turn source ids (n, S) and their mask, True at real tokens, into the memory (n, S, D)."""
@@ -116,8 +121,8 @@ class _Residual:
 class _FeedForward:
     """:class:`FeedForward` with packed weights."""
 
-    def __init__(self, module: FeedForward, precision: Precision) -> None:
-        self._linear1, self._linear2 = pack_linear(module.linear1, precision), pack_linear(module.linear2, precision)
+    def __init__(self, module: FeedForward, pack: Packer) -> None:
+        self._linear1, self._linear2 = pack(module.linear1), pack(module.linear2)
         self._activation = module.activation
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -127,10 +132,10 @@ class _FeedForward:
 class _Attention:
     """:meth:`MultiHeadAttention.attend` for rows. The tap of ``attention`` sees the weights here too."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
+    def __init__(self, attention: MultiHeadAttention, pack: Packer) -> None:
         self._attention, self._d_model, self._rotary = attention, attention.d_model, attention.rotary
         self._heads = (attention.n_heads, attention.d_model // attention.n_heads)  # (H, Dh)
-        self._out_proj = pack_linear(attention.out_proj, precision)
+        self._out_proj = pack(attention.out_proj)
 
     @property
     def is_tapped(self) -> bool:
@@ -153,9 +158,9 @@ class _Attention:
 class _SelfAttention(_Attention):
     """Attention of the encoder's positions to each other."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
-        super().__init__(attention, precision)
-        self._qkv_proj = pack_linear(attention.qkv_proj, precision)
+    def __init__(self, attention: MultiHeadAttention, pack: Packer) -> None:
+        super().__init__(attention, pack)
+        self._qkv_proj = pack(attention.qkv_proj)
 
     def __call__(self, x: Tensor, n: int, mask: Tensor | None) -> Tensor:
         """Let the rows (n·S, D) of each sentence attend to each other."""
@@ -193,11 +198,10 @@ class _PrefixAttention(_SelfAttention):
 class _CrossAttention(_Attention):
     """Attention of the beams to the memory of their sentence."""
 
-    def __init__(self, attention: MultiHeadAttention, precision: Precision) -> None:
-        super().__init__(attention, precision)
-        d, weight, bias = attention.d_model, attention.qkv_proj.weight, attention.qkv_proj.bias
-        self._q_proj = pack(weight[:d], bias[:d], precision)
-        self._kv_proj = pack(weight[d:], bias[d:], precision)
+    def __init__(self, attention: MultiHeadAttention, pack: Packer) -> None:
+        super().__init__(attention, pack)
+        self._q_proj = pack(attention.qkv_proj, 0, 1)
+        self._kv_proj = pack(attention.qkv_proj, 1)
 
     def project_memory(self, memory: Tensor) -> Tensor:
         """Turn the memory (n, S, D) into keys and values (2, n, H, S, Dh)."""
@@ -213,9 +217,9 @@ class _CrossAttention(_Attention):
 class _EncoderLayer:
     """:class:`EncoderLayer` for rows."""
 
-    def __init__(self, layer: EncoderLayer, precision: Precision) -> None:
-        self._self_attention = _SelfAttention(layer.self_attention, precision)
-        self._feed_forward = _FeedForward(layer.feed_forward, precision)
+    def __init__(self, layer: EncoderLayer, pack: Packer) -> None:
+        self._self_attention = _SelfAttention(layer.self_attention, pack)
+        self._feed_forward = _FeedForward(layer.feed_forward, pack)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
 
     def __call__(self, x: Tensor, n: int, mask: Tensor | None) -> Tensor:
@@ -226,10 +230,10 @@ class _EncoderLayer:
 class _DecoderLayer:
     """:class:`DecoderLayer`, one position at a time."""
 
-    def __init__(self, layer: DecoderLayer, precision: Precision) -> None:
-        self._self_attention = _PrefixAttention(layer.self_attention, precision)
-        self.cross_attention = _CrossAttention(layer.cross_attention, precision)
-        self._feed_forward = _FeedForward(layer.feed_forward, precision)
+    def __init__(self, layer: DecoderLayer, pack: Packer) -> None:
+        self._self_attention = _PrefixAttention(layer.self_attention, pack)
+        self.cross_attention = _CrossAttention(layer.cross_attention, pack)
+        self._feed_forward = _FeedForward(layer.feed_forward, pack)
         self._residuals = [_Residual(cast(Residual, residual)) for residual in layer.residuals]
 
     @property

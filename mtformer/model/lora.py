@@ -41,6 +41,12 @@ class LowRank(nn.Module):
         outputs = [F.linear(each, matrix) for each, matrix in zip(narrow, up, strict=True)]
         return torch.cat(outputs, dim=-1) if len(outputs) > 1 else outputs[0]
 
+    def stacked(self, first: int = 0, last: int | None = None) -> tuple[Tensor, Tensor]:
+        """Return one A (k·rank, in) and one B (k·out, k·rank) that do what k matrices do, those of :meth:`forward`."""
+        down = self.down.unflatten(0, (self.n_matrices, -1))[first:last]
+        up = self.up.unflatten(0, (self.n_matrices, -1))[first:last]
+        return down.flatten(0, 1), torch.block_diag(*up)
+
 
 class Linear(nn.Linear):
     """A linear layer that may have an adapter."""
@@ -137,10 +143,26 @@ def merged(model: M, adapter: Mapping[str, Tensor] | None = None) -> M:
     if not adapter:
         return model
     changed = changed_weights(weights, adapter)
-    shared = {id(tensor): tensor for tensor in (*weights.values(), *model.buffers())}
-    result = copy.deepcopy(model, shared)
+    result = _twin(model)
     for name, module in result.named_modules():
         if isinstance(module, Linear):
             module.adapter = None
             module.weight = nn.Parameter(changed[f"{name}.weight"])
     return result
+
+
+def adapted(model: M, adapter: Mapping[str, Tensor]) -> M:
+    """Return a model that computes what ``model`` does with an adapter, and shares all weights but the adapter's."""
+    result = _twin(model)
+    for name, module in result.named_modules():
+        if isinstance(module, Linear):
+            down, up = (nn.Parameter(adapter[name + which].to(module.weight.device)) for which in (_DOWN, _UP))
+            with torch.device("meta"):
+                module.adapter = LowRank(module.in_features, module.out_features, up.size(1), module.n_matrices)
+            module.adapter.down, module.adapter.up = down, up
+    return result
+
+
+def _twin(model: M) -> M:
+    """Return a model of its own modules that shares all tensors with ``model``."""
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

@@ -2,11 +2,14 @@
 
 import platform
 from collections.abc import Callable
+from threading import Lock
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from mtformer.model import lora
 
 Precision = Literal["fp32", "bf16", "int8"]
 Linear = Callable[[Tensor], Tensor]  # maps (N, in) to (N, out)
@@ -33,9 +36,38 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision) -> Linear:
     return _PlainLinear(weight, bias)
 
 
-def pack_linear(linear: nn.Linear, precision: Precision) -> Linear:
-    """Prepare a module."""
-    return pack(linear.weight, linear.bias, precision)
+class Packer:
+    """Prepares layers for one precision, and each weight once: models that share weights share what is made of them.
+
+    It does not follow later changes of the weights.
+    """
+
+    def __init__(self, precision: Precision = "fp32") -> None:
+        self._precision = precision
+        self._packed: dict[tuple[int, int, int | None], tuple[Tensor, Linear]] = {}  # with the weights, by their ids
+        self._packing = Lock()
+
+    def __call__(self, linear: nn.Linear, first: int = 0, last: int | None = None) -> Linear:
+        """Return what a layer computes, its adapter included.
+
+        Args:
+            linear: the layer.
+            first: the first of the matrices that it stacks, if it is a :class:`.lora.StackedLinear`.
+            last: the one after the last of them; None for all.
+        """
+        key = id(linear.weight), first, last
+        with self._packing:
+            if key not in self._packed:
+                self._packed[key] = linear.weight, self._pack(linear, first, last)
+            _, packed = self._packed[key]
+        adapter = linear.adapter if isinstance(linear, lora.Linear) else None
+        return packed if adapter is None else _AdaptedLinear(packed, *adapter.stacked(first, last))
+
+    def _pack(self, linear: nn.Linear, first: int, last: int | None) -> Linear:
+        size = len(linear.weight) // (linear.n_matrices if isinstance(linear, lora.Linear) else 1)
+        rows = slice(first * size, None if last is None else last * size)
+        bias: Tensor | None = linear.bias
+        return pack(linear.weight[rows], None if bias is None else bias[rows], self._precision)
 
 
 def _has_onednn() -> bool:
@@ -111,3 +143,14 @@ class _Int8Linear:
         product = torch._int_mm((x / scale).round_().to(torch.int8), self._weight) * scale
         product = product.mul_(self._scale)
         return product if self._bias is None else product.add_(self._bias)
+
+
+class _AdaptedLinear:
+    """A product with an adapter beside it, in float32: x·Wᵀ + b + x·Aᵀ·Bᵀ."""
+
+    def __init__(self, packed: Linear, down: Tensor, up: Tensor) -> None:
+        """Take the product, A (rank, in) and B (out, rank)."""
+        self._packed, self._down, self._up = packed, down.detach().t(), up.detach().t()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._packed(x).addmm_(torch.mm(x, self._down), self._up)

@@ -19,6 +19,7 @@ from mtformer.data.batches import Plan, PlannedBatch, fill_buckets, make_batch
 from mtformer.data.tokens import Corpus, Encoder, Prefixed
 from mtformer.engines.torch import TorchEngine
 from mtformer.evaluate.metrics import bleu, bleu_tokenize, chrf, ter
+from mtformer.model.lora import merged
 from mtformer.model.transformer import Transformer
 from mtformer.search.alignment import choose_heads
 from mtformer.search.engine import SearchRequest, fill_batches, results_of
@@ -238,7 +239,7 @@ class Validator:
         lengths = valid.corpus.src.lengths.tolist()
         order = sorted(range(len(requests)), key=lambda i: -lengths[i])
         batches = fill_batches(order, lengths, self._search.batch_tokens)
-        engine = TorchEngine(model, n_threads=1)
+        engine = TorchEngine(merged(model), n_threads=1)
 
         def search(batch: Sequence[int]) -> None:
             results_of(engine, [requests[i] for i in batch])
@@ -286,7 +287,7 @@ class Validator:
 
     def _translate(self, valid: _ValidSet, model: Transformer, pairs: Sequence[SentencePair]) -> list[str]:
         translator = Translator(
-            TorchEngine(model, n_threads=self._threads.n),
+            TorchEngine(merged(model), n_threads=self._threads.n),
             valid.tokenizer,
             self._search,
             tgt_lang=valid.languages.tgt_lang,

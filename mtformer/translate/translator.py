@@ -73,8 +73,9 @@ class Translator(Planner):
             engine: ``torch``; ``ctranslate2``, for which a bundle is converted once, into the user's cache; ``auto``,
                 which takes CTranslate2 where it is installed, there is no GPU, and it supports all options; or None
                 for torch. An exported model always takes CTranslate2.
-            adapter: what LoRA has trained on top of the bundle (``adapter.safetensors`` of its run). Translators with
-                different adapters of one bundle in memory share the weights that adapters do not change.
+            adapter: what LoRA has trained on top of the bundle (``adapter.safetensors`` of its run). It is merged, but
+                not if the model is a :class:`LoadedModel`, all of whose weights are then shared by any number of
+                translators; see :meth:`LoadedModel.with_adapter`.
             raw: translate with the model alone, without changes to texts before and checks of translations after.
             terms: a glossary or its file, whose terms are translated as it says.
             terms_mode: ``hard``: the search puts the translations of terms into the text; ``soft``: the model, which
@@ -103,6 +104,8 @@ class Translator(Planner):
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
             path = None if adapter is None else Path(adapter)
             model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, **options)
+        elif adapter is not None:
+            model = model.with_adapter(Path(adapter))
         model = model.toward(src_lang, tgt_lang, tag)
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
         if isinstance(memory, str | Path):
