@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 import torch
-import torch.nn.functional as F
 from conftest import Project, make_project
 from faults import PowerCut, power_cut_before
 from safetensors import safe_open
@@ -190,7 +189,12 @@ def test_adapters_share_one_base_in_a_process(base: Path, tuned: RunFolder, tmp_
 
 def test_what_is_packed_of_a_base_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = list[torch.Size]()
-    monkeypatch.setattr(packing, "pack", lambda weight, bias, precision: packed.append(weight.shape) or F.linear)
+
+    def pack(weight: torch.Tensor, *_: object) -> packing.Linear:
+        packed.append(weight.shape)
+        return lambda x: x
+
+    monkeypatch.setattr(packing, "pack", pack)
     model, packer = make_model(), packing.Packer("int8")
     adapter = {name: each.data for name, each in trained_parameters(adapted_model()).items()}
     InferenceModel(model, packer)
