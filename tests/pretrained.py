@@ -3,9 +3,11 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 import transformers
 from conftest import sentence_pairs
@@ -25,6 +27,11 @@ from transformers import (
     PegasusForConditionalGeneration,
     PegasusTokenizer,
 )
+
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.config import LanguagePair
+from mtformer.export.imported import Imported
+from mtformer.export.importing import read_model, write_model
 
 LINES = [
     *(text for pair in sentence_pairs(40, seed=3) for text in pair),
@@ -75,6 +82,40 @@ class Pretrained(NamedTuple):
     model: Any
     tokenizer: Any
     languages: tuple[str, str] | tuple[None, None] = (None, None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of transformers in its folder, as it is imported, and its bundle."""
+
+    folder: Path
+    theirs: Pretrained
+    imported: Imported
+    path: Path
+
+    @property
+    def whole(self) -> Bundle:
+        """The bundle."""
+        return load_bundle(self.path)
+
+    @property
+    def ours(self) -> Bundle:
+        """The bundle for the languages of the model."""
+        return self.whole.toward(*self.theirs.languages)
+
+
+_CASES: dict[str, Case] = {}
+
+
+def case_of(kind: str, factory: pytest.TempPathFactory) -> Case:
+    """Return the model of a kind, which all tests of a process share."""
+    if kind not in _CASES:
+        folder, output = factory.mktemp(kind), factory.mktemp("ours")
+        theirs = KINDS[kind](folder, 1)
+        imported = read_model(str(folder), LanguagePair("en", "de"))
+        write_model(imported, output)
+        _CASES[kind] = Case(folder, theirs, imported, output / "model.safetensors")
+    return _CASES[kind]
 
 
 def marian(folder: Path, seed: int) -> Pretrained:

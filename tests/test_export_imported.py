@@ -2,53 +2,42 @@
 
 import json
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 from conftest import Project
-from pretrained import KINDS, LINES, Pretrained
+from pretrained import KINDS, LINES, Case, case_of
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import LanguagePair
 from mtformer.export import require_huggingface
 from mtformer.export.huggingface import write_huggingface
-from mtformer.export.imported import Imported
 from mtformer.export.importing import read_model, write_model
 from mtformer.export.trim import trim
 from mtformer.support.errors import UserError
 
 
-@dataclass(frozen=True)
-class Case:
-    """A model of transformers, ours, and the folder that it was exported to."""
-
-    theirs: Pretrained
-    imported: Imported
-    ours: Bundle
-    folder: Path
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A model of each kind."""
-    folder, output, exported = (tmp_path_factory.mktemp(name) for name in ("theirs", "ours", "exported"))
-    theirs = KINDS[request.param](folder, 1)
-    imported = read_model(str(folder), LanguagePair("en", "de"))
-    write_model(imported, output)
-    bundle = load_bundle(output / "model.safetensors")
-    write_huggingface(exported, bundle, name="model.safetensors")
-    return Case(theirs, imported, bundle, exported)
+    return case_of(request.param, tmp_path_factory)
 
 
-def test_the_exported_model_computes_the_same_as_the_original(case: Case) -> None:
-    again = AutoModelForSeq2SeqLM.from_pretrained(case.folder)
+@pytest.fixture(scope="module")
+def exported(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that it was exported to."""
+    folder = tmp_path_factory.mktemp("exported")
+    write_huggingface(folder, case.whole, name="model.safetensors")
+    return folder
+
+
+def test_the_exported_model_computes_the_same_as_the_original(case: Case, exported: Path) -> None:
+    again = AutoModelForSeq2SeqLM.from_pretrained(exported)
     assert type(again) is type(case.theirs.model)
-    generator, size = torch.Generator().manual_seed(1), case.ours.header.architecture.tgt_vocab_size
-    pad = case.ours.tokenizer.special_ids.pad
+    generator, size = torch.Generator().manual_seed(1), case.whole.header.architecture.tgt_vocab_size
+    pad = case.whole.tokenizer.special_ids.pad
     src = torch.randint(5, size - 5, (4, 15), generator=generator)
     tgt_in = torch.randint(5, size - 5, (4, 9), generator=generator)
     src[1:, 11:] = pad
@@ -60,16 +49,16 @@ def test_the_exported_model_computes_the_same_as_the_original(case: Case) -> Non
     torch.testing.assert_close(logits[1], logits[0], atol=1e-5, rtol=1e-6)
 
 
-def test_importing_the_export_gives_the_same_model(case: Case) -> None:
-    again = read_model(str(case.folder))
+def test_importing_the_export_gives_the_same_model(case: Case, exported: Path) -> None:
+    again = read_model(str(exported))
     assert again.tokenizers == case.imported.tokenizers
     assert again.header.model_dump(exclude={"provenance"}) == case.imported.header.model_dump(exclude={"provenance"})
     assert again.tensors.keys() == case.imported.tensors.keys()
     assert all(torch.equal(again.tensors[name], tensor) for name, tensor in case.imported.tensors.items())
 
 
-def test_the_exported_tokenizer_splits_and_joins_texts_as_ours_does(case: Case) -> None:
-    assert_same_tokens(case.folder, case.ours)
+def test_the_exported_tokenizer_splits_and_joins_texts_as_ours_does(case: Case, exported: Path) -> None:
+    assert_same_tokens(exported, case.whole)
 
 
 def assert_same_tokens(folder: Path, bundle: Bundle) -> None:
@@ -138,18 +127,18 @@ def test_every_command_takes_an_imported_model(project: Project) -> None:
 
 
 def test_positions_that_transformers_have_no_model_for_are_refused_by_name(case: Case) -> None:
-    architecture = case.ours.header.architecture
+    architecture = case.whole.header.architecture
     for changes, name in (
         ({"positions": "learned", "norm": "pre", "embedding_norm": False}, "positions = learned"),
         ({"positions": "fairseq", "norm": "post", "embedding_norm": False}, "positions = fairseq"),
     ):
-        changed = case.ours.header.model_copy(update={"architecture": architecture.model_copy(update=changes)})
+        changed = case.whole.header.model_copy(update={"architecture": architecture.model_copy(update=changes)})
         with pytest.raises(UserError, match=f"because of {name}: train one with model.positions=sinusoidal"):
             require_huggingface(changed)
 
 
-def test_files_of_another_model_are_refused(case: Case, tmp_path: Path) -> None:
-    for file in case.folder.iterdir():
+def test_files_of_another_model_are_refused(exported: Path, tmp_path: Path) -> None:
+    for file in exported.iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path)
     header = json.loads((tmp_path / "mtformer.json").read_text(encoding="utf-8"))

@@ -3,46 +3,24 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
-from conftest import Project, make_project
-from pretrained import KINDS, LINES, SIZES, Pretrained
+from conftest import Project
+from pretrained import KINDS, LINES, Case, case_of
 from safetensors.torch import load_file, save_file
 
 from mtformer import Translator
-from mtformer.bundle.format import Bundle, load_bundle
-from mtformer.config import LanguagePair
-from mtformer.export.importing import read_model, write_model
-from mtformer.model.weights import weights
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model there and here."""
-
-    folder: Path
-    theirs: Pretrained
-    path: Path
-
-    @property
-    def ours(self) -> Bundle:
-        """The bundle for the languages of the case."""
-        return load_bundle(self.path).toward(*self.theirs.languages)
+from mtformer.export.importing import read_model
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A model of each kind."""
-    folder, output = tmp_path_factory.mktemp(request.param), tmp_path_factory.mktemp("ours")
-    theirs = KINDS[request.param](folder, 1)
-    write_model(read_model(str(folder), LanguagePair("en", "de")), output)
-    return Case(folder, theirs, output / "model.safetensors")
+    return case_of(request.param, tmp_path_factory)
 
 
 def their_ids(case: Case, texts: list[str]) -> list[list[int]]:
@@ -94,58 +72,6 @@ def generate(case: Case, text: str, max_length: int) -> str:
             settings["forced_bos_token_id"] = tokenizer.get_lang_id(case.theirs.languages[1])
     output = case.theirs.model.generate(torch.tensor([ids]), max_new_tokens=max_length + n_forced, **settings)
     return case.ours.tokenizer.decode(output[0].tolist())
-
-
-def test_an_imported_model_is_fine_tuned(case: Case, tmp_path: Path) -> None:
-    """A step with a tiny learning rate keeps the weights, the tokens and what stands before the texts."""
-    training: dict[str, Any] = {"max_steps": 1, "learning_rate": 1e-9, "validate_every": 1}
-    project = make_project(tmp_path, init_from=str(case.path), **training)
-    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
-    config["data"]["max_length"] = SIZES["max_position_embeddings"]
-    config["tokenizer"] = {"vocab_size": case.ours.tokenizer.vocab_size}  # though it does not fit the text
-    del config["model"]
-    project.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-    result = project.mtformer("train", project.config)
-    assert result.status == 0, result.stderr
-    before, tuned = case.ours, load_bundle(project.folder / "runs" / "config" / "model.safetensors")
-    assert tuned.header.architecture == before.header.architecture
-    assert tuned.tokenizer.encode_src(LINES) == before.tokenizer.encode_src(LINES)
-    assert tuned.tokenizer.prefixes == before.tokenizer.prefixes
-    for name, tensor in weights(before.model).items():
-        assert torch.allclose(weights(tuned.model)[name], tensor, atol=1e-6), name
-    siblings = project.folder / "runs" / "config" / "model.safetensors", case.path
-    require_to_go_together(project, *siblings)
-
-
-def require_to_go_together(project: Project, tuned: Path, base: Path) -> None:
-    """Equal models, of which one may have many languages, are an ensemble and an average, and do not differ."""
-    options: dict[str, Any] = {"engine": "torch", "beam_size": 1, "max_length": 12, "raw": True}
-    alone, both = (
-        Translator.load(models, src_lang="en", tgt_lang="de", **options).translate(LINES[:4])
-        for models in ([tuned], [base, tuned])
-    )
-    assert [each[0].text for each in both] == [each[0].text for each in alone]
-    average = project.folder / "average.safetensors"
-    result = project.mtformer("average", tuned, base, "--output", average)
-    assert result.status == 0, result.stderr
-    text = project.folder / "text"
-    text.write_text("\n".join(LINES[:4]) + "\n", encoding="utf-8")
-    files = ("--src", text, "--ref", text, "--beam-size", "1", "--raw", "--resamples", "10", "--trials", "10")
-    pair = ("--pair", "en-de") if load_bundle(base).header.src_lang == "mul" else ()
-    result = project.mtformer("compare", average, base, *files, *pair)
-    assert result.status == 0, result.stderr
-
-
-def test_tokens_cannot_be_added_to_an_imported_model(case: Case, tmp_path: Path) -> None:
-    project = make_project(tmp_path, init_from=str(case.path))
-    config = yaml.safe_load(project.config.read_text(encoding="utf-8"))
-    config["data"]["max_length"] = SIZES["max_position_embeddings"]
-    config["tokenizer"]["vocab_size"] = 5_000
-    del config["model"]
-    project.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-    refused = project.mtformer("train", project.config)
-    assert refused.status == 2
-    assert "tokens cannot be added to the" in refused.stderr
 
 
 def set_config(**changes: object) -> Callable[[Path], None]:

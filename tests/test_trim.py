@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Project
-from pretrained import KINDS, LINES, Pretrained
+from pretrained import KINDS, LINES, Pretrained, case_of
 
 from mtformer import Translator
 from mtformer.bundle.format import Bundle, load_bundle
@@ -38,14 +38,11 @@ class Case:
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     """A model of each kind, trimmed to some texts and the languages that it was made for."""
-    folder, output = tmp_path_factory.mktemp(request.param), tmp_path_factory.mktemp("ours")
-    theirs = KINDS[request.param](folder, 1)
-    imported = read_model(str(folder), LanguagePair("en", "de"))
-    write_model(imported, output / "whole")
-    write_model(trim(imported, theirs.languages if theirs.languages[0] else None, TEXTS), output / "trimmed")
-    whole, trimmed = (load_bundle(output / name / "model.safetensors") for name in ("whole", "trimmed"))
-    path = output / "trimmed" / "model.safetensors"
-    return Case(folder, theirs, whole.toward(*theirs.languages), trimmed.toward(*theirs.languages), path)
+    model, output = case_of(request.param, tmp_path_factory), tmp_path_factory.mktemp("trimmed")
+    theirs = model.theirs
+    write_model(trim(model.imported, theirs.languages if theirs.languages[0] else None, TEXTS), output)
+    path = output / "model.safetensors"
+    return Case(model.folder, theirs, model.ours, load_bundle(path).toward(*theirs.languages), path)
 
 
 def kept_ids(case: Case) -> torch.Tensor:

@@ -173,7 +173,7 @@ class Header(Stored):
         Raises:
             UserError: the model has no such direction, or the target language is open.
         """
-        src_lang, tgt_lang = self._code(src_lang), self._code(tgt_lang)
+        src_lang, tgt_lang = self.code(src_lang), self.code(tgt_lang)
         wanted = self.matching(src_lang, tgt_lang)
         if not wanted:
             asked = f" from {src_lang}" * bool(src_lang) + f" to {tgt_lang}" * bool(tgt_lang)
@@ -194,7 +194,7 @@ class Header(Stored):
         except UserError:  # it lacks one
             return False
 
-    def _code(self, lang: str | None) -> str | None:
+    def code(self, lang: str | None) -> str | None:
         """Return the model's own code of a language, such as ``deu_Latn`` for ``de``, if a single one is meant."""
         known = self.languages or dict.fromkeys(lang for pair in self.language_pairs for lang in pair)
         if lang is None or lang in known:
@@ -232,7 +232,7 @@ class Header(Stored):
         if (src_lang, tgt_lang, tag) == (None, None, None) and MULTIPLE not in (self.src_lang, self.tgt_lang):
             return self, tokenizer
         pair = self.direction(src_lang, tgt_lang)
-        src_lang = self._code(src_lang)
+        src_lang = self.code(src_lang)
         of_languages = {*self.target_tags, *self.languages.values()}
         names = [symbol for symbol in tokenizer.control_symbols if symbol not in of_languages]
         if tag is not None and corpus_tag(tag) not in names:

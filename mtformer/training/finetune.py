@@ -1,21 +1,21 @@
 """Fine-tuning: training that starts from the weights and the tokenizer of a bundle."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import torch
-from torch import Tensor
 
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
-from mtformer.config import Base, Config, DataConfig, ModelConfig, ResolvedConfig, TokenizerConfig, TrainingConfig
+from mtformer.config import Base, Config, ModelConfig, ResolvedConfig, TokenizerConfig, TrainingConfig
 from mtformer.config.section import Section
 from mtformer.config.sources import PrefixTokens
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import weights
 from mtformer.support.errors import UserError
 from mtformer.text.pairs import SentencePair, all_tags, target_tag
-from mtformer.text.tokenizer.sentencepiece_file import Kind, Token, append_tokens
+from mtformer.text.tokenizer.sentencepiece_file import Kind, Token, add_tokens
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.train import extend_tokenizer
 from mtformer.training.transfer import translates
@@ -44,8 +44,8 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     """
     problems: list[str] = []
     architecture = bundle.header.architecture
-    tags, symbols = new_tags(config.training), bundle.tokenizer.control_symbols
-    vocab_size = _with_tags(bundle.tokenizer, tags).vocab_size
+    tags, symbols = new_tags(config.training, bundle.header), bundle.tokenizer.control_symbols
+    vocab_size = _with_tags(bundle, tags).vocab_size
     base = TokenizerConfig(
         type=bundle.header.tokenizer_type,
         joint=architecture.joint_vocab,
@@ -64,17 +64,13 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     wanted = config.tokenizer.vocab_size
     if wanted is not None and wanted < vocab_size:
         problems.append(f"tokenizer.vocab_size = {wanted} is less than the {vocab_size} of the bundle")
-    if wanted is not None and wanted > vocab_size and bundle.tokenizer.src.is_foreign:
-        problems.append(
-            f"tokenizer.vocab_size = {wanted}: tokens cannot be added to the {vocab_size} of an imported model"
-        )
     if wanted is not None and wanted > vocab_size and config.training.lora:
         problems.append(f"tokenizer.vocab_size = {wanted}: training.lora adds no tokens to its {vocab_size}")
     if model.positions == "learned" and config.data.max_length != architecture.max_length:
         problems.append(f"data.max_length must be {architecture.max_length}, the number of learned positions")
     if config.data.terms is not None and bundle.tokenizer.markers is None:
         problems.append("it has no tokens that mark terms, which data.terms needs")
-    prefixes = _prefixes(config.data, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
+    prefixes = _prefixes(config, bundle.header) if bundle.header.prefixes or bundle.header.languages else {}
     data = config.data.model_copy(update={"prefixes": prefixes})
     if missing := set(all_tags(data)) - {*symbols, *tags}:
         problems.append(
@@ -83,8 +79,6 @@ def inherit(config: Config, bundle: Bundle) -> Base:
         )
     if wrong := sorted({*tags.values()} - {*symbols}) + sorted({*tags} & {*symbols}):
         problems.append(f"training.like: it {'has' if wrong[0] in symbols else 'lacks'} the token {wrong[0]}")
-    if tags and bundle.tokenizer.src.is_foreign:
-        problems.append("training.like: tokens cannot be added to an imported model")
     if config.training.shard and model.layer_drop:
         problems.append(f"it has model.layer_drop = {model.layer_drop}, where training.shard needs 0")
     if problems:
@@ -92,13 +86,15 @@ def inherit(config: Config, bundle: Bundle) -> Base:
     return Base(model, tokenizer, prefixes, is_tuned=translates(bundle, config.data.language_pairs))
 
 
-def _prefixes(data: DataConfig, header: Header) -> dict[str, PrefixTokens]:
-    """Return the tokens that a model has before the texts of the directions of ``data``.
+def _prefixes(config: Config, header: Header) -> dict[str, PrefixTokens]:
+    """Return the tokens that a model has before the texts of the directions of ``config``.
 
     Raises:
         UserError: it does not have one of them.
     """
-    return {str(pair): header.prefix_tokens(header.direction(*pair)) for pair in data.language_pairs}
+    for new, old in config.training.like.items():
+        header = _with_language(header, new, old)
+    return {str(pair): header.prefix_tokens(header.direction(*pair)) for pair in config.data.language_pairs}
 
 
 def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list[str]) -> S:
@@ -113,21 +109,58 @@ def _inherit(given: S, old: S, free: Sequence[str], section: str, problems: list
     return type(old).model_validate(old.model_dump() | taken)
 
 
-def new_tags(training: TrainingConfig) -> dict[str, str]:
+def new_tags(training: TrainingConfig, header: Header) -> dict[str, str]:
     """Return the tokens of new target languages, and for each the one that it starts as."""
-    return {target_tag(new): target_tag(old) for new, old in training.like.items()}
+    return dict(_tag_like(header, new, old) for new, old in training.like.items())
 
 
-def _with_tags(tokenizer: Tokenizer, tags: Iterable[str]) -> Tokenizer:
-    """Append tokens of target languages to the source vocabulary."""
+def _tag_like(header: Header, new: str, old: str) -> tuple[str, str]:
+    """Return the token of a new target language, and that of the one of the model that it is spelled like.
+
+    Raises:
+        UserError: the model does not translate to the latter.
+    """
+    if not (header.languages or header.prefixes):
+        return target_tag(new), target_tag(old)
+    pair = next((pair for pair in header.language_pairs if pair.tgt_lang == header.code(old)), None)
+    tokens = header.prefix_tokens(pair) if pair else PrefixTokens()
+    if pair is None or not (tokens.tgt or tokens.src):
+        raise UserError(f"training.like: the model has no token for {old}; it translates {header.title}")
+    tag = (tokens.tgt or tokens.src)[0]
+    return re.sub(f"(?<![A-Za-z]){pair.tgt_lang}(?![A-Za-z])", new, tag) if pair.tgt_lang in tag else new, tag
+
+
+def _with_language(header: Header, new: str, old: str) -> Header:
+    """Return the header of a model that also translates to a new language, whose token is spelled like an old one's."""
+    tag, of_old = _tag_like(header, new, old)
+    if header.languages:
+        return header.model_copy(update={"languages": header.languages | {new: tag}})
+    added = {}
+    for pair in header.language_pairs:
+        if pair.tgt_lang == header.code(old):
+            tokens = header.prefix_tokens(pair)
+            side = "tgt" if tokens.tgt else "src"
+            with_tag = tuple(tag if token == of_old else token for token in getattr(tokens, side))
+            added[f"{pair.src_lang}-{new}"] = tokens.model_copy(update={side: with_tag})
+    directions = (*map(str, header.language_pairs), *added)
+    return header.model_copy(update={"directions": directions, "prefixes": header.prefixes | added})
+
+
+def _with_tags(bundle: Bundle, tags: Iterable[str]) -> Tokenizer:
+    """Add tokens of target languages to the source vocabulary, and to the target's if it has the same ids."""
+    tokenizer = bundle.tokenizer
     added = [Token(tag, kind=Kind.CONTROL) for tag in tags if tag not in tokenizer.control_symbols]
-    src_model = append_tokens(tokenizer.src_model, added)
-    return Tokenizer(src_model, tokenizer.tgt_model).with_start(tokenizer.special_ids.start) if added else tokenizer
+    if not added:
+        return tokenizer
+    src_model, *rest = tokenizer.models
+    if bundle.header.architecture.joint_vocab:
+        rest = [add_tokens(model, added) for model in rest]
+    return Tokenizer(add_tokens(src_model, added), *rest).with_start(tokenizer.special_ids.start)
 
 
 def tokenizer_of(bundle: Bundle, config: ResolvedConfig, pairs: Iterable[SentencePair]) -> Tokenizer:
     """Return the tokenizer of ``bundle``, with more tokens if ``config`` asks for more than it has."""
-    old = _with_tags(bundle.tokenizer, new_tags(config.training))
+    old = _with_tags(bundle, new_tags(config.training, bundle.header))
     if config.tokenizer.vocab_size == old.vocab_size:
         return old
     languages = zip(*config.data.language_pairs, strict=True)
@@ -152,17 +185,19 @@ def initialize(model: Transformer, tokenizer: Tokenizer, bundle: Bundle, tags: M
         if n_new:
             of_source = name.startswith("src")
             ids = range(len(known), len(parameter))
-            tokens = tokenizer.src_tokens(ids) if of_source else tokenizer.tgt_tokens(ids)
-            spelled = _spelled_before(bundle.tokenizer, tokens, tags, of_source=of_source)
+            spelled = [_spelled_before(bundle.tokenizer, tokenizer, i, tags, of_source=of_source) for i in ids]
             parameter[len(known) :] = torch.stack([known[ids].mean(dim=0) for ids in spelled])
 
 
-def _spelled_before(old: Tokenizer, tokens: Sequence[str], tags: Mapping[str, str], *, of_source: bool) -> list[Tensor]:
-    """Return the ids, in ``old``, of the text of new tokens, or of the token that a new one of a language starts as."""
-    texts = [token.removeprefix("▁").replace("▁", " ") for token in tokens]
-    encoded = old.encode_src(texts) if of_source else old.encode_tgt(texts)
-    rows = zip(tokens, encoded, strict=True)
-    return [torch.tensor(old.src.control_ids([tags[t]]) if t in tags else row[:-1] or row) for t, row in rows]
+def _spelled_before(old: Tokenizer, new: Tokenizer, i: int, tags: Mapping[str, str], *, of_source: bool) -> list[int]:
+    """Return the ids, in ``old``, of the text of a new token, or of the token that one of a language starts as."""
+    sides = [(old.src, new.src), (old.tgt, new.tgt)]
+    before, after = next(((a, b) for a, b in sides[:: 1 if of_source else -1] if not b.is_unused(i)), sides[0])
+    [token] = after.tokens([i])
+    if token in tags:
+        return list(old.src.control_ids([tags[token]]))
+    [row] = before.encode([token.removeprefix("▁").replace("▁", " ")], inside=not token.startswith("▁"))
+    return row[:-1] or row
 
 
 def freeze(model: Transformer, parts: Iterable[str]) -> None:

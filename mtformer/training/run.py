@@ -176,7 +176,7 @@ def _build(
     torch.manual_seed(config.training.seed)
     model = build_model(config, tokenizer, base.header.architecture if base else None)
     if base:
-        initialize(model, tokenizer, base, new_tags(config.training))
+        initialize(model, tokenizer, base, new_tags(config.training, base.header))
     freeze(model, config.training.freeze)
     if config.training.lora:
         adapt(model, config.training.lora.rank)

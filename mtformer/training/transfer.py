@@ -80,11 +80,11 @@ def check_vocabulary(given: Config, resolved: ResolvedConfig, tokenizer: Tokeniz
     if not problems:
         return
     size = tokenizer.vocab_size
-    larger = "" if tokenizer.src.is_foreign else f"to more than its {size} to add tokens, or "
     message = f"the vocabulary of {given.training.init_from} (training.init_from) does not fit: {'; '.join(problems)}"
     if given.tokenizer.vocab_size is None:
         raise UserError(
-            f"{message}. Set tokenizer.vocab_size {larger}to {size} to use it as it is; or train from scratch"
+            f"{message}. Set tokenizer.vocab_size to more than its {size} to add tokens, or to {size} to use it as it "
+            "is; or train from scratch"
         )
     log.warning("%s", message)
 

@@ -169,6 +169,23 @@ def make_model(tokens: Iterable[Token], *, algorithm: int, character_map: bytes,
     return append_tokens(b"", tokens) + _field(_TRAINER, trainer) + _field(_NORMALIZER, normalizer)
 
 
+def add_tokens(model: bytes, tokens: Sequence[Token]) -> bytes:
+    """Return a serialized model with more tokens, which come after those that the Transformer knows.
+
+    Of those that SentencePiece had already, only without the Transformer knowing them, it keeps the scores.
+    """
+    n_known = read_settings(model).n_known
+    if n_known is None:
+        return append_tokens(model, tokens)
+    own = read_tokens(model)
+    rest = {token.text: token for token in own[n_known:]}
+    added = []
+    for token in tokens:
+        had = rest.pop(token.text, token)
+        added.append(token._replace(score=had.score, kind=had.kind if token.kind == Kind.UNUSED else token.kind))
+    return replace_tokens(model, [*own[:n_known], *added, *rest.values()], n_known=n_known + len(added))
+
+
 def append_tokens(model: bytes, tokens: Iterable[Token]) -> bytes:
     """Return a serialized model with more tokens after its own."""
     return model + b"".join(

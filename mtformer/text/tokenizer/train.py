@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from sentencepiece import SentencePieceTrainer
@@ -13,9 +14,16 @@ from mtformer.model.architecture import SPECIAL_IDS
 from mtformer.support.errors import UserError
 from mtformer.text.languages import function_words, has_many_characters, max_token_length, suit_joint_vocabulary
 from mtformer.text.pairs import SentencePair
-from mtformer.text.tokenizer.sentencepiece_file import SPECIAL_TOKENS, append_tokens, read_tokens, with_rule
+from mtformer.text.tokenizer.sentencepiece_file import (
+    SPECIAL_TOKENS,
+    Kind,
+    Token,
+    add_tokens,
+    read_tokens,
+    with_rule,
+)
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.text.tokenizer.vocabulary import RULES, normalize
+from mtformer.text.tokenizer.vocabulary import RULES, Vocabulary, normalize
 
 Normalize = Callable[[str], str]
 Languages = str | Sequence[str]  # one or several
@@ -41,7 +49,8 @@ def extend_tokenizer(
 ) -> Tokenizer:
     """Extend ``old`` to ``config.vocab_size`` tokens for the text of ``pairs``; existing tokens keep their ids.
 
-    The new tokens are those of a tokenizer trained on ``pairs`` alone, single characters first.
+    The new tokens are those of a tokenizer trained on ``pairs`` alone, single characters first. Where two models share
+    the ids of one Transformer, a token has the same id in both, and is unused in that of the other language.
 
     Raises:
         UserError: the text does not support as many tokens.
@@ -49,28 +58,42 @@ def extend_tokenizer(
     forms = (old.src.normalize, old.tgt.normalize)
     texts = _sides(pairs, src_lang, tgt_lang, forms, joint=old.joint, seed=seed)
     trained = _train(texts, config, adjust=True)
-    known = old.models
-    extended = (_extended(*models, config) for models in zip(known, trained, strict=True))
+    others = [_others(vocabulary, of_text) for vocabulary, of_text in zip((old.src, old.tgt), trained, strict=False)]
+    if config.joint and not old.joint:
+        others = _in_both(*others)
+    sizes = (old.src_vocab_size, old.tgt_vocab_size)
+    extended = (_extended(*values, config) for values in zip(old.models, sizes, others, strict=False))
     return Tokenizer(*extended).with_start(old.special_ids.start)
 
 
-def _extended(old: bytes, trained: bytes, config: TokenizerConfig) -> bytes:
-    """Append tokens of a serialized model that has been trained to an old one."""
-    tokens = read_tokens(old)
-    known = {token.text for token in tokens}
-    others = [token for token in read_tokens(trained) if token.text not in known]
-    others.sort(key=lambda token: len(token.text) > 1)  # a character without a token is spelled in bytes
-    n_missing = (config.vocab_size or 0) - len(tokens)
+def _others(vocabulary: Vocabulary, trained: bytes) -> list[Token]:
+    """Return the tokens of a trained model that a vocabulary lacks."""
+    known = set(vocabulary.tokens(range(vocabulary.vocab_size)))
+    others = [token for token in read_tokens(trained) if token.kind == Kind.NORMAL and token.text not in known]
+    return sorted(others, key=lambda token: len(token.text) > 1)  # a character without a token is spelled in bytes
+
+
+def _in_both(src: list[Token], tgt: list[Token]) -> list[list[Token]]:
+    """Return the tokens of two languages in the same order, in turn from each, and unused where a side lacks them."""
+    sides = [{token.text: token for token in tokens} for tokens in (src, tgt)]
+    in_turn = (token.text for pair in zip_longest(src, tgt) for token in pair if token is not None)
+    texts = list(dict.fromkeys(in_turn))
+    return [[side.get(text, Token(text, kind=Kind.UNUSED)) for text in texts] for side in sides]
+
+
+def _extended(old: bytes, n_known: int, others: Sequence[Token], config: TokenizerConfig) -> bytes:
+    """Add tokens to a serialized model of which a Transformer knows the first ``n_known``."""
+    n_missing = (config.vocab_size or 0) - n_known
     if n_missing > len(others):
         raise UserError(
-            f"tokenizer.vocab_size = {config.vocab_size} is too large: the initial model has {len(tokens)} tokens and "
-            f"the text supports {len(others)} more; set it to {len(tokens) + len(others)} or less"
+            f"tokenizer.vocab_size = {config.vocab_size} is too large: the initial model has {n_known} tokens and "
+            f"the text supports {len(others)} more; set it to {n_known + len(others)} or less"
         )
-    added = others[:n_missing]
+    added = list(others[:n_missing])
     if config.type == "bpe":  # a score is the negative rank of a merge
-        least = min(token.score for token in tokens)
+        least = min(token.score for token in read_tokens(old))
         added = [token._replace(score=least - rank) for rank, token in enumerate(added, 1)]
-    return append_tokens(old, added)
+    return add_tokens(old, added)
 
 
 def train_tokenizer(

@@ -101,11 +101,6 @@ class Vocabulary:
         return self._settings.n_known or self._processor.vocab_size()
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether it is that of a Transformer from elsewhere, to which no tokens can be added."""
-        return self._settings.n_known is not None
-
-    @property
     def user_symbols(self) -> list[str]:
         """The tokens that a user has defined, which are never split."""
         return [token.text for token in read_tokens(self._data) if token.kind == Kind.USER_DEFINED]
@@ -126,6 +121,10 @@ class Vocabulary:
     def is_control(self, i: int) -> bool:
         """Tell whether no text contains a token."""
         return self._processor.is_control(i)
+
+    def is_unused(self, i: int) -> bool:
+        """Tell whether only texts of the other language have a token."""
+        return self._processor.is_unused(i)
 
     def control_ids(self, tokens: Sequence[str]) -> tuple[int, ...]:
         """Return the ids of control tokens; raises UserError if there is no such one."""
