@@ -27,8 +27,9 @@ def main(arguments: list[str]) -> None:
     python = python_with(".venv-lowest", "constraints-lowest.txt") if lowest else python_with()
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda check: run(python, "-m", *check.split()), () if lowest else CHECKS))
-    # The tests of a file run in one process, so that what they share is made once.
-    run(python, "-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", *arguments[lowest:])
+    # The tests of a file run in one process, so that what they share is made once; tests/conftest.py orders the files.
+    options = "--numprocesses 2 --dist loadfile --no-loadscope-reorder"
+    run(python, "-m", "pytest", *options.split(), *arguments[lowest:])
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from mtformer.data.batches import Batch
 from mtformer.training.update import Update, Updater
 
 
-def kill_in_step(killed_step: int, killed_rank: int, rank: int) -> None:
-    """Let this process, if it is the rank to be killed, die before the update of ``killed_step``."""
+def main_or_die(killed_rank: int, killed_step: int) -> None:
+    """Run the command line; this process, if it is that rank, dies before the update of ``killed_step``."""
     update = Updater.update
 
     def update_or_die(
@@ -24,12 +24,10 @@ def kill_in_step(killed_step: int, killed_rank: int, rank: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return update(self, batches, step, rate, usual_loss)
 
-    if rank == killed_rank:
+    if (int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]) == (killed_rank, "0"):
         Updater.update = update_or_die  # type: ignore[method-assign]
+    main()
 
 
 if __name__ == "__main__":
-    killed_rank, killed_step = int(sys.argv.pop(1)), int(sys.argv.pop(1))
-    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-        kill_in_step(killed_step, killed_rank, int(os.environ["RANK"]))
-    main()
+    main_or_die(int(sys.argv.pop(1)), int(sys.argv.pop(1)))

@@ -9,13 +9,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conftest import Project, Result
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from mtformer.cli import main
 
 _METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 _CONTEXT = multiprocessing.get_context(_METHOD)
-_CONTEXT.set_forkserver_preload(["mtformer.training.run", "mtformer.cli.app"])
+_CONTEXT.set_forkserver_preload(["mtformer.training.run", "mtformer.cli.app", "torch.distributed.fsdp"])
 _SECONDS = 300
 
 
@@ -28,13 +29,13 @@ class Ended:
     stderr: str
 
 
-def run_ranks(folder: Path, commands: Sequence[Sequence[str]], prepare: Callable[[int], object] | None = None) -> Ended:
-    """Run command lines of mtformer as ranks of one training, with the environment that torchrun would give them.
+def run_ranks(folder: Path, commands: Sequence[Sequence[str]], program: Callable[[], object] = main) -> Ended:
+    """Run command lines as ranks that work together, with the environment that torchrun would give them.
 
     Args:
         folder: the current folder of the processes.
         commands: the arguments of each rank.
-        prepare: is called in each process with its rank before the command.
+        program: what each process calls.
     """
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # torchrun's, which outlives the ranks
     shared = {
@@ -52,7 +53,7 @@ def run_ranks(folder: Path, commands: Sequence[Sequence[str]], prepare: Callable
         processes: list[BaseProcess] = []
         for rank, command in enumerate(commands):
             environment = os.environ | shared | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
-            arguments = (list(command), folder, dict(environment), (out, err), prepare)
+            arguments = (list(command), folder, dict(environment), (out, err), program)
             processes.append(_CONTEXT.Process(target=_run, args=arguments))  # type: ignore[attr-defined]
             processes[-1].start()
         try:
@@ -65,12 +66,23 @@ def run_ranks(folder: Path, commands: Sequence[Sequence[str]], prepare: Callable
         return Ended([process.exitcode or 0 for process in processes], out.read_text("utf-8"), err.read_text("utf-8"))
 
 
+def run(project: Project, command: Sequence[str], n_ranks: int) -> Result:
+    """Run a command line, which must succeed, in this process or as so many ranks."""
+    if n_ranks == 1:
+        result = project.mtformer(*command)
+    else:
+        ended = run_ranks(project.folder, [command] * n_ranks)
+        result = Result(max(map(abs, ended.statuses)), ended.stdout, ended.stderr)
+    assert result.status == 0, result.stderr
+    return result
+
+
 def _run(
     command: list[str],
     folder: Path,
     environment: dict[str, str],
     outputs: tuple[Path, Path],
-    prepare: Callable[[int], object] | None,
+    program: Callable[[], object],
 ) -> None:
     os.chdir(folder)
     os.environ.clear()
@@ -78,6 +90,4 @@ def _run(
     for number, path in enumerate(outputs, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     sys.argv = ["mtformer", *command]
-    if prepare:
-        prepare(int(environment["RANK"]))
-    main()
+    program()

@@ -1,7 +1,6 @@
-"""For torchrun: the same updates sharded and by one process; prints as JSON how they differ, and the ranks' shares."""
+"""The same updates sharded and by one process; prints as JSON how they differ, and the shares of the ranks."""
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,11 +114,12 @@ def starve(ranks: Ranks) -> str:
     return ""
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Compare as one of the ranks; the first one prints what they have found."""
     dist.init_process_group("gloo")
     ranks = Ranks(dist.get_rank(), dist.get_world_size())
     results: dict[str, Any] = {name: compare(name, ranks) for name in VARIANTS}
     results |= {"starved": starve(ranks), "collected": ranks.collect([0, 1, 2] if ranks.is_first else [2, 3])}
     if ranks.is_first:
-        json.dump(results, sys.stdout)
+        print(json.dumps(results))
     dist.destroy_process_group()

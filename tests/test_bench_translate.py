@@ -70,13 +70,12 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert BENCH["percentile"]([7.0], 50) == 7
 
 
-def bench(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Compare systems on sentences whose references are the model's own translations."""
+def command(folder: Path, *options: str) -> list[str]:
+    """Return what compares systems on sentences whose references are the model's own translations."""
     for language, texts in zip(("en", "de"), zip(*PAIRS[:4], strict=True), strict=True):
         (folder / f"small.{language}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    command = [sys.executable, "scripts/bench_translate.py", str(BUNDLE), str(folder / "work")]
-    command += ["--data", str(folder), "--set", "small", "--single", "2", "--rounds", "1", "--beam-sizes", "1"]
-    return subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
+    given = ["--data", str(folder), "--set", "small", "--single", "2", "--rounds", "1", "--beam-sizes", "1"]
+    return ["scripts/bench_translate.py", str(BUNDLE), str(folder / "work"), *given, *options]
 
 
 def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
@@ -87,7 +86,8 @@ def test_it_measures_what_works_and_names_what_does_not(tmp_path: Path) -> None:
     notes = tmp_path / "work/translate/notes"  # a folder of somebody else
     notes.parent.mkdir()
     notes.touch()
-    done = bench(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown")
+    benchmark = command(tmp_path, "--systems", "joeynmt", "opennmt", "torch", "--markdown")
+    done = subprocess.run([sys.executable, *benchmark], cwd=ROOT, capture_output=True, text=True)
     assert notes.exists()
     assert done.returncode == 1  # because a system failed
     assert "joeynmt is not installed: scripts/peers/install" in done.stderr
@@ -108,16 +108,24 @@ def test_a_system_that_mtformer_cannot_export_to_is_named(tmp_path: Path, capsys
     assert (bench.models, bench.n_failed) == ({}, 0)
 
 
-def test_the_vocabulary_map_is_learned_from_the_training_text_beside_the_test_set(tmp_path: Path) -> None:
+def test_the_vocabulary_map_is_learned_from_the_training_text_beside_the_test_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for language in ("en", "de"):
         (tmp_path / f"train.{language}").write_text("".join(f"{text}\n" for pair in PAIRS for text in pair))
-    done = bench(tmp_path, "--systems", "ctranslate2-int8-map", "--markdown")
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^\| ctranslate2-int8-map \|", done.stdout, re.MULTILINE)
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, cpus: None)  # it is this process here
+    monkeypatch.setattr("sys.argv", command(tmp_path, "--systems", "ctranslate2-int8-map", "--markdown"))
+    with pytest.raises(SystemExit) as ended:
+        BENCH["main"]()
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    assert re.search(r"^\| ctranslate2-int8-map \|", printed.out, re.MULTILINE)
     assert len(list((tmp_path / "work").glob("translate-*/ctranslate2-int8-map/vmap.txt"))) == 1
     (tmp_path / "train.de").unlink()
-    done = bench(tmp_path, "--systems", "ctranslate2-int8-map")
-    assert (done.returncode, "its conversion failed with status 2" in done.stderr) == (1, True), done.stderr
+    with pytest.raises(SystemExit) as ended:
+        BENCH["main"]()
+    printed = capsys.readouterr()
+    assert (ended.value.code, "its conversion failed with status 2" in printed.err) == (1, True), printed.err
 
 
 def test_text_whose_sides_differ_is_refused(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 import torch
 from conftest import Project, Result, make_project
-from faulty_rank import kill_in_step
-from forked import run_ranks
+from faulty_rank import main_or_die
+from forked import run, run_ranks
 
 from mtformer.config import load_config
 from mtformer.runs.checkpoints import list_checkpoints
 from mtformer.support.errors import UserError
 from mtformer.support.processes.launch import launch, without_nproc
 from mtformer.support.processes.ranks import ALONE, Ranks, local_device
-from mtformer.training import run
+from mtformer.training import run as run_module
 
 SETTINGS: dict[str, Any] = {"max_steps": 20, "log_every": 5, "validate_every": 10, "learning_rate": 0.005}
 
@@ -36,14 +36,7 @@ def metrics(project: Project, name: str) -> list[dict[str, float]]:
 
 def train(project: Project, name: str, n_ranks: int, max_steps: int = 20) -> Result:
     sets = ["--set", f"run.name={name}", "--set", f"training.max_steps={max_steps}"]
-    command = ["train", str(project.config), *sets]
-    if n_ranks == 1:
-        result = project.mtformer(*command)
-    else:
-        ended = run_ranks(project.folder, [command] * n_ranks)
-        result = Result(max(map(abs, ended.statuses)), ended.stdout, ended.stderr)
-    assert result.status == 0, result.stderr
-    return result
+    return run(project, ["train", str(project.config), *sets], n_ranks)
 
 
 def assert_same_curves(project: Project, name: str, other: str) -> None:
@@ -127,7 +120,7 @@ def wait_for_checkpoint(project: Project) -> None:
 
 def test_when_a_rank_is_killed_the_others_stop_and_the_next_start_resumes(tmp_path: Path) -> None:
     project = make_project(tmp_path, **SETTINGS | {"checkpoint_every": 5})
-    killed = run_ranks(tmp_path, [["train", str(project.config)]] * 2, partial(kill_in_step, 8, 1))
+    killed = run_ranks(tmp_path, [["train", str(project.config)]] * 2, partial(main_or_die, 1, 8))
     assert killed.statuses == [1, -signal.SIGKILL]
     assert "rank 0 has lost another rank and stops; rerun the command to resume" in killed.stderr
     result = project.mtformer("train", project.config, "--set", "training.max_steps=8")
@@ -221,11 +214,11 @@ def test_more_ranks_than_gpus_are_an_error_of_every_rank_before_any_text_is_read
 ) -> None:
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", str(rank))
-    monkeypatch.setattr(run, "joined_ranks", lambda device: nullcontext(ThreeRanks(rank, 3)))
+    monkeypatch.setattr(run_module, "joined_ranks", lambda device: nullcontext(ThreeRanks(rank, 3)))
     config = load_config(make_project(tmp_path).config)
     (tmp_path / "train.en").unlink()
     with pytest.raises(UserError, match="has 1 GPU for 2 processes: start one process for each GPU"):
-        run.train(config)
+        run_module.train(config)
 
 
 @pytest.mark.usefixtures("one_gpu")

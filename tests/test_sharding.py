@@ -1,15 +1,14 @@
 """Ranks that keep only a share of the model each train as one process that keeps all of it."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sharded_updates
 from conftest import Project, make_project, sentence_pairs, write_pairs
+from forked import run, run_ranks
 from pydantic import ValidationError
 from test_ranks import assert_same_curves
 
@@ -46,9 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def train(project: Project, name: str, n_ranks: int) -> str:
     settings = f"run.name={name}", f"training.shard={str(n_ranks > 1).lower()}", "training.threads=2"
     sets = [part for setting in settings for part in ("--set", setting)]
-    run = project.process if n_ranks > 1 else project.mtformer
-    result = run("train", project.config, *sets, "--nproc", str(n_ranks))
-    assert result.status == 0, result.stderr
+    result = run(project, ["train", str(project.config), *sets], n_ranks)
     assert (n_ranks > 1) == ("on 2 × cpu, sharded" in result.stderr)
     return result.stderr
 
@@ -69,13 +66,10 @@ def test_checkpoints_serve_sharded_or_not(begun_by: str, n_ranks: int, project: 
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two ranks of ``sharded_updates.py`` have found."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    script = Path(__file__).parent / "sharded_updates.py"
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, script], capture_output=True, text=True, env=environment, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = run_ranks(tmp_path_factory.mktemp("updates"), [[], []], sharded_updates.main)
+    assert done.statuses == [0, 0], done.stderr
     return json.loads(done.stdout)
 
 

@@ -1,6 +1,7 @@
 """Seeds derived from (seed, step, rank, …), so that randomness does not depend on earlier draws; versions."""
 
 import platform
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -11,6 +12,7 @@ def derive_seed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0] >> 1)
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of all that a result depends on."""
     packages = ("mtformer", "torch", "numpy", "sentencepiece", "sacrebleu")
