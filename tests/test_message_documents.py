@@ -1,7 +1,10 @@
 """Files of messages: keys, comments and translations that are there stay."""
 
+import re
+
 import polib
 import pytest
+import yaml
 from documents import identity, translated, units
 
 from mtformer.support.errors import UserError
@@ -88,3 +91,146 @@ def test_damaged_catalogues_are_refused_with_the_line(content: str | bytes, mess
 def test_catalogues_have_no_place_for_the_source_beside_the_translation() -> None:
     with pytest.raises(UserError, match=r"a\.po: gettext has no place for the source beside its translation"):
         translated(CATALOGUE, "a.po", bilingual=True)
+
+
+def test_json_keeps_its_keys_and_layout_and_messages_of_icu_are_translated_one_by_one() -> None:
+    source = r"""{
+  "a": {"b": "Hello {name}, see %s", "n": 3, "t": true},
+  "list": ["Two dogs", "x\ny"],
+  "files": "{n, plural, one {# file in {dir}} other {# files}}",
+  "mixed": "You have {n, plural, one {a file in {dir}} other {# files}} now",
+  "@a": {"description": "for translators"},
+  "ext": {"message": "Open", "description": "a button"}
+}
+"""
+    assert translated(source, "a.json", identity).decode() == source
+    assert translated(source, "a.json").decode() == (
+        source.replace("Hello {name}, see", "HELLO {name}, SEE")
+        .replace("Two dogs", "TWO DOGS")
+        .replace(r"x\ny", r"X\nY")
+        .replace("one {# file in {dir}} other {# files}}", "one {# FILE IN {dir}} other {# FILES}}", 1)
+        .replace("You have", "YOU HAVE")
+        .replace(" now", " NOW")
+        .replace('"Open"', '"OPEN"')
+    )
+
+
+YAML = """\
+en:
+  a: Hello %{you}   # a comment
+  b: 'It''s me'
+  c: |
+    Line one
+    line two
+
+  d: >-
+    Folded text
+    here
+
+    and more
+  e: [x y, "z zz"]
+  f: yes
+  g: &anchor A word
+  h: *anchor
+"""
+
+
+def test_yaml_keeps_comments_styles_and_what_is_no_text() -> None:
+    assert translated(YAML, "a.yml", identity).decode() == YAML.replace("en:", "de:", 1)
+    changed = translated(YAML, "a.yml").decode()
+    assert yaml.safe_load(changed) == {
+        "de": {
+            "a": "HELLO %{you}",
+            "b": "IT'S ME",
+            "c": "LINE ONE\nLINE TWO\n",
+            "d": "FOLDED TEXT HERE\nAND MORE",
+            "e": ["X Y", "Z ZZ"],
+            "f": True,
+            "g": "A WORD",
+            "h": "A WORD",
+        }
+    }
+    assert [mark in changed for mark in ("# a comment", "'IT''S ME'", "c: |\n    LINE", '"Z ZZ"', "f: yes")] == [
+        True
+    ] * 5
+
+
+def test_a_translation_that_would_be_something_else_in_yaml_gets_quotes() -> None:
+    written = translated("a: one\nb: two\n", "a.yml", lambda texts: ["key: value # x", "yes"])
+    assert yaml.safe_load(written) == {"a": "key: value # x", "b": "yes"}
+
+
+def test_properties_keep_escapes_and_double_apostrophes() -> None:
+    source = "# c\n! d\na=Hello {0}, it''s me\nb : two \\\n   dogs\nc\\ d=\\u00dcber uns\ne=\n"
+    assert translated(source, "a.properties", identity).decode() == source
+    assert translated(source, "a.properties").decode() == (
+        "# c\n! d\na=HELLO {0}, IT''S ME\nb : TWO DOGS\nc\\ d=\\u00DCBER UNS\ne=\n"
+    )
+
+
+TABLE = 'id,text,n\n1,"Two, dogs",3\n2,One dog,4\n3,,\n'
+
+
+def test_named_columns_of_tables_are_translated() -> None:
+    assert translated(TABLE, "a.csv", columns=["text"]).decode() == 'id,text,n\n1,"TWO, DOGS",3\n2,ONE DOG,4\n3,,\n'
+    assert translated(TABLE.replace(",", "\t"), "a.tsv", columns=["2"]).decode().startswith("id\tTEXT\tn\n")
+    both = translated(TABLE, "a.csv", columns=["text"], bilingual=True).decode()
+    assert both == 'id,text,text (de),n\n1,"Two, dogs","TWO, DOGS",3\n2,One dog,ONE DOG,4\n3,,,\n'
+
+
+XLIFF = """<?xml version="1.0"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en" datatype="x"><body>
+  <trans-unit id="1">
+    <source>Hello <g id="1">big</g> world <x id="2"/></source>
+  </trans-unit>
+  <trans-unit id="2"><source>Two dogs</source><target state="new">x</target></trans-unit>
+  <trans-unit id="3"><source>Two dogs</source><target state="translated">Zwei</target></trans-unit>
+  <trans-unit id="4" translate="no"><source>Two dogs</source></trans-unit>
+</body></file></xliff>
+"""
+REVIEW = 'state="needs-review-translation" state-qualifier="leveraged-mt"'
+
+
+def test_xliff_keeps_its_translations_and_marks_ours_for_review() -> None:
+    lines = translated(XLIFF, "a.xlf").decode().split("\n")
+    assert 'target-language="de"' in lines[1]
+    assert lines[4] == f'    <target {REVIEW}>HELLO <g id="1">BIG</g> WORLD <x id="2"/></target>'
+    assert lines[6].endswith(f"<target {REVIEW}>TWO DOGS</target></trans-unit>")
+    assert [line for line in lines if line not in XLIFF.split("\n")] == [lines[1], lines[4], lines[6]]
+
+
+def test_the_second_xliff_and_translation_memories_get_the_target_language() -> None:
+    segments = (
+        "<segment><source>Hello <pc id='1'>big</pc> dog</source></segment><segment state='final'><source>a</source>"
+    )
+    unit = f"<file id='f'><unit id='1'>{segments}<target>b</target></segment></unit></file>"
+    xliff = f"<xliff xmlns='urn:oasis:names:tc:xliff:document:2.0' version='2.0' srcLang='en'>{unit}</xliff>"
+    assert translated(xliff, "a.xlf").decode() == xliff.replace("srcLang='en'", "srcLang='en' trgLang=\"de\"").replace(
+        "<segment><source>Hello <pc id='1'>big</pc> dog</source>",
+        "<segment state=\"translated\"><source>Hello <pc id='1'>big</pc> dog</source>"
+        "<target>HELLO <pc id='1'>BIG</pc> DOG</target>",
+    )
+    unit = '<tu><tuv xml:lang="en-US"><seg>Two dogs</seg></tuv></tu>'
+    tmx = f'<tmx version="1.4"><header srclang="en"/><body>{unit}</body></tmx>'
+    added = '<tuv xml:lang="de"><seg>TWO DOGS</seg></tuv></tu>'
+    assert translated(tmx, "a.tmx").decode() == tmx.replace("</tu>", added)
+    assert units(translated(tmx, "a.tmx"), "a.tmx") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", '{"a": 1', "a.json is not JSON: "),
+        ("a.json", "[" * 100_000, "a.json is nested too deeply"),
+        ("a.yml", "a: [b", "a.yml is not YAML: "),
+        ("a.csv", TABLE, "a.csv has 3 columns, id, text, n: name those to translate with --column"),
+        ("a.xlf", "<tmx/>", "a.xlf is not XLIFF"),
+        ("a.xlf", "<xliff><a></xliff>", "a.xlf is damaged: line 1 is not valid XML (mismatched tag)"),
+        ("a.xlf", '<!DOCTYPE x [<!ENTITY a "b">]><xliff/>', "a.xlf declares entities of its own"),
+        ("a.tmx", "<xliff/>", "a.tmx is not TMX"),
+    ],
+)
+def test_bad_files_of_messages_get_one_sentence(name: str, content: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)) as error:
+        translated(content, name)
+    assert "\n" not in str(error.value)

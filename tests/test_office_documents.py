@@ -232,7 +232,7 @@ OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
         ),
         ("a.docx", with_part(word(formatted), "word/document.xml", ENTITIES), "document.xml declares entities"),
         ("a.docx", with_part(word(formatted), "word/document.xml", EXTERNAL), "document.xml declares entities"),
-        ("a.xyz", b"", "a.xyz is no document of a known format, which are: docm, docx, "),
+        ("a.xyz", b"", "a.xyz is no document of a known format, which are: arb, csv, docm, docx, "),
     ],
 )
 def test_hostile_and_damaged_documents_get_one_sentence(name: str, content: bytes, message: str) -> None:

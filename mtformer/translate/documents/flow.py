@@ -91,11 +91,10 @@ class Flow:
             kind, _, _, _ = self.source.tokens[number]
             is_tag = kind in (TokenKind.START, TokenKind.END, TokenKind.EMPTY)
             role = self.role(number) if is_tag else Role.POINT
-            following = (self.source.end(number) if role in _OPAQUE else number) + 1
+            is_skipped = role is Role.HIDDEN or (role in _OPAQUE and in_text[-1])
+            following = (self.source.end(number) if is_skipped else number) + 1
             if role in _SEPARATING or not in_text[-1]:
                 yield from self._stretch(first, number)
-                if role is Role.NESTED:
-                    yield from self.blocks(number + 1, following - 1)
                 if role in _SEPARATING and not self.is_text and kind is TokenKind.START and following == number + 1:
                     in_text.append(role is Role.TEXT_BLOCK)
                 elif role in _SEPARATING and not self.is_text and kind is TokenKind.END:

@@ -4,16 +4,45 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mtformer.support.errors import UserError
-from mtformer.translate.documents import gettext, html, office
+from mtformer.translate.documents import (
+    epub,
+    exchange,
+    gettext,
+    html,
+    markdown,
+    messages,
+    office,
+    opendocument,
+    subtitles,
+    tables,
+    text,
+)
 from mtformer.translate.documents.seam import Document, Format, Settings
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 FORMATS = (
     Format("Word", (".docx", ".docm"), f"{_OPEN_XML}.wordprocessingml.document", office.read_word),
     Format("PowerPoint", (".pptx", ".pptm"), f"{_OPEN_XML}.presentationml.presentation", office.read_powerpoint),
     Format("Excel", (".xlsx", ".xlsm"), f"{_OPEN_XML}.spreadsheetml.sheet", office.read_excel),
     Format("HTML", (".html", ".htm"), "text/html", html.read),
+    Format("OpenDocument text", (".odt", ".ott"), f"{_OPEN_DOCUMENT}.text", opendocument.read),
+    Format("OpenDocument slides", (".odp",), f"{_OPEN_DOCUMENT}.presentation", opendocument.read),
+    Format("OpenDocument table", (".ods",), f"{_OPEN_DOCUMENT}.spreadsheet", opendocument.read),
+    Format("EPUB", (".epub",), "application/epub+zip", epub.read),
+    Format("Markdown", (".md", ".markdown"), "text/markdown", markdown.read),
+    Format("text", (".txt",), "text/plain", text.read),
+    Format("SRT", (".srt",), "application/x-subrip", subtitles.read),
+    Format("WebVTT", (".vtt",), "text/vtt", subtitles.read),
     Format("gettext", (".po", ".pot"), "text/x-gettext-translation", gettext.read, has_both=False),
+    Format("XLIFF", (".xlf", ".xliff"), "application/xliff+xml", exchange.read_xliff, has_both=False),
+    Format("TMX", (".tmx",), "application/x-tmx+xml", exchange.read_tmx, has_both=False),
+    Format("JSON", (".json", ".arb"), "application/json", messages.read_json, has_both=False),
+    Format("YAML", (".yaml", ".yml"), "application/yaml", messages.read_yaml, has_both=False),
+    Format("properties", (".properties",), "text/x-java-properties", messages.read_properties, has_both=False),
+    Format("CSV", (".csv",), "text/csv", tables.read),
+    Format("TSV", (".tsv",), "text/tab-separated-values", tables.read),
+    Format("PDF", (".pdf",), "application/pdf", text.read_pdf, written_as=".txt"),
 )
 _BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 

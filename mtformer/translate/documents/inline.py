@@ -95,6 +95,7 @@ class Segment:
         text: what is translated.
         marks: the marks that each of its tags stands for; None if the text has no tags of ours and no escapes.
         finish: changes the translation before it is written, for example by wrapping it.
+        is_escaped: whether the text between the tags of ours is escaped.
     """
 
     start: int
@@ -102,6 +103,7 @@ class Segment:
     text: str
     marks: dict[str, Sequence[Mark]] | None
     finish: Callable[[str], str] | None = None
+    is_escaped: bool = True
 
     def tokens(self, translation: str) -> list[Token]:
         """Return the translation as tokens, with all marks of the segment in it."""
@@ -109,22 +111,21 @@ class Segment:
             translation = self.finish(translation)
         if self.marks is None:
             return [Text(translation)]
-        tokens = list(_without_spaces_beside_lines(list(_parsed(translation, self.marks))))
+        tokens = list(_without_spaces_beside_lines(list(self._parsed(translation, self.marks))))
         return tokens if _is_whole(tokens, self.marks) else [*_repaired(tokens, self.marks)]
+
+    def _parsed(self, translation: str, marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
+        for part in _TAG.split(translation):
+            if part in marks:
+                yield from marks[part]
+            elif part:
+                yield Text(unescape(part) if self.is_escaped else part)
 
 
 _SENTENCE_END = re.compile(r"[.!?:;…。！？：；]['\"”’»)\]]*$")
 _TAG = re.compile(r"(</?\d+>|<\d+/>)")
 _SINGLE = (Kind.POINT, Kind.LINE)
 _NO_BREAK_SPACE = "\u00a0"
-
-
-def _parsed(translation: str, marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
-    for part in _TAG.split(translation):
-        if part in marks:
-            yield from marks[part]
-        elif part:
-            yield Text(unescape(part))
 
 
 def _without_spaces_beside_lines(tokens: Sequence[Token]) -> Iterator[Token]:

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 from mtformer.support.errors import UserError
 from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.dialects import DRAWING, SHEET, WORD, Dialect
 from mtformer.translate.documents.markup_tokens import TokenKind, decoded, read_xml
-from mtformer.translate.documents.runs import DRAWING, SHEET, WORD, Dialect, Runs
+from mtformer.translate.documents.runs import Runs
 from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
 from mtformer.translate.documents.source import Source
 

@@ -92,7 +92,8 @@ _PATTERNS = {
     "link": r"(?P<bracket>!?\[)(?=[^\[\]]*(?P<target>\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?\)))",
     "url": rf"(?<!{_W})(?:(?:https?|ftp)://|www\.)[^{_NOT_IN_URLS}]*[^{_NOT_IN_URLS}.,;:!?'*_~]",
     "email": rf"(?<!{_W})(?<![.%+-])[{_LATIN}.%+-]+@[{_LATIN}-]+(?:\.[{_LATIN}-]+)+(?<!-)",
-    "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b(?:[^{}]|\{[^{}]*\})*\}",
+    "plural": r"\{\w+,\s*(?:plural|select|selectordinal|number|date|time)\b"
+    r"(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}",
     "braces": r"\{\{[^{}]*\}\}|[$%#@]?\{[\w.$@\[\]:!>+,#-]*\}",
     "percent": rf"(?<!{_W})(?<!%)"
     r"%(?:\(\w+\)|\d+\$)?[-+#0]?\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdifgeExXucpr@](?![A-Za-z])|%%\w+%%",

@@ -1,0 +1,40 @@
+"""How paragraphs are written in Word, in drawings and slides, and in sheets."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The elements of a paragraph, by their names.
+
+    Attributes:
+        paragraphs: the paragraphs.
+        prefix: what the names of the others begin with.
+        line_break: what breaks a line, with the prefix of a document in its places.
+        breaks: what breaks lines, without the prefix.
+        marks_spaces: whether spaces at the ends of a text count only if its element says so.
+        containers: what stands around runs, such as a link.
+        dropped: what a translation does not need, such as marks of misspelled words, without the prefix.
+    """
+
+    paragraphs: frozenset[str]
+    prefix: str
+    line_break: str
+    breaks: frozenset[str] = frozenset(["br"])
+    marks_spaces: bool = True
+    containers: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
+
+
+WORD = Dialect(
+    frozenset(["w:p"]),
+    "w:",
+    "<{0}r><{0}br/></{0}r>",
+    frozenset(["br", "cr"]),
+    containers=frozenset(["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:sdt", "w:fldSimple", "w:bdo", "w:dir"]),
+    dropped=frozenset(["proofErr", "lastRenderedPageBreak", "softHyphen"]),
+)
+DRAWING = Dialect(frozenset(["a:p"]), "a:", "<{0}br/>", marks_spaces=False)
+SHEET = Dialect(
+    frozenset(["si", "is"]), "", '<{0}r><{0}t xml:space="preserve">\n</{0}t></{0}r>', dropped=frozenset(["phoneticPr"])
+)

@@ -1,0 +1,194 @@
+"""Files that translators exchange: XLIFF 1.2 and 2, and TMX.
+
+Units that have a translation keep it; ours are marked as in need of a review where the format has a mark for it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from mtformer.support.errors import UserError
+from mtformer.text.languages import base_language
+from mtformer.translate.documents.flow import Flow, FlowWriter, Role
+from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Block, Source
+
+_INLINE = frozenset(["g", "mrk", "pc", "hi"])
+_STATE = re.compile(r'\s(?:state|state-qualifier)\s*=\s*(?:"[^"]*"|\'[^\']*\')')
+_UNTRANSLATED = frozenset(["new", "needs-translation", "initial"])  # states
+_REVIEW = ' state="needs-review-translation" state-qualifier="leveraged-mt"'
+
+
+def _role(source: MarkupSource, number: int) -> Role:
+    kind, name, _, _ = source.tokens[number]
+    if name not in _INLINE:
+        return Role.POINT
+    if kind is TokenKind.START and source.attributes(number).get("translate") == "no":
+        return Role.CODE
+    return Role.INLINE if kind is not TokenKind.EMPTY else Role.POINT
+
+
+@dataclass
+class _Exchange:
+    """Finds the units of a file without a translation."""
+
+    source: MarkupSource
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        self.flow = Flow(self.source, partial(_role, self.source), FlowWriter(""))
+        self.edits: list[tuple[Span, str]] = []
+
+    def elements(self, start: int, stop: int, name: str) -> Iterator[int]:
+        """Yield the elements of a name among some tokens, those inside of others left out."""
+        number = start
+        while number < stop:
+            kind, tag, _, _ = self.source.tokens[number]
+            if tag == name and kind in (TokenKind.START, TokenKind.EMPTY):
+                yield number
+                number = self.source.end(number)
+            number += 1
+
+    def first(self, unit: int, name: str) -> int | None:
+        """Return the first element of a name in another."""
+        return next(self.elements(unit + 1, self.source.end(unit), name), None)
+
+    def text(self, element: int) -> str:
+        """Return all text in an element."""
+        tokens = range(element + 1, self.source.end(element))
+        return "".join(self.source.characters(n) for n in tokens if self.source.tokens[n].kind is TokenKind.TEXT)
+
+    def tag(self, number: int) -> str:
+        """Return a tag as it is written."""
+        return self.source.text[self.source.tokens[number].start : self.source.tokens[number].end]
+
+    def span(self, element: int) -> Span:
+        """Return where an element stands."""
+        return self.source.tokens[element].start, self.source.tokens[self.source.end(element)].end
+
+    def translation(self, src: int, span: Span, opening: str, closing: str) -> Iterator[Block]:
+        """Yield the block that writes a translation of an element, between two strings, into a place."""
+        inside = (src + 1, self.source.end(src))
+        for block in self.flow.blocks(*inside):
+            yield replace(block, span=span, finish=lambda text: f"{opening}{text}{closing}", is_kept=False)
+
+    def is_translated(self, number: int) -> bool:
+        """Tell whether no element around one forbids its translation."""
+        return self.source.attributes(number).get("translate") != "no"
+
+    def space_before(self, number: int) -> str:
+        """Return the line end and the indentation before an element."""
+        start = self.source.tokens[number].start
+        before = re.search(r"\s*\Z", self.source.text[max(0, start - 200) : start])
+        return before[0] if before else ""
+
+    def xliff1(self) -> Iterator[Block]:
+        """Yield the units of XLIFF 1.2."""
+        for file in self.elements(0, len(self.source.tokens), "file"):
+            self._set(file, "target-language", self.settings.tgt_lang)
+            for unit in self._allowed(file, "trans-unit"):
+                src, tgt = self.first(unit, "source"), self.first(unit, "target")
+                if src is None or self.source.attributes(unit).get("approved") == "yes":
+                    continue
+                segmented = self.first(unit, "seg-source")
+                if tgt is None:
+                    last = src if segmented is None else segmented
+                    end = self.span(last)[1]
+                    name = self.tag(src)[1 : self.tag(src).index("source")]
+                    opening = f"{self.space_before(src)}<{name}target{_REVIEW}>"
+                    yield from self.translation(src, (end, end), opening, f"</{name}target>")
+                elif not self.text(tgt).strip() or self.source.attributes(tgt).get("state") in _UNTRANSLATED:
+                    name = re.split(r"[\s/>]", self.tag(tgt)[1:], maxsplit=1)[0]
+                    opening = _STATE.sub("", self.tag(tgt)).rstrip("/>").rstrip() + f"{_REVIEW}>"
+                    yield from self.translation(src, self.span(tgt), opening, f"</{name}>")
+
+    def xliff2(self) -> Iterator[Block]:
+        """Yield the units of XLIFF 2."""
+        [root] = self.elements(0, len(self.source.tokens), "xliff")
+        self._set(root, "trgLang", self.settings.tgt_lang)
+        for unit in self._allowed(root, "unit"):
+            for segment in self.elements(unit + 1, self.source.end(unit), "segment"):
+                src, tgt = self.first(segment, "source"), self.first(segment, "target")
+                state = self.source.attributes(segment).get("state", "initial")
+                if src is None or (tgt is not None and self.text(tgt).strip() and state not in _UNTRANSLATED):
+                    continue
+                end = self.span(src)[1]
+                span = (end, end) if tgt is None else self.span(tgt)
+                opening = f"{self.space_before(src) if tgt is None else ''}<target>"
+                blocks = list(self.translation(src, span, opening, "</target>"))
+                if blocks:
+                    self._set(segment, "state", "translated")
+                yield from blocks
+
+    def _allowed(self, start: int, name: str) -> Iterator[int]:
+        """Yield the elements of a name in another, unless one around them forbids their translation."""
+        number = start
+        while number < self.source.end(start):
+            kind, tag, _, _ = self.source.tokens[number]
+            if kind is TokenKind.START and not self.is_translated(number):
+                number = self.source.end(number)
+            elif tag == name and kind is TokenKind.START:
+                yield number
+                number = self.source.end(number)
+            number += 1
+
+    def _set(self, number: int, attribute: str, value: str) -> None:
+        """Give an attribute of a tag a value."""
+        _, _, start, end = self.source.tokens[number]
+        for name, begin, stop in self.source.attribute_spans(start, end):
+            if name == attribute:
+                self.edits.append(((begin, stop), value))
+                return
+        self.edits.append(((end - 1, end - 1), f' {attribute}="{value}"'))
+
+    def tmx(self) -> Iterator[Block]:
+        """Yield the units of TMX that have the source language, and not the target language."""
+        headers = list(self.elements(0, len(self.source.tokens), "header"))
+        default = self.source.attributes(headers[0]).get("srclang", "") if headers else ""
+        for unit in self.elements(0, len(self.source.tokens), "tu"):
+            variants = {self._language(each): each for each in self.elements(unit + 1, self.source.end(unit), "tuv")}
+            wanted = [self.settings.src_lang, self.source.attributes(unit).get("srclang", default)]
+            src = next((variants[lang] for lang in map(base_language, wanted) if lang in variants), None)
+            if src is None or base_language(self.settings.tgt_lang) in variants:
+                continue
+            segment = self.first(src, "seg")
+            if segment is not None:
+                end = self.span(src)[1]
+                opening = f'{self.space_before(src)}<tuv xml:lang="{self.settings.tgt_lang}"><seg>'
+                yield from self.translation(segment, (end, end), opening, "</seg></tuv>")
+
+    def _language(self, variant: int) -> str:
+        attributes = self.source.attributes(variant)
+        return base_language(attributes.get("xml:lang") or attributes.get("lang", ""))
+
+
+def read_xliff(content: bytes, settings: Settings) -> TextDocument:
+    """Read XLIFF.
+
+    Raises:
+        UserError: it is not XLIFF, or damaged.
+    """
+    text, encoding = decoded(content, settings.name)
+    exchange = _Exchange(read_xml(text, settings.name), settings)
+    root = next(exchange.elements(0, len(exchange.source.tokens), "xliff"), None)
+    if root is None:
+        raise UserError(f"{settings.name} is not XLIFF: its first element has another name")
+    is_first = exchange.source.attributes(root).get("version", "1.2").startswith("1")
+    blocks = list(exchange.xliff1() if is_first else exchange.xliff2())
+    return TextDocument(Source(text, blocks, exchange.edits), encoding, settings)
+
+
+def read_tmx(content: bytes, settings: Settings) -> TextDocument:
+    """Read a translation memory, for the target language to be added.
+
+    Raises:
+        UserError: it is not TMX, or damaged.
+    """
+    text, encoding = decoded(content, settings.name)
+    exchange = _Exchange(read_xml(text, settings.name), settings)
+    if not any(token.name == "tmx" for token in exchange.source.tokens):
+        raise UserError(f"{settings.name} is not TMX: its first element has another name")
+    return TextDocument(Source(text, list(exchange.tmx())), encoding, settings)

@@ -1,0 +1,237 @@
+"""Files of messages: JSON, YAML and the properties of Java. Keys, comments and the layout of the file stay."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import yaml
+
+from mtformer.support.errors import UserError
+from mtformer.text.tokenizer.vocabulary import on_one_line
+from mtformer.translate.documents.inline import Segment, Span, Text
+from mtformer.translate.documents.markup_tokens import decoded
+from mtformer.translate.documents.plain import PlainWriter, plain_block
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Block, Source
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
+_MESSAGE_KEYS = ("message", "defaultMessage")  # of WebExtensions and FormatJS; what is beside is for translators
+_SPECIAL = "\n,[]{}#:&*!|>'\"%@`"  # characters that may mean something in YAML
+_YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
+_PROPERTY = re.compile(
+    r"^[ \t\f]*(?![#!\s])(?:\\.|[^\\=:\s])+[ \t\f]*[=:]?[ \t\f]*(?P<value>(?:\\\r?\n|\\.|[^\\\r\n])*)", re.MULTILINE
+)
+# An argument of ICU that chooses one of several messages, up to its first message.
+_CHOICE = re.compile(r"\{\s*[\w.-]+\s*,\s*(?:plural|select|selectordinal)\s*,")
+_CHOICE_END = re.compile(r"\s*\}\s*")
+_BRANCH = re.compile(r"\s*(?:offset:\d+\s*)?(?:=\d+|[\w-]+)\s*\{")
+
+
+def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Block | None:
+    """Return the block of a message; None if there is nothing to translate.
+
+    The messages among which a plural or a select of ICU chooses are units of their own.
+    """
+    parts = _choice(text)
+    if parts is None:
+        return plain_block(span, text, finish=escape)
+    tokens = [Text(part) for part, _ in parts]
+    found = [
+        Segment(place, place + 1, on_one_line(part), None)
+        for place, (part, is_message) in enumerate(parts)
+        if is_message and any(map(str.isalpha, part))
+    ]
+    return Block(span, tokens, found, PlainWriter(), escape) if found else None
+
+
+def _choice(text: str) -> list[tuple[str, bool]] | None:
+    """Return the parts of a message that is one choice, and whether each is a message; None if it is another."""
+    start = _CHOICE.match(text)
+    if start is None:
+        return None
+    parts, position = [(start[0], False)], start.end()
+    while branch := _BRANCH.match(text, position):
+        end = _closing(text, branch.end())
+        inside = text[branch.end() : end]
+        parts += [(branch[0], False), *(_choice(inside) or [(inside, True)]), (text[end : end + 1], False)]
+        position = end + 1
+    return [*parts, (text[position:], False)] if _CHOICE_END.fullmatch(text, position) else None
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place of the brace that closes the one before ``start``."""
+    depth = 1
+    for brace in re.finditer("[{}]", text[start:]):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return start + brace.start()
+    return len(text)
+
+
+def read_json(content: bytes, settings: Settings) -> TextDocument:
+    """Read a file of messages in JSON.
+
+    Raises:
+        UserError: it is not JSON.
+    """
+    text, encoding = decoded(content, settings.name)
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except ValueError as error:
+        raise UserError(f"{settings.name} is not JSON: {error}") from None
+    except RecursionError:
+        raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
+    values = list(_json_values(text))
+    described = {path[:-1] for path, _ in values if path and path[-1] in _MESSAGE_KEYS}
+    blocks = []
+    for path, span in values:
+        is_note = any(str(key).startswith("@") for key in path)  # of ARB: about the message
+        if is_note or (path[:-1] in described and path[-1] not in _MESSAGE_KEYS):
+            continue
+        value = json.loads(text[slice(*span)])
+        is_ascii = "\\u" in text[slice(*span)]
+        block = message_block(span, value, partial(json.dumps, ensure_ascii=is_ascii))
+        blocks += [block] if block else []
+    return TextDocument(Source(text, blocks), encoding, settings, "strict")
+
+
+def _json_values(text: str) -> Iterator[tuple[tuple[object, ...], Span]]:
+    """Yield where each string stands that is a value, with the keys and numbers that lead to it."""
+    path: list[object] = []
+    kinds: list[str] = []
+    key = ""
+    is_key = False
+    for match in _JSON_TOKEN.finditer(text):
+        token = match[0]
+        if token in ("{", "["):
+            kinds.append(token)
+            path.append("" if token == "{" else 0)
+            is_key = token == "{"
+        elif token in ("}", "]"):
+            kinds.pop()
+            path.pop()
+            is_key = False
+        elif token == ",":
+            is_key = kinds[-1] == "{"
+            if not is_key and isinstance(path[-1], int):
+                path[-1] += 1
+        elif token == ":":
+            is_key = False
+        elif is_key:
+            key = json.loads(token)
+            path[-1] = key
+        else:
+            yield tuple(path), match.span()
+
+
+def read_yaml(content: bytes, settings: Settings) -> TextDocument:
+    """Read a file of messages in YAML; if its only key is the source language, as in Rails, that becomes the target's.
+
+    Raises:
+        UserError: it is not YAML.
+    """
+    text, encoding = decoded(content, settings.name)
+    try:
+        values = list(_yaml_values(text))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"{settings.name} is not YAML: {' '.join(str(error).split())}") from None
+    roots = [event for event, depth, is_key in values if is_key and depth == 1]
+    edits = [
+        (_span(text, root), settings.tgt_lang) for root in roots[:1] if [root.value] == [settings.src_lang] * len(roots)
+    ]
+    blocks = []
+    for event, _, is_key in values:
+        if not is_key and (event.style is not None or _is_plain_text(event.value)):
+            span = _span(text, event)
+            written = text[slice(*span)]
+            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style))
+            blocks += [block] if block else []
+    return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
+
+
+def _span(text: str, event: yaml.ScalarEvent) -> Span:
+    """Return where a scalar is written, without its anchor and its tag."""
+    assert event.start_mark is not None and event.end_mark is not None
+    start, end = event.start_mark.index, event.end_mark.index
+    properties = _YAML_PROPERTIES.match(text, start, end) if event.anchor or event.tag else None
+    return (properties.end() if properties else start), end
+
+
+def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
+    """Yield each scalar with its depth and whether it is a key; aliases are not followed."""
+    expected: list[bool | None] = []  # for each mapping whether a key comes next; None for a sequence
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            expected.pop()
+        elif isinstance(event, yaml.ScalarEvent):
+            yield event, len(expected), bool(expected and expected[-1])
+        if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            is_start = isinstance(event, yaml.CollectionStartEvent)
+            if expected and expected[-1] is not None and not is_start:
+                expected[-1] = not expected[-1]
+            if is_start:
+                expected.append(True if isinstance(event, yaml.MappingStartEvent) else None)
+
+
+def _is_plain_text(value: str) -> bool:
+    """Tell whether a scalar without quotes is text, and no number, date or truth value."""
+    try:
+        return isinstance(yaml.safe_load(value), str)
+    except (yaml.YAMLError, ValueError):
+        return True
+
+
+def _yaml_scalar(written: str, style: str | None, text: str) -> str:
+    """Write a text in the style of the scalar that it replaces, if it can be."""
+    lines = text.rstrip("\n").split("\n")
+    if style in ("|", ">"):
+        header, *old = written.split("\n")
+        indent = next((line[: len(line) - len(line.lstrip())] for line in old if line.strip()), "  ")
+        body = ("\n" if style == "|" else "\n\n").join(indent + line if line else "" for line in lines)
+        return f"{header}\n{body}{written[len(written.rstrip()) :]}"
+    if style == "'" and len(lines) == 1:
+        return "'" + text.replace("'", "''") + "'"
+    if style is None and not set(text) & set(_SPECIAL) and text == text.strip():
+        try:
+            if yaml.safe_load(f"- {text}") == [text]:
+                return text
+        except yaml.YAMLError:
+            pass
+    return json.dumps(text, ensure_ascii=False)
+
+
+def read_properties(content: bytes, settings: Settings) -> TextDocument:
+    """Read properties of Java, in UTF-8 or ISO 8859-1."""
+    try:
+        text, encoding = content.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = content.decode("latin-1"), "latin-1"
+    blocks = []
+    for match in _PROPERTY.finditer(text):
+        value = re.sub(r"\\\r?\n[ \t\f]*", "", match["value"])
+        value = re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", lambda escape: _character(escape[1]), value)
+        has_arguments = re.search(r"\{\d", value) is not None  # then an apostrophe is written twice
+        value = value.replace("''", "'") if has_arguments else value
+        escape = partial(_property, is_ascii=text.isascii() or encoding != "utf-8", has_arguments=has_arguments)
+        block = message_block(match.span("value"), value, escape)
+        blocks += [block] if block else []
+    return TextDocument(Source(text, blocks), encoding, settings, "strict")
+
+
+def _character(escape: str) -> str:
+    if len(escape) == 5:
+        return chr(int(escape[1:], 16))
+    return {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(escape, escape)
+
+
+def _property(text: str, *, is_ascii: bool, has_arguments: bool) -> str:
+    text = text.replace("'", "''") if has_arguments else text
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    text = "\\" * text.startswith(" ") + text
+    if not is_ascii:
+        return text
+    units = text.encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if code < 128 else f"\\u{code:04X}" for code in codes)

@@ -1,0 +1,58 @@
+"""OpenDocument: texts, tables and slides of LibreOffice."""
+
+import re
+from functools import partial
+
+from mtformer.support.errors import UserError
+from mtformer.translate.documents.archive import Archive
+from mtformer.translate.documents.flow import Flow, FlowWriter, Role
+from mtformer.translate.documents.markup_tokens import MarkupSource, TokenKind, decoded, read_xml
+from mtformer.translate.documents.seam import ArchiveDocument, Settings, TextDocument
+from mtformer.translate.documents.source import Source
+
+_ROLES = {
+    **dict.fromkeys(("text:p", "text:h"), Role.TEXT_BLOCK),
+    **dict.fromkeys(
+        ("text:span", "text:a", "text:meta", "text:meta-field", "text:ruby", "text:ruby-base"), Role.INLINE
+    ),
+    **dict.fromkeys(("text:note", "draw:frame", "draw:custom-shape", "draw:g", "draw:rect", "draw:a"), Role.NESTED),
+    **dict.fromkeys(("text:tracked-changes", "office:annotation", "text:ruby-text", "office:scripts"), Role.HIDDEN),
+    "text:tab": Role.BREAK,
+    "text:line-break": Role.LINE_BREAK,
+}
+_FIELD = re.compile(  # whose text LibreOffice computes
+    r"text:(?:page|date|time|author|chapter|file|title|subject|sequence|reference|bookmark-ref|note-ref|note-citation)"
+)
+_CODE = re.compile(r'text:style-name="[^"]*(?:Preformatted|Source|Code)', re.IGNORECASE)
+_PARTS = ("content.xml", "styles.xml")
+
+
+def _role(source: MarkupSource, number: int) -> Role:
+    kind, name, start, end = source.tokens[number]
+    role = _ROLES.get(name, Role.CODE if _FIELD.match(name) else Role.POINT)
+    if kind is TokenKind.START and role in (Role.TEXT_BLOCK, Role.INLINE) and _CODE.search(source.text, start, end):
+        return Role.HIDDEN if role is Role.TEXT_BLOCK else Role.CODE
+    return role
+
+
+def read(content: bytes, settings: Settings) -> ArchiveDocument:
+    """Read a text, a table or slides.
+
+    Raises:
+        UserError: it is none of these, damaged, encrypted or too large.
+    """
+    archive = Archive(content, settings.name)
+    if "content.xml" not in archive.names:
+        raise UserError(f"{settings.name} is no document of OpenDocument: content.xml is missing")
+    if b"encryption-data" in (
+        archive.read("META-INF/manifest.xml") if "META-INF/manifest.xml" in archive.names else b""
+    ):
+        raise UserError(f"{settings.name} has a password: save it without one")
+    parts = []
+    for name in _PARTS:
+        if name in archive.names:
+            text, encoding = decoded(archive.read(name), f"{settings.name}: {name}")
+            source = read_xml(text, f"{settings.name}: {name}")
+            flow = Flow(source, partial(_role, source), FlowWriter("<text:line-break/>"), is_text=False)
+            parts.append((name, TextDocument(Source(text, list(flow.blocks())), encoding, settings)))
+    return ArchiveDocument(archive, parts)

@@ -1,0 +1,88 @@
+"""Tables in CSV and TSV, of which the named columns are translated."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from mtformer.support.errors import UserError
+from mtformer.translate.documents.inline import Span
+from mtformer.translate.documents.markup_tokens import decoded
+from mtformer.translate.documents.plain import plain_block
+from mtformer.translate.documents.seam import Settings, TextDocument
+from mtformer.translate.documents.source import Block, Source
+
+_Row = list[tuple[str, Span]]  # the cells, and where they stand
+
+
+def read(content: bytes, settings: Settings) -> TextDocument:
+    """Read a table; if it is to be bilingual, the translation is a column of its own.
+
+    Raises:
+        UserError: a column is not there, or none is named.
+    """
+    text, encoding = decoded(content, settings.name)
+    delimiter = max("\t;,", key=text.split("\n", 1)[0].count)
+    rows = list(_rows(text, delimiter))
+    columns, has_header = _columns([cell for cell, _ in rows[0]] if rows else [], settings)
+    blocks: list[Block] = []
+    edits: list[tuple[Span, str]] = []
+    for number, row in enumerate(rows):
+        is_header = has_header and number == 0
+        for value, span in (row[column] for column in columns if column < len(row)):
+            written = text[slice(*span)]
+            before = written + delimiter if settings.bilingual else ""
+            finish = partial(_cell, delimiter=delimiter, is_quoted=written.startswith('"'), before=before)
+            block = None if is_header else plain_block(span, value, finish=finish, is_kept=not settings.bilingual)
+            if block:
+                blocks.append(block)
+            elif settings.bilingual:
+                edits.append((span, finish(f"{value} ({settings.tgt_lang})" if is_header else "")))
+    return TextDocument(Source(text, blocks, edits), encoding, replace(settings, bilingual=False), "strict")
+
+
+def _rows(text: str, delimiter: str) -> Iterator[_Row]:
+    end = rf"(?P<end>{delimiter}|\r?\n|\r|\Z)"
+    cell = re.compile(rf'(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>[^"{delimiter}\r\n][^{delimiter}\r\n]*|)){end}')
+    bare = re.compile(rf"(?P<quoted>\b\B)?(?P<bare>[^{delimiter}\r\n]*){end}")
+    row: _Row = []
+    position = len(text) - len(text.removeprefix("\ufeff"))
+    while position < len(text):
+        match = cell.match(text, position) or bare.match(text, position)  # as in "a" b, where text follows the quote
+        assert match is not None
+        value = match["bare"] if match["quoted"] is None else match["quoted"].replace('""', '"')
+        row.append((value, (position, match.start("end"))))
+        if match["end"] != delimiter:
+            yield row
+            row = []
+        position = match.end()
+    if row:
+        yield [*row, ("", (position, position))]
+
+
+def _columns(header: Sequence[str], settings: Settings) -> tuple[list[int], bool]:
+    """Return the columns to translate, from 0, and whether the first row has their names."""
+    if not header:
+        return [], False
+    if not settings.columns:
+        if len(header) == 1:
+            return [0], False
+        raise UserError(
+            f"{settings.name} has {len(header)} columns, {', '.join(header)}: name those to translate with --column"
+        )
+    found = []
+    for name in settings.columns:
+        if name in header:
+            found.append(header.index(name))
+        elif name.isdecimal() and 1 <= int(name) <= len(header):
+            found.append(int(name) - 1)
+        else:
+            raise UserError(f"{settings.name} has no column {name}; it has {', '.join(header)}")
+    return sorted(set(found)), any(name in header for name in settings.columns)
+
+
+def _cell(text: str, *, delimiter: str, is_quoted: bool, before: str) -> str:
+    """Write a cell after what stands ``before`` it."""
+    if is_quoted or re.search(rf'["\r\n{delimiter}]', text):
+        text = '"' + text.replace('"', '""') + '"'
+    return before + text

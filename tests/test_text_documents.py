@@ -1,0 +1,204 @@
+"""Text, Markdown, subtitles, books, OpenDocument and PDF."""
+
+import io
+import zipfile
+
+import pypdf
+import pytest
+from documents import backwards, identity, parts, translated, units, with_part
+
+from mtformer.support.errors import UserError
+
+MARKDOWN = """---
+title: x
+---
+# The big *title*
+
+A paragraph that is
+wrapped with [a link](http://x.y), `code`, [the docs][ref] and [ref].[^1]
+
+- item one
+- item two
+  goes on
+
+> quoted text\\
+> after a hard break
+
+| A b | C |
+|---|---|
+| one **two** | three |
+
+```
+code
+```
+
+<p align="center">Some <b>html</b></p>
+
+[^1]: A note.
+
+[ref]: http://x.y
+"""
+
+
+def test_markdown_keeps_code_front_matter_and_the_targets_of_links() -> None:
+    assert translated(MARKDOWN, "a.md", identity).decode() == MARKDOWN
+    expected = MARKDOWN
+    for old, new in (
+        ("The big *title*", "THE BIG *TITLE*"),
+        ("A paragraph that is\nwrapped with [a link]", "A PARAGRAPH THAT IS WRAPPED WITH [A LINK]"),
+        ("[the docs][ref] and [ref].[^1]", "[THE DOCS][ref] AND [REF][ref].[^1]"),
+        ("item one\n- item two\n  goes on", "ITEM ONE\n- ITEM TWO GOES ON"),
+        ("quoted text\\\n> after a hard break", "QUOTED TEXT\\\n> AFTER A HARD BREAK"),
+        ("| A b |", "| A B |"),
+        ("| one **two** | three |", "| ONE **TWO** | THREE |"),
+        (">Some <b>html</b>", ">SOME <b>HTML</b>"),
+        ("A note", "A NOTE"),
+    ):
+        expected = expected.replace(old, new)
+    assert translated(MARKDOWN, "a.md").decode() == expected
+
+
+def test_markdown_may_be_bilingual_and_starts_no_list_by_chance() -> None:
+    assert translated("One dog.\n\n# A title\n", "a.md", bilingual=True).decode() == (
+        "One dog.\\\nONE DOG.\n\n# A title<br>A TITLE\n"
+    )
+    assert translated("Number\n", "a.md", lambda texts: ["1. x"]).decode() == "1\\. x\n"
+
+
+SUBTITLES = """1
+00:00:01,000 --> 00:00:03,000
+<i>When we went to
+the market</i>
+
+2
+00:00:03,500 --> 00:00:05,000
+we saw two dogs.
+
+3
+00:00:08,000 --> 00:00:09,000
+- Hello.
+- Who are you?
+"""
+
+
+def test_sentences_of_subtitles_run_over_cues_and_their_times_stay() -> None:
+    assert translated(SUBTITLES, "a.srt", identity).decode() == SUBTITLES
+    assert units(SUBTITLES, "a.srt") == [
+        "When we went to the market we saw two dogs.",
+        "- Hello.",
+        "- Who are you?",
+    ]
+    assert translated(SUBTITLES, "a.srt", backwards).decode() == (
+        SUBTITLES.replace("<i>When we went to\nthe market</i>", "<i>dogs. two saw we market the</i>")
+        .replace("we saw two dogs.", "to went we When")
+        .replace("- Who are you?", "- you? are Who")
+    )
+
+
+def test_subtitles_are_wrapped_and_may_be_bilingual() -> None:
+    cue = "WEBVTT\n\nNOTE not this\n\n00:01.000 --> 00:02.000 align:start\n<v Bob>A dog\n"
+    assert translated(cue, "a.vtt").decode() == cue.replace("A dog", "A DOG")
+    assert translated(cue, "a.vtt", bilingual=True).decode() == cue.replace("A dog", "A dog\n<v Bob>A DOG")
+    long = translated(cue, "a.vtt", lambda texts: ["word " * 15]).decode()
+    assert max(map(len, long.split("\n")[4:])) <= 42 + len("<v Bob>")
+
+
+def test_text_keeps_its_layout() -> None:
+    text = "This is a long text that was wrapped at some\r\ncolumn because nobody had a wider screen.\r\n\r\n- Item\r\n"
+    assert translated(text, "a.txt", identity).decode() == text
+    assert translated(text, "a.txt").decode() == text.upper()
+
+
+def archive(**contents: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as written:
+        for name, content in contents.items():
+            written.writestr(name, content)
+    return file.getvalue()
+
+
+NAMES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{uri}:1.0"'
+    for name, uri in (("office", "office"), ("text", "text"), ("draw", "drawing"), ("table", "table"))
+)
+CONTENT = f"""<?xml version="1.0" encoding="UTF-8"?>
+<office:document-content {NAMES}><office:body><office:text>
+<text:h>A title</text:h><text:p>The <text:span text:style-name="T1">red</text:span> dog<text:note><text:note-citation>1
+</text:note-citation><text:note-body><text:p>A note.</text:p></text:note-body></text:note> runs
+on page <text:page-number>3</text:page-number>.</text:p><text:p text:style-name="Preformatted_20_Text">code</text:p>
+<table:table><table:table-cell><text:p>Cell<text:tab/>two</text:p></table:table-cell></table:table>
+<text:p><draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box></draw:frame></text:p>
+</office:text></office:body></office:document-content>"""
+
+
+def test_opendocument_is_translated_in_sentences() -> None:
+    content = archive(**{"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": CONTENT})
+    assert units(content, "a.odt") == [
+        "A title",
+        "The <1>red</1> dog<2/> runs on page <3/>.",
+        "A note.",
+        "Cell",
+        "two",
+        "In a box",
+    ]
+    assert parts(translated(content, "a.odt", identity)) == parts(content)
+    written = parts(translated(content, "a.odt", backwards))
+    assert list(written) == ["mimetype", "content.xml"]
+    assert b'<text:span text:style-name="T1">red</text:span> The' in written["content.xml"]
+    encrypted = with_part(content, "META-INF/manifest.xml", b"<m:encryption-data/>")
+    with pytest.raises(UserError, match=r"a\.odt has a password"):
+        translated(encrypted, "a.odt")
+
+
+def test_books_are_translated_with_their_contents_and_their_language() -> None:
+    page = '<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en"><body><p>A <i>dog</i>&nbsp;runs</p></body></html>'
+    book = archive(
+        **{
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": "<container/>",
+            "content.opf": '<package><dc:language xmlns:dc="http://purl.org/dc/elements/1.1/">en</dc:language></package>',
+            "toc.ncx": "<ncx><navLabel><text>A dog</text></navLabel><x>no</x></ncx>",
+            "a.xhtml": '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "http://x/y.dtd">' + page,
+            "b.css": "p {}",
+        }
+    )
+    written = {name: part.decode() for name, part in parts(translated(book, "a.epub")).items()}
+    assert written["a.xhtml"].endswith('xml:lang="de"><body><p>A <i>DOG</i>\u00a0RUNS</p></body></html>')
+    assert (written["toc.ncx"], written["b.css"]) == (
+        "<ncx><navLabel><text>A DOG</text></navLabel><x>no</x></ncx>",
+        "p {}",
+    )
+    assert ">de<" in written["content.opf"]
+    with pytest.raises(UserError, match=r"a\.epub is no book in EPUB"):
+        translated(archive(a="b"), "a.epub")
+
+
+def pdf(text: str) -> bytes:
+    """Return a file of one page."""
+    writer = pypdf.PdfWriter()
+    page = writer.add_blank_page(300, 300)
+    font = pypdf.generic.DictionaryObject(
+        {
+            pypdf.generic.NameObject("/Type"): pypdf.generic.NameObject("/Font"),
+            pypdf.generic.NameObject("/Subtype"): pypdf.generic.NameObject("/Type1"),
+            pypdf.generic.NameObject("/BaseFont"): pypdf.generic.NameObject("/Helvetica"),
+        }
+    )
+    fonts = pypdf.generic.DictionaryObject({pypdf.generic.NameObject("/F1"): font})
+    page[pypdf.generic.NameObject("/Resources")] = pypdf.generic.DictionaryObject(
+        {pypdf.generic.NameObject("/Font"): fonts}
+    )
+    stream = pypdf.generic.DecodedStreamObject()
+    stream.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
+    page[pypdf.generic.NameObject("/Contents")] = stream
+    file = io.BytesIO()
+    writer.write(file)
+    return file.getvalue()
+
+
+def test_pdf_gives_its_text() -> None:
+    assert translated(pdf("A small dog."), "a.pdf").decode() == "A SMALL DOG.\n"
+    with pytest.raises(UserError, match=r"a\.pdf has no text: it may have pictures of pages"):
+        translated(pdf(""), "a.pdf")
+    with pytest.raises(UserError, match=r"a\.pdf is damaged, or no PDF file"):
+        translated(b"%PDF-1.4 nothing", "a.pdf")
