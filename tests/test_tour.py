@@ -111,19 +111,17 @@ def phrasebook(tmp_path_factory: pytest.TempPathFactory) -> Project:
     with FileLock(shared / "tour.lock"):
         if not project.folder.exists():
             project.folder.mkdir()
-            started = [corpus(1_000), "tokenizer.vocab_size=1000", "training.max_steps=5", "training.precision=fp32"]
-            train(project, "phrasebook_en_zh", corpus(20_000), "training.max_epochs=2")
-            train(project, "phrasebook_en_de", *started)
-            train(project, "phrasebook_en_de", *started, "data.src_lang=de", "data.tgt_lang=en")
+            started = ["tokenizer.vocab_size=1000", "training.max_steps=5", "training.precision=fp32"]
+            train(project, "phrasebook_en_zh", 20_000, "training.max_epochs=2")
+            train(project, "phrasebook_en_de", 1_000, *started)
+            train(project, "phrasebook_en_de", 1_000, *started, "data.src_lang=de", "data.tgt_lang=en")
     return project
 
 
-def corpus(size: int) -> str:
-    return f"data.train=[{{builtin: phrasebook, size: {size}}}]"
-
-
-def train(project: Project, config: str, *settings: str) -> None:
-    options = [word for setting in settings for word in ("--set", setting)]
+def train(project: Project, config: str, size: int, *settings: str) -> None:
+    corpora = ("train", f"size: {size}"), ("valid", "split: valid, size: 20")
+    texts = [f"data.{use}=[{{builtin: phrasebook, {corpus}}}]" for use, corpus in corpora]
+    options = [word for setting in (*texts, *settings) for word in ("--set", setting)]
     result = project.mtformer("train", ROOT / f"configs/{config}.yaml", "--quiet", *options)
     assert result.status == 0, result.stderr
 
