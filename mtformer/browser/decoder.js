@@ -23,19 +23,24 @@ class Decoder {
    * Returns the logits (K, V) of the next tokens.
    */
   step(tokens, parents = [0]) {
+    this.slots = parents.map((parent, i) => [...this.slots[parent], this.nSlots + i]);
+    const position = this.length++;
+    return this.read(tokens, tokens.map(() => position));
+  }
+
+  /** Reads K tokens at some positions, each of which sees its own slots; returns the logits (K, V). */
+  read(tokens, positions) {
     const { model } = this;
     const k = tokens.length;
-    this.slots = parents.map((parent, i) => [...this.slots[parent], this.nSlots + i]);
     const zeros = () => new Float32Array(this.positions.length);
     for (let i = 0; i < k; i++) this.attention.push({ predicting: zeros(), reading: zeros() });
-    let x = model.embed(tokens, tokens.map(() => this.length), model.tgtEmbedding, "decoder");
+    let x = model.embed(tokens, positions, model.tgtEmbedding, "decoder");
     model.decoderLayers.forEach((layer, i) => {
-      x = model.residual(x, layer.norms[0], (y) => this.attendToPrefixes(y, k, i));
+      x = model.residual(x, layer.norms[0], (y) => this.attendToPrefixes(y, positions, i));
       x = model.residual(x, layer.norms[1], (y) => this.attendToMemory(y, k, i));
       x = model.residual(x, layer.norms[2], (y) => model.feedForward(y, k, layer));
     });
     this.nSlots += k;
-    this.length++;
     return model.kernels.product(model.output, model.normalize(x, model.norms.decoder_norm), k);
   }
 
@@ -52,9 +57,10 @@ class Decoder {
     });
   }
 
-  /** Lets rows (K, D) attend to their prefixes and themselves in layer i. */
-  attendToPrefixes(x, k, i) {
+  /** Lets rows (K, D) at some positions attend to their prefixes and themselves in layer i. */
+  attendToPrefixes(x, positions, i) {
     const { d, kernels, decoderLayers } = this.model;
+    const k = positions.length;
     const { qkv: projection, out } = decoderLayers[i].selfAttention;
     const qkv = kernels.product(projection, x, k); // (K, 3D)
     const cache = this.prefixes[i];
@@ -66,11 +72,11 @@ class Decoder {
     }
     const heads = new Float32Array(k * d);
     for (let row = 0; row < k; row++) {
-      this.model.rotate(qkv, row * 3 * d, this.length);
-      this.model.rotate(qkv, row * 3 * d + d, this.length);
+      for (const part of [0, 1]) this.model.rotate(qkv, (3 * row + part) * d, positions[row]);
       cache.data.set(qkv.subarray(row * 3 * d + d, (row + 1) * 3 * d), (this.nSlots + row) * 2 * d);
-      this.model.attend(qkv, row * 3 * d, cache, this.slots[row], heads, row * d);
     }
+    for (let row = 0; row < k; row++)
+      this.model.attend(qkv, row * 3 * d, cache, this.slots[row], heads, row * d);
     return kernels.product(out, heads, k);
   }
 

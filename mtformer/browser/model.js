@@ -124,16 +124,20 @@ class Transformer {
 
   /** act(x·W1ᵀ + b1)·W2ᵀ + b2 (equation 2) of n rows. */
   feedForward(x, n, { linear1, linear2 }) {
+    return this.kernels.product(linear2, this.activate(this.kernels.product(linear1, x, n), n, linear2.nIn), n);
+  }
+
+  /** act(wide) of n rows, or act(gate) ⊗ value if each is both side by side (Shazeer 2020, equation 6); (n, width). */
+  activate(wide, n, width) {
     const { activation } = this;
-    const [wide, width] = [this.kernels.product(linear1, x, n), linear2.nIn];
-    if (linear1.nOut === width) return this.kernels.product(linear2, wide.map(activation), n);
-    const gated = new Float32Array(n * width); // act(gate) ⊗ value (Shazeer 2020, equation 6); wide: (n, 2F), both
+    if (wide.length === n * width) return wide.map(activation);
+    const gated = new Float32Array(n * width);
     for (let row = 0; row < n; row++)
       for (let i = 0; i < width; i++) {
         const place = 2 * row * width + i;
         gated[row * width + i] = activation(wide[place]) * wide[place + width];
       }
-    return this.kernels.product(linear2, gated, n);
+    return gated;
   }
 
   /** Rotates queries or keys, the heads in x from `start` on, by their position (Su et al. 2021, equation 34). */

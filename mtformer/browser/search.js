@@ -5,18 +5,20 @@
 // of EOS, and how much each token attends to those of the source.
 
 const PREDICTS_NAN = "the model predicts NaN instead of probabilities: its weights are damaged; use another";
+const N_OBSERVED = 10; // candidates of a step of greedy search that an observer hears of
 const NO_HYPOTHESIS = "the search found no translation: the model gives every possible one probability 0";
 
 /**
  * Searches for translations with a decoder at its start; returns at most `nBest` hypotheses, best first.
  *
  * `limit`: the most tokens, EOS not counted; `forced`: ids that are read first and left out of the result; `prefix`:
- * the tokens that translations start with; `strictness`: see withRules(). A generator, which yields the tokens found so
- * far, so that one can stop it.
+ * the tokens that translations start with; `strictness`: see withRules(); `observe` hears at each step of the candidates,
+ * of those that have ended, and of the next beams. A generator, which yields the tokens found so far, so that one can
+ * stop it.
  */
 function* searchTranslations(
   decoder,
-  { limit, forced = [], prefix = [], beamSize = 1, nBest = 1, lengthPenalty, strictness = null },
+  { limit, forced = [], prefix = [], beamSize = 1, nBest = 1, lengthPenalty, strictness = null, observe = null },
 ) {
   const { special_ids: specialIds } = decoder.model.architecture;
   const rules = { specialIds, prefix, limit: Math.max(limit, prefix.length), strictness };
@@ -27,15 +29,18 @@ function* searchTranslations(
   for (let t = 0; beams.length; t++) {
     const tokens = t ? beams.map(({ ids }) => ids.at(-1)) : [read.at(-1)];
     const logits = decoder.step(tokens, beams.map(({ parent }) => parent));
-    const candidates = likeliest(logits, beams, allowedTokens(rules, t), beamSize === 1 ? 1 : 2 * beamSize);
-    const next = candidates.map(({ total, parent, id, logProb }) => {
+    const nCandidates = beamSize > 1 ? 2 * beamSize : observe ? N_OBSERVED : 1;
+    const candidates = likeliest(logits, beams, allowedTokens(rules, t), nCandidates);
+    const next = candidates.slice(0, beamSize > 1 ? nCandidates : 1).map(({ total, parent, id, logProb }) => {
       const { ids, logProbs } = beams[parent];
       return { ids: [...ids, id], logProbs: [...logProbs, logProb], total, parent };
     });
     const isEnd = ({ ids }) => ids.at(-1) === specialIds.eos;
-    for (const beam of next.slice(0, beamSize).filter(isEnd))
+    const ended = next.slice(0, beamSize).filter(isEnd);
+    for (const beam of ended)
       finished.add(beam, strictness !== null, () => decoder.alignment(beam.parent, t + 1));
     beams = next.filter((beam) => !isEnd(beam)).slice(0, beamSize);
+    observe?.({ candidates, ended, beams });
     if (beams.length && !(beams[0].total > finished.least(t + 1))) break;
     if (beams.length) yield beams[0].ids;
   }

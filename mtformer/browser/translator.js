@@ -3,36 +3,11 @@
 
 const PAUSE = 150; // milliseconds without a key until a text is translated
 const SPEAK_AFTER = 1000; // milliseconds until a translation is read out by screen readers
-const PIECE = 2 ** 20; // characters of the weights that are decoded at once
 const MOST_SHOWN = 10; // directions of a model
 const RTL_SCRIPTS = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg"];
 
 function byId(id) {
   return document.getElementById(id);
-}
-
-/** The bytes that characters stand for. Uint8Array.from would take ten times as long. */
-function bytesOf(characters) {
-  const bytes = new Uint8Array(characters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
-  return bytes;
-}
-
-/** The weights, which the page holds as Base64 of gzip. They are read in pieces: the page answers meanwhile. */
-function readWeights(text) {
-  const inflating = new DecompressionStream("gzip");
-  const write = async () => {
-    const writer = inflating.writable.getWriter();
-    for (let at = 0; at < text.length; at += PIECE) {
-      await writer.write(bytesOf(atob(text.slice(at, at + PIECE))));
-    }
-    await writer.close();
-  };
-  const bytes = new Response(inflating.readable).arrayBuffer();
-  return Promise.all([bytes, write()]).then(
-    ([weights]) => weights,
-    () => Promise.reject(new Error("this file is damaged or incomplete")),
-  );
 }
 
 /** The code of a language as browsers write it: zh-Hant for zh_Hant. */

@@ -3,6 +3,14 @@
 
 const SLICE = 10; // milliseconds between looks at the messages
 
+// What a translator can be asked for: generators by the name of the task. Scripts of a page may add their own.
+const TASKS = {
+  translate: (translator, { text, options }) => translator.translate(text, options),
+  alternatives: (translator, { text, prefix, options }) => translator.alternatives(text, prefix, options),
+  begin: (translator, { text, prefix, options }) => translator.begin(text, prefix, options),
+  selftest: (translator) => selfTest(translator),
+};
+
 /** Answers messages { id, task, … } by { id, result } or { id, error }, and meanwhile { id, progress }. */
 class TaskWorker {
   constructor(post) {
@@ -15,7 +23,7 @@ class TaskWorker {
     if (task === "cancel") return this.tasks.delete(id);
     if (task === "load") return this.load(id, given);
     try {
-      this.tasks.set(id, this.start(task, given));
+      this.tasks.set(id, TASKS[task](this.translator, given));
     } catch (error) {
       this.fail(id, error);
     }
@@ -31,13 +39,6 @@ class TaskWorker {
     } catch (error) {
       this.fail(id, error);
     }
-  }
-
-  start(task, { text, prefix, options }) {
-    if (task === "translate") return this.translator.translate(text, options);
-    if (task === "alternatives") return this.translator.alternatives(text, prefix, options);
-    if (task === "begin") return this.translator.begin(text, prefix, options);
-    return selfTest(this.translator);
   }
 
   awake() {
