@@ -13,8 +13,9 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
 from browser import started
 
+from mtformer.browser.pack import count_parameters
 from mtformer.bundle.format import load_bundle
-from mtformer.export.html import count_parameters, write_page
+from mtformer.export.html import write_page
 from mtformer.runs.folder import find_model
 from mtformer.support.terminal import as_text
 

@@ -43,7 +43,8 @@ class Opener:
             touch: whether the screen can be touched.
         """
         address = place if isinstance(place, str) else place.resolve().as_uri()
-        allowed = ("file:", "data:", "blob:") if isinstance(place, Path) else (address, "data:", "blob:")
+        itself = "file:" if isinstance(place, Path) else address.partition("#")[0]
+        allowed = (itself, "data:", "blob:")
         problems: list[str] = []
 
         def on_console(message: ConsoleMessage) -> None:

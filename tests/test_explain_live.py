@@ -1,18 +1,26 @@
 """What the model in a lesson computes, in a headless browser, against what torch computes."""
 
 import base64
+import math
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 import torch
-from browser import needs_browser, opened
+from browser import Opener, needs_browser, started
 from conftest import Project
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
+from test_explain_page import HOSTILE, KEPT, LATIN
 from test_layers import randomize
+from torch import Tensor, nn
 
 from mtformer.browser.pack import pack
 from mtformer.bundle.format import Bundle, load_bundle
@@ -20,7 +28,8 @@ from mtformer.config import SearchConfig
 from mtformer.engines.torch import TorchEngine
 from mtformer.explain.live import WORKER_ASSETS, describe_lesson
 from mtformer.explain.record import Explainer
-from mtformer.explain.trace import Trace
+from mtformer.model.attention import MultiHeadAttention, attention_weights
+from mtformer.model.positions import NoPositions
 from mtformer.model.transformer import Transformer
 from mtformer.support.page import assemble
 
@@ -65,7 +74,8 @@ def bundles(trained: Project) -> dict[str, Bundle]:
             architecture = trained_bundle.header.architecture.model_copy(update=changes)
             model = Transformer(architecture).eval()
             randomize(model)
-            header = trained_bundle.header.model_copy(update={"architecture": architecture})
+            search = trained_bundle.header.search.model_copy(update={"max_length_factor": 1.0, "max_length_offset": 1})
+            header = trained_bundle.header.model_copy(update={"architecture": architecture, "search": search})
             made[name] = replace(trained_bundle, model=model, header=header)
     return made
 
@@ -77,7 +87,13 @@ def explainer_of(bundle: Bundle, **options: Any) -> Explainer:
 
 
 @pytest.fixture(scope="module")
-def page(bundles: dict[str, Bundle], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def opener() -> Iterator[Opener]:
+    with started() as opener:
+        yield opener
+
+
+@pytest.fixture(scope="module")
+def page(bundles: dict[str, Bundle], opener: Opener, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page with all models in float32."""
     data = {}
     for name, bundle in bundles.items():
@@ -87,7 +103,7 @@ def page(bundles: dict[str, Bundle], tmp_path_factory: pytest.TempPathFactory) -
     path = tmp_path_factory.mktemp("lessons") / "page.html"
     body = assemble("lessons", "", data=data, assets=WORKER_ASSETS, computes=True)
     path.write_text(body.replace("</body>", f"<script>{_IN_PAGE}</script></body>"), encoding="utf-8")
-    with opened(path) as page:
+    with opener(path) as page:
         yield page
 
 
@@ -132,3 +148,300 @@ def test_a_page_records_the_trace_that_torch_records(
     explainer = explainer_of(bundles[name], beam_size=beam_size)
     for text in SENTENCES:
         assert_same(trace_in(page, name, text, search={"beam_size": beam_size}), explainer.trace(text).to_dict())
+
+
+# Parts switched off
+
+
+@contextmanager
+def switched(model: Transformer, switches: dict[str, Any]) -> Iterator[Transformer]:
+    """Give a copy of a model without the parts that are switched off, with the tap of attention where possible."""
+    model = deepcopy(model)
+    for name in switches.get("heads", []):
+        kind, layer, head = name.split(".")
+        stack = model.encoder_layers if kind == "encoder" else model.decoder_layers
+        whole: Any = stack[int(layer) - 1]
+        attention = whole.cross_attention if kind == "cross" else whole.self_attention
+        attention.observer = partial(silence, head=int(head) - 1)
+    for name in switches.get("layers", []):
+        stack, layer = name.split(".")
+        kept = [each for i, each in enumerate(getattr(model, f"{stack}_layers"), 1) if i != int(layer)]
+        setattr(model, f"{stack}_layers", nn.ModuleList(kept))
+    attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    if not switches.get("positions", True):
+        model.src_positions = model.tgt_positions = NoPositions(d_model=model.d_model, n_positions=1)
+        for attention in attentions:
+            attention.rotary = False
+    with pytest.MonkeyPatch.context() as patch:
+        if not switches.get("scale", True):
+            for attention in attentions:
+                attention.observer = attention.observer or (lambda _: None)  # so that the weights are computed below
+            unscaled = lambda q, k, mask: attention_weights(q * math.sqrt(q.size(-1)), k, mask)  # noqa: E731
+            patch.setattr("mtformer.model.attention.attention_weights", unscaled)
+        if not switches.get("causal", True):
+            for attention in (module for name, module in model.named_modules() if is_causal(name)):
+                attend: Any = attention.attend
+                patch.setattr(attention, "attend", lambda *heads, attend=attend, **_: attend(*heads))
+        yield model
+
+
+def is_causal(name: str) -> bool:
+    return name.startswith("decoder_layers") and name.endswith("self_attention")
+
+
+def silence(weights: Tensor, *, head: int) -> None:
+    weights[:, head] = 0
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"heads": ["encoder.1.2", "cross.1.1"]},
+        {"heads": ["decoder.1.1"], "layers": ["encoder.1"]},
+        {"layers": ["decoder.1"]},
+        {"scale": False},
+        {"positions": False},
+        {"causal": False},
+        {"padding": False},
+        {"temperature": 2, "causal": False, "scale": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["post-norm, learned", "rotary, gated"])
+@torch.inference_mode()
+def test_a_model_without_some_parts_computes_what_torch_computes_without_them(
+    bundles: dict[str, Bundle], page: Page, name: str, switches: dict[str, Any]
+) -> None:
+    n_padding = 3
+    trace = trace_in(page, name, SENTENCES[0], search={"beam_size": 1}, switches=switches, nPadding=n_padding)
+    src = torch.tensor([[token["id"] for token in trace["source"]["tokens"]]])
+    mask = torch.arange(src.size(1))[None] < src.size(1) - n_padding * switches.get("padding", True)
+    tgt_in = torch.tensor([[trace["bos"]["id"], *(token["id"] for token in trace["target"]["tokens"][:-1])]])
+    with switched(bundles[name].model, switches) as model:
+        logits = model.project(model(src, mask, tgt_in))[0]  # (T, V)
+    *_, block, probabilities = trace["matrices"]
+    ids = torch.tensor([[candidate["token"]["id"] for candidate in step["candidates"]] for step in trace["steps"]])
+    np.testing.assert_allclose(numbers(block["values"]), logits.gather(1, ids), rtol=1e-4, atol=1e-4)
+    expected = (logits / switches.get("temperature", 1)).softmax(dim=-1).gather(1, ids)
+    np.testing.assert_allclose(numbers(probabilities["values"]), expected, atol=1e-5)
+    ranks = {step["candidates"][step["chosen"]]["rank"] for step in trace["steps"][:-1]}
+    assert ranks == {1}  # greedy search decodes with the same parts
+
+
+@needs_browser
+def test_padding_is_masked_and_shows_in_every_matrix(bundles: dict[str, Bundle], page: Page) -> None:
+    plain = trace_in(page, "trained", SENTENCES[0])
+    padded = trace_in(page, "trained", SENTENCES[0], nPadding=2)
+    assert [token["text"] for token in padded["source"]["tokens"][-2:]] == ["<pad>", "<pad>"]
+    assert_same(padded["steps"], plain["steps"])
+    masks = [block for block in padded["matrices"] if block["name"] == "mask" and block["side"] == "source"]
+    assert masks
+    for block in masks:
+        assert numbers(block["values"]).tolist() == [[1] * (block["shape"][1] - 2) + [0, 0]] * block["shape"][0]
+
+
+@needs_browser
+def test_a_forced_token_is_chosen_and_the_rest_follows(bundles: dict[str, Bundle], page: Page) -> None:
+    explainer = explainer_of(bundles["trained"])
+    prefix = explainer.tokenizer.encode_tgt(["ein kleiner"])[0][:-1]
+    trace = trace_in(page, "trained", SENTENCES[0], prefix=prefix)
+    assert_same(trace, explainer.trace(SENTENCES[0], prefix="ein kleiner").to_dict())
+
+
+# The page
+
+
+@pytest.fixture(scope="module")
+def lesson_path(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lesson") / "lesson.html"
+    result = trained.mtformer("explain", SENTENCES[0], "--output", path)
+    assert (result.status, result.stdout) == (0, "")
+    return path
+
+
+@pytest.fixture
+def lesson(lesson_path: Path, opener: Opener) -> Iterator[Page]:
+    with opener(lesson_path) as page:
+        settled(page)
+        yield page
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector("main[aria-busy=false]")
+
+
+def type_sentence(page: Page, text: str, label: str = "Sentence") -> None:
+    page.get_by_label(label, exact=True).fill(text)
+    settled(page)
+
+
+def translation_of(page: Page) -> Any:
+    return page.locator("aside .translation")
+
+
+@needs_browser
+def test_every_view_follows_what_is_typed(lesson: Page, bundles: dict[str, Bundle]) -> None:
+    explainer = explainer_of(bundles["trained"])
+    for text in (SENTENCES[1], "every good book finds <b>her</b> new garden."):
+        type_sentence(lesson, text)
+        trace = explainer.trace(text)
+        tokens = [token.text for token in trace.source.tokens]
+        assert translation_of(lesson).inner_text() == trace.target.text
+        chips = lesson.locator("#tokens .strip").first.locator(".token")
+        assert chips.count() == len(tokens)
+        assert lesson.locator("#attention .end.key").count() == len(tokens)
+        assert lesson.locator("#search .node.finished").count() > 0
+        assert f"of {len(trace.target.tokens)}" in lesson.locator("#decoding .count").inner_text()
+    lesson.get_by_label("Sentence", exact=True).fill(" ")
+    lesson.get_by_text("Type a sentence.").wait_for()
+
+
+@needs_browser
+def test_switches_change_the_translation_and_a_link_restores_everything(
+    lesson: Page, lesson_path: Path, opener: Opener
+) -> None:
+    type_sentence(lesson, SENTENCES[1])
+    whole = translation_of(lesson).inner_text()
+    lesson.get_by_label("Cross: Layer 1, head 2").click()
+    lesson.get_by_label("Positions").uncheck()
+    settled(lesson)
+    lesson.get_by_label("Beam size").fill("0")
+    settled(lesson)
+    altered = translation_of(lesson).inner_text()
+    assert f"With everything on: {whole}" in lesson.locator("aside").inner_text().replace("“", "").replace("”", "")
+    lesson.locator("#attention").get_by_text("Cross", exact=True).click()
+    assert lesson.locator("#attention label.off").count() == 1
+    lesson.locator("#decoding").get_by_role("button", name="Next").click()
+    lesson.get_by_role("button", name="Copy link").click()
+    with opener(lesson_path.as_uri() + "#" + lesson.url.split("#")[1]) as copy:
+        copy.wait_for_selector("#matrices")
+        assert copy.get_by_label("Sentence", exact=True).input_value() == SENTENCES[1]
+        assert translation_of(copy).inner_text() == altered
+        assert not copy.get_by_label("Positions").is_checked()
+        assert not copy.get_by_label("Cross: Layer 1, head 2").is_checked()
+        assert copy.locator("#attention").get_by_label("Cross", exact=True).is_checked()
+        assert copy.locator("#decoding .count").inner_text().startswith("Step 2 of")
+        copy.get_by_role("button", name="Reset").click()
+        expect(translation_of(copy)).to_have_text(whole)
+
+
+@needs_browser
+def test_a_hostile_link_is_shown_as_text(lesson_path: Path, opener: Opener) -> None:
+    values = {
+        "text": HOSTILE,
+        "off": "cross.9.9 __proto__ encoder.1.1.1 toString",
+        "kind": "constructor",
+        "heads": "99.99 1.mean",
+        "force": "1e9.-1",
+        "pin": "query.999",
+        "beam": "999",
+        "temperature": "NaN",
+        "step": "-1",
+        "section": HOSTILE,
+    }
+    with opener(f"{lesson_path.as_uri()}#{urlencode(values)}") as page:
+        page.wait_for_selector("#matrices")
+        assert page.get_by_label("Sentence", exact=True).input_value() == HOSTILE
+        assert page.locator("img").count() == 0
+        assert page.locator("aside input[type=checkbox]:not(:checked)").count() == 0
+
+
+@needs_browser
+def test_a_token_is_forced_and_released_by_its_button(lesson: Page) -> None:
+    before = translation_of(lesson).inner_text()
+    row = lesson.locator("#decoding tbody tr").nth(1)
+    token = row.locator(".token").inner_text().replace("▁", "").strip()
+    row.get_by_role("button").click()
+    lesson.locator("aside .forced .chip").wait_for()
+    settled(lesson)
+    assert translation_of(lesson).inner_text().startswith(token)
+    assert "How much the model disliked" in lesson.locator("#what-if").inner_text()
+    lesson.get_by_role("button", name="Release", exact=True).click()
+    expect(translation_of(lesson)).to_have_text(before)
+
+
+@needs_browser
+def test_heads_are_overlaid_in_colours(lesson: Page) -> None:
+    attention = lesson.locator("#attention")
+    attention.get_by_label("Several heads at once").check()
+    assert attention.locator(".stage h4").all_inner_texts() == ["Layer 1, head 1", "Layer 1, head 2"]
+    assert (
+        len(set(attention.locator(".wires path").evaluate_all("paths => paths.map(p => getComputedStyle(p).stroke)")))
+        == 2
+    )
+    attention.locator(".end.query").nth(1).hover()
+    assert attention.locator(".of-head").count() == 2
+    attention.locator(".heads input").last.uncheck()
+    assert attention.locator("h3").inner_text() == "Layer 1, head 1"
+
+
+@needs_browser
+def test_the_flow_goes_through_encoder_and_decoder(lesson: Page) -> None:
+    flow = lesson.locator("#flow")
+    assert "its embedding" in flow.locator(".flow-caption").inner_text()
+    flow.locator(".stepper").focus()
+    lesson.keyboard.press("ArrowRight")
+    assert "Encoder layer 1" in flow.locator(".flow-caption").inner_text()
+    assert flow.locator("path.encoder").count() > 0
+    assert flow.locator("circle.done").count() == flow.locator("circle.active").count()
+    lesson.keyboard.press("End")
+    assert "</s>" in flow.locator(".flow-caption").inner_text()
+    assert flow.locator("text.hidden").count() == 0
+
+
+@needs_browser
+def test_a_word_is_followed_into_another_sentence(lesson: Page, bundles: dict[str, Bundle]) -> None:
+    other = "a small dog likes every good book."
+    type_sentence(lesson, other, "Compare with a second sentence")
+    words = lesson.locator("#words")
+    words.get_by_text("dog", exact=True).click()
+    rows = [row.locator("td").all_inner_texts() for row in words.locator("tbody tr").all()]
+    first, last = ([float(text) for text in row] for row in (rows[0], rows[-1]))
+    assert first == [1.0, 1.0]
+    explainer = explainer_of(bundles["trained"])
+    vectors = []
+    for text in (SENTENCES[0], other):
+        trace = explainer.trace(text)
+        [output] = [block.values for block in trace.matrices if block.name == "encoder output"]
+        vectors.append(output[[token.text for token in trace.source.tokens].index("▁dog")])
+    a, b = (vector / np.linalg.norm(vector) for vector in vectors)
+    assert last[1] == pytest.approx(a @ b, abs=0.03)  # the page has weights of 8 bits
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_chinese_lesson_fits_a_phone_and_says_everything_in_chinese(
+    trained: Project, tmp_path: Path, opener: Opener, dark: bool
+) -> None:
+    path = tmp_path / "lesson.html"
+    options = ["--compare", SENTENCES[1], "--prefix", "ein", "--language", "zh"]
+    result = trained.mtformer("explain", SENTENCES[0], *options, "--output", path)
+    assert result.status == 0, result.stderr
+    with opener(path, width=360, height=740, dark=dark) as page:
+        page.wait_for_selector("#what-if")
+        page.evaluate("document.querySelectorAll('details').forEach(panel => (panel.open = true))")
+        page.evaluate("lesson.turn({positions: false, scale: false, temperature: 2})")
+        settled(page)
+        page.wait_for_selector("details.layer .card canvas")
+        model = set(re.findall(r"\w+", page.locator("main > p").first.inner_text()))
+        for part in ("main", "aside"):
+            assert set(page.locator(part).evaluate(LATIN)) - KEPT - model == set()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_model_too_large_for_a_lesson_gets_a_page_about_the_sentence(
+    trained: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtformer.explain.live.MAX_LESSON_BYTES", 10_000)
+    result = trained.mtformer("explain", SENTENCES[0], "--output", tmp_path / "page.html")
+    assert result.status == 0
+    assert "million parameters: a page with it would take" in result.stderr
+    assert "about this sentence alone" in result.stderr
+    assert 'id="weights"' not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_fixed_without_a_page_is_refused(trained: Project) -> None:
+    result = trained.mtformer("explain", SENTENCES[0], "--fixed")
+    assert result.status == 2
+    assert "--fixed is of the page that --output names" in result.stderr

@@ -32,7 +32,7 @@ def command(trained: Project, tmp_path_factory: pytest.TempPathFactory) -> tuple
     """What one command writes: a page, and the trace that the page is about."""
     path = tmp_path_factory.mktemp("page") / "page.html"
     options = ["--compare", OTHER, "--why-not", "Hund", "--why-not", "Garten", "--prefix", "das", "--checkpoints"]
-    result = trained.mtformer("explain", SENTENCE, *options, "--output", path, "--format", "json")
+    result = trained.mtformer("explain", SENTENCE, *options, "--fixed", "--output", path, "--format", "json")
     assert result.status == 0, result.stderr
     return path, json.loads(result.stdout)
 
@@ -113,12 +113,21 @@ LATIN = """node => {
 def test_a_chinese_page_says_everything_in_chinese(trained: Project, tmp_path: Path, opener: Opener) -> None:
     path = tmp_path / "page.html"
     options = ["--compare", OTHER, "--why-not", "Garten", "--prefix", "das", "--checkpoints", "--language", "zh"]
-    result = trained.mtformer("explain", SENTENCE, *options, "--output", path)
+    result = trained.mtformer("explain", SENTENCE, *options, "--fixed", "--output", path)
     assert result.status == 0, result.stderr
     with opener(path, width=360, height=740) as page:
         page.wait_for_selector("#what-if")
         assert page.locator("html").get_attribute("lang") == "zh"
-        assert page.locator("nav a").all_inner_texts() == ["词元", "注意力", "解码", "束搜索", "矩阵", "如果"]
+        assert page.locator("nav a").all_inner_texts() == [
+            "词元",
+            "注意力",
+            "流程",
+            "解码",
+            "束搜索",
+            "矩阵",
+            "词",
+            "如果",
+        ]
         page.evaluate("document.querySelectorAll('details').forEach(panel => (panel.open = true))")
         page.wait_for_selector("details.layer .card canvas")
         model = set(re.findall(r"\w+", page.locator(".translation + p").inner_text()))
@@ -170,7 +179,7 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
     trained: Project, tmp_path: Path, opener: Opener, dark: bool
 ) -> None:
     path = tmp_path / "page.html"
-    options = ["--beam-size", "1", "--kind", "cross", "--layer", "1", "--head", "2"]
+    options = ["--beam-size", "1", "--kind", "cross", "--layer", "1", "--head", "2", "--fixed"]
     result = trained.mtformer("explain", HOSTILE, *options, "--output", path)
     assert (result.status, result.stdout) == (0, "")
     assert f"the page is written to {path}" in result.stderr
@@ -178,7 +187,8 @@ def test_a_narrow_page_does_not_scroll_sideways_and_text_stays_text(
         page.wait_for_selector("#matrices")
         assert page.locator("h1").inner_text() == HOSTILE
         assert page.locator("img").count() == 0
-        assert page.locator("nav a").all_inner_texts() == ["Tokens", "Attention", "Decoding", "Search", "Matrices"]
+        titles = ["Tokens", "Attention", "Flow", "Decoding", "Search", "Matrices", "Words"]
+        assert page.locator("nav a").all_inner_texts() == titles
         assert page.locator("#attention h3").inner_text() == "Layer 1, head 2"
         assert page.locator("#attention").get_by_label("Cross", exact=True).is_checked()
         page.locator("#matrices .map-part").nth(1).click()
@@ -207,7 +217,7 @@ def test_a_tap_on_a_phone_pins_the_token_under_the_finger(command: tuple[Path, d
         assert not page.locator("#attention .next").first.is_visible()
         assert "→" not in page.locator("#attention").inner_text()
         edges = page.locator("nav a").evaluate_all("links => links.map(link => link.getBoundingClientRect().right)")
-        assert len(edges) == 6
+        assert len(edges) == 8
         assert max(edges) <= 360
 
 
@@ -226,7 +236,7 @@ def test_a_wide_page_uses_its_width(page: Page) -> None:
     left, width = page.evaluate(
         "(box => [box.left, box.width])(document.querySelector('main').getBoundingClientRect())"
     )
-    assert [edge > left + 0.85 * width for edge in edges] == [True] * 6, edges
+    assert [edge > left + 0.85 * width for edge in edges] == [True] * 8, edges
 
 
 @needs_browser
@@ -401,6 +411,15 @@ def test_what_if_shows_prefix_missing_words_changes_and_checkpoints(
     expected = [[str(step["step"]), step["token"]["text"], str(step["rank"])] for step in steps]
     assert [row[:3] for row in rows] == expected
     assert not re.search(r"(?<![\w-])-\d", shown.inner_text())  # minus signs are −
+    changes = page.evaluate("changesOf(pageData.traces)")
+    assert [changes[side] for side in ("source", "target")] == [
+        explanation["changes"][side] for side in ("source", "target")
+    ]
+    differences = [
+        {(c["kind"], c["layer"], c["head"]): c["difference"] for c in each["attention"]}
+        for each in (changes, explanation["changes"])
+    ]
+    assert differences[0] == pytest.approx(differences[1], abs=1e-4)
     largest = explanation["changes"]["attention"][0]
     name = f"{largest['kind'].capitalize()} layer {largest['layer']}, head {largest['head']}: "
     assert name + f"{largest['difference']:.3f}" in shown.inner_text()

@@ -1,5 +1,7 @@
 """A bundle as a web page holds it: a header, which is JSON, and the weights, which are bytes."""
 
+import base64
+import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -54,6 +56,17 @@ def pack(bundle: Bundle, *, quantization: Quantization = "int8") -> PackedModel:
     """
     packed = pack_model(bundle.model, bundle.header.alignment_heads, quantization)
     return PackedModel({**packed.header, "texts": describe_texts(bundle.header, bundle.tokenizer)}, packed.data)
+
+
+def count_parameters(bundle: Bundle) -> int:
+    """Return the number of a model's weights; those that are tied count once."""
+    return sum(parameter.numel() for parameter in bundle.model.parameters())
+
+
+def weights_element(packed: PackedModel) -> str:
+    """Return the element of a page that contains the weights, which ``readWeights()`` in JavaScript reads."""
+    text = base64.b64encode(gzip.compress(packed.data, mtime=0)).decode()
+    return f'<script type="text/plain" id="weights">{text}</script>'
 
 
 def pack_model(

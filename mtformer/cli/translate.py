@@ -305,10 +305,11 @@ def explain(
     *,
     model: Path | None = options.MODEL,
     direction: options.Direction,
-    output: Path | None = option("Write everything as one HTML page, as in page.html.", panel=options.IN_OUT),
+    output: Path | None = option("Write everything as one HTML page, as in lesson.html.", panel=options.IN_OUT),
     format: Literal["text", "json"] | None = option(
         "Print a readable account (the default without --output) or the recorded trace.", panel=options.IN_OUT
     ),
+    fixed: bool = option("Write a page about this sentence alone, without the model.", panel=options.IN_OUT),
     language: Literal["en", "zh"] = option("The language of the page.", default="en", panel=options.IN_OUT),
     questions: QuestionOptions,
     shown: AttentionOptions,
@@ -322,6 +323,7 @@ def explain(
     """
     from mtformer.bundle.format import load_bundle
     from mtformer.explain import explanation as explaining
+    from mtformer.explain.live import render_lesson
     from mtformer.explain.page import Focus, render_page
     from mtformer.explain.terminal import View, render
     from mtformer.runs.folder import RunFolder, find_model
@@ -331,8 +333,9 @@ def explain(
 
     if format is not None:
         options.require_file("--output", output, "what --format prints")
-    if language != "en" and output is None:
-        raise UserError("--language is of the page that --output names")
+    for name, given in (("--language", language != "en"), ("--fixed", fixed)):
+        if given and output is None:
+            raise UserError(f"{name} is of the page that --output names")
     path = find_model(model)
     run = RunFolder(path.parent)
     require_distinct(output, [path, *run.checkpoints.rglob("*")])
@@ -353,7 +356,13 @@ def explain(
     if (texts := translator.texts_read(text)) != [text]:
         log.info("translate would read: %s", " | ".join(texts) or "nothing, and copy the text")
     if output is not None:
-        page = render_page(explanation.to_dict(), focus, language)
+        page = None
+        if not fixed:
+            try:
+                page = render_lesson(bundle, explanation.to_dict(), focus, language)
+            except UserError as error:
+                log.info("%s; this page has no model inside and is about this sentence alone", error)
+        page = page or render_page(explanation.to_dict(), focus, language)
         with open_output(output) as file:
             file.write(page)
         log.info("the page is written to %s", output)

@@ -2,11 +2,13 @@
 // Numbers as they were packed, and tokens as they are shown.
 
 /**
- * Unpacks an array once, when it is first needed. Returns { shape, heads, rows, columns, at(head, row, column) }; a
- * vector is one column of numbers.
+ * Unpacks an array once, when it is first needed, unless the model in the page has just computed its values. Returns
+ * { shape, heads, rows, columns, at(head, row, column) }; a vector is one column of numbers.
  */
 function unpack(packed) {
-  packed.matrix ??= inflate(packed.data).then((planes) => matrixOf(planes, packed));
+  packed.matrix ??= packed.values
+    ? Promise.resolve(matrixOf(packed.values, packed.shape))
+    : inflate(packed.data).then((planes) => matrixOf(valuesOf(planes, packed.unit), packed.shape));
   return packed.matrix;
 }
 
@@ -16,12 +18,15 @@ async function inflate(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-function matrixOf(planes, { shape, unit }) {
+function valuesOf(planes, unit) {
   const n = planes.length / 4; // the lowest bytes of all numbers come first, then the next ones
-  const values = Float64Array.from({ length: n }, (_, i) => {
+  return Float64Array.from({ length: n }, (_, i) => {
     const count = planes[i] | (planes[n + i] << 8) | (planes[2 * n + i] << 16) | (planes[3 * n + i] << 24);
     return count === -(2 ** 31) ? -Infinity : count * unit;
   });
+}
+
+function matrixOf(values, shape) {
   const whole = shape.length === 1 ? [...shape, 1] : shape;
   const [rows, columns] = whole.slice(-2);
   const heads = whole.length === 3 ? whole[0] : 1;

@@ -2,9 +2,15 @@
 
 from typing import Any
 
-from mtformer.browser.pack import ENGINE_ASSETS
+from mtformer.browser.pack import ENGINE_ASSETS, count_parameters, pack, weights_element
 from mtformer.bundle.format import Bundle
+from mtformer.explain.page import ALL_KINDS, ASSETS, Contents, Focus, Language, body_of, page_settings, title_of
 from mtformer.model.architecture import ACTIVATIONS
+from mtformer.support.errors import UserError
+from mtformer.support.page import assemble
+
+MAX_LESSON_BYTES = 20_000_000  # what one can send to a class
+_BASE64 = 4 / 3  # characters a byte, which is a weight
 
 # The worker runs the scripts up to the engine, which is the last of its own.
 WORKER_ASSETS = [
@@ -12,10 +18,64 @@ WORKER_ASSETS = [
     *(("mtformer.explain", f"live_{name}.js") for name in ("model", "blocks", "trace")),
     ENGINE_ASSETS[-1],
 ]
+_ASSETS = [
+    *WORKER_ASSETS,
+    ("mtformer.explain", "lesson.css"),
+    *ASSETS[:-1],
+    *(("mtformer.explain", f"{name}.js") for name in ("controls", "link", "lesson")),
+    ASSETS[-1],
+]
+
+
+def require_small(bundle: Bundle) -> None:
+    """Make sure that a lesson with this model is small enough to be sent around.
+
+    Raises:
+        UserError: it is not.
+    """
+    n_parameters = count_parameters(bundle)
+    if n_parameters * _BASE64 > MAX_LESSON_BYTES:
+        raise UserError(
+            f"the model has {n_parameters / 1e6:,.0f} million parameters: a page with it would take "
+            f"{n_parameters * _BASE64 / 1e6:,.0f} MB, more than the {MAX_LESSON_BYTES / 1e6:g} MB of a lesson"
+        )
+
+
+def render_lesson(
+    bundle: Bundle, explanation: dict[str, Any], focus: Focus = ALL_KINDS, language: Language = "en"
+) -> str:
+    """Return a self-contained HTML page that explains what the reader types, with a model inside.
+
+    Args:
+        bundle: the model.
+        explanation: what :meth:`mtformer.explain.explanation.Explanation.to_dict` returns: the sentences, the prefix
+            and the search with which the page opens.
+        focus: the attention that the page shows first.
+        language: of the page.
+
+    Raises:
+        UserError: the model is too large, or a page cannot run it.
+    """
+    require_small(bundle)
+    packed = pack(bundle)
+    first, *others = explanation["traces"]
+    text = first["source"]["text"]
+    chosen = [step["candidates"][step["chosen"]] for step in first["steps"]]
+    live = {
+        "engine": packed.header,
+        "lesson": describe_lesson(bundle),
+        "text": text,
+        "other": others[0]["source"]["text"] if others else "",
+        "prefix": [candidate["token"]["id"] for candidate in chosen if candidate["forced"]],
+        "why_not": first["why_not"],
+    }
+    contents = Contents(explanation | page_settings(focus, language) | {"traces": [], "live": live})
+    body = body_of(text, language) + weights_element(packed)
+    return assemble(title_of(text), body, language=language, data=contents.at(), assets=_ASSETS, computes=True)
 
 
 def describe_lesson(bundle: Bundle) -> dict[str, Any]:
-    """Return what ``new LiveExplainer(…)`` in JavaScript takes besides the model: the ids before texts, and a formula."""
+    """Return what ``new LiveExplainer(…)`` in JavaScript takes: the ids before texts, and the activation's formula."""
     prefixes = bundle.tokenizer.prefixes
     return {
         "prefixes": {"src": list(prefixes.src), "tgt": list(prefixes.tgt)},

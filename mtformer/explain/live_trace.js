@@ -38,7 +38,8 @@ class LiveExplainer {
     const recorder = new BlockRecorder(this.model, this.prefixes.tgt.length, this.formula);
     const logits = recorder.record(sentence.src, nPadding, [start, ...this.prefixes.tgt, ...best.ids]);
     yield best.ids;
-    const steps = this.steps(logits, [...best.ids, eos], prefix.length);
+    const seen = this.model.switches.causal ? logits : yield* this.seenLogits(sentence, best.ids);
+    const steps = this.steps(seen, [...best.ids, eos], prefix.length);
     yield* this.addAlternatives(steps, sentence, best.ids, search);
     const [bos, ...tokens] = this.tokensOf(this.tokenizer.tgt, [start, ...best.ids, eos]);
     const logProb = best.logProbs.reduce((sum, each) => sum + each, 0);
@@ -52,6 +53,19 @@ class LiveExplainer {
       matrices: [...recorder.blocks, ...this.logitBlocks(logits, steps)],
       why_not: [],
     };
+  }
+
+  /** The logits (T, V) that the search saw, which without the causal mask are those of each prefix by itself. */
+  *seenLogits({ src, nPadding }, ids) {
+    const read = [this.specialIds.start, ...this.prefixes.tgt];
+    const decoder = this.model.start(src, nPadding);
+    const rows = [];
+    for (let n = 0; n <= ids.length; n++) {
+      const logits = decoder.readAll([...read, ...ids.slice(0, n)]);
+      rows.push(...logits.subarray(-logits.length / (read.length + n)));
+      yield ids;
+    }
+    return Float32Array.from(rows);
   }
 
   encode(text) {

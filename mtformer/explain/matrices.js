@@ -109,7 +109,9 @@ function layerPanel(trace, title, blocks) {
     "details",
     {
       class: "layer",
+      open: view.open.has(title), // when another sentence comes
       ontoggle: () => {
+        view.open[panel.open ? "add" : "delete"](title);
         if (panel.open && !body.firstChild) body.append(...layerBody(trace, blocks));
       },
     },

@@ -52,8 +52,11 @@ class Focus:
 ALL_KINDS = Focus()
 
 
-_SCRIPTS = ("words", "dom", "data", "tokens", "matrix", "attention", "steps", "tree", "matrices", "what_if", "explain")
-_ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]
+_SCRIPTS = (
+    "words", "dom", "state", "data", "tokens", "matrix", "lines", "attention", "player", "flow", "steps", "tree",
+    "matrices", "vectors", "compare", "what_if", "explain",
+)  # fmt: skip
+ASSETS = [("mtformer.explain", "explain.css"), *(("mtformer.explain", f"{name}.js") for name in _SCRIPTS)]
 
 _NO_SCRIPT = "This page draws its pictures with JavaScript, which is turned off."
 _UNIT = 1e-4  # numbers are rounded to a multiple of this
@@ -93,22 +96,38 @@ def render_page(explanation: dict[str, Any], focus: Focus = ALL_KINDS, language:
         UserError: the sentence is too long for a page.
     """
     text = explanation["traces"][0]["source"]["text"]
-    words = read_words() if language == "zh" else {}
-    body = (
-        f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
-        f"<noscript><p>{words.get(_NO_SCRIPT, _NO_SCRIPT)}</p></noscript>"
-    )
-    contents = _Contents(explanation | {"first": asdict(focus), "words": words})
+    contents = Contents(explanation | page_settings(focus, language))
     for level in _LEVELS:
         if contents.least_bytes(level) > MAX_PAGE_BYTES:
             continue
-        page = assemble(f"{text} · mtformer explain", body, language=language, data=contents.at(level), assets=_ASSETS)
+        page = assemble(
+            title_of(text), body_of(text, language), language=language, data=contents.at(level), assets=ASSETS
+        )
         if len(page.encode()) <= MAX_PAGE_BYTES:
             return page
     raise UserError(
         f"the sentence is too long: its page would take more than {MAX_PAGE_BYTES / 1e6:g} MB; shorten it, or use "
         "--format json"
     )
+
+
+def title_of(text: str) -> str:
+    """Return the title of the page about a sentence."""
+    return f"{text} · mtformer explain"
+
+
+def body_of(text: str, language: Language) -> str:
+    """Return what scripts fill."""
+    words = read_words() if language == "zh" else {}
+    return (
+        f"<header><h1>{html.escape(text)}</h1></header>\n<main></main>\n"
+        f"<noscript><p>{words.get(_NO_SCRIPT, _NO_SCRIPT)}</p></noscript>"
+    )
+
+
+def page_settings(focus: Focus, language: Language) -> dict[str, Any]:
+    """Return what scripts know besides the explanation: the attention to show first, and the words of the page."""
+    return {"first": asdict(focus), "words": read_words() if language == "zh" else {}}
 
 
 def read_words() -> dict[str, str]:
@@ -118,7 +137,7 @@ def read_words() -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-class _Contents:
+class Contents:
     """The contents of a page at each level. A matrix that several levels share is packed once."""
 
     def __init__(self, explanation: dict[str, Any]) -> None:
@@ -126,7 +145,7 @@ class _Contents:
         self._arrays: dict[int, np.ndarray] = {}  # by the identity of the nested lists
         self._packed: dict[tuple[int, _Level], dict[str, Any]] = {}
 
-    def at(self, level: _Level) -> dict[str, Any]:
+    def at(self, level: _Level = _LEVELS[0]) -> dict[str, Any]:
         """Return the explanation with its matrices packed."""
         traces = [self._with_attention(trace, level) for trace in self._explanation["traces"]]
         for trace in traces:

@@ -2,73 +2,9 @@
 // Section 3: decoding, one step at a time.
 
 async function stepsSection(trace) {
-  const last = trace.steps.length;
   const cross = trace.attention.filter((one) => one.kind === "cross").at(-1);
-  const weights = headOf(await unpack(cross.weights), "mean");
-  const stage = el("div", { class: "step" });
-  const count = el("span", { class: "count", "aria-live": "polite" });
-  const slider = el("input", {
-    type: "range",
-    min: 1,
-    max: last,
-    value: 1,
-    "aria-label": say("step"),
-    oninput: () => {
-      stop();
-      go(Number(slider.value));
-    },
-  });
-  const previous = el(
-    "button",
-    {
-      onclick: () => {
-        stop();
-        go(now - 1);
-      },
-    },
-    say("← Previous"),
-  );
-  const next = el(
-    "button",
-    {
-      onclick: () => {
-        stop();
-        go(now + 1);
-      },
-    },
-    say("Next →"),
-  );
-  const play = el("button", { onclick: () => (timer ? stop() : start()) }, say("Play"));
-  let now = 1;
-  let timer = null;
-
-  const go = (number) => {
-    now = clamp(number, 1, last);
-    slider.value = now;
-    count.textContent = say("Step {step} of {steps}", { step: now, steps: last });
-    previous.disabled = now === 1;
-    next.disabled = now === last;
-    if (now === last) stop();
-    stage.replaceChildren(...stepPicture(trace, trace.steps[now - 1], weights));
-  };
-  const start = () => {
-    if (now === last) go(1);
-    timer = setInterval(() => go(now + 1), 1200);
-    play.textContent = say("Pause");
-  };
-  const stop = () => {
-    clearInterval(timer);
-    timer = null;
-    play.textContent = say("Play");
-  };
-  const keys = (event) => {
-    const target = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: 1, End: last }[event.key];
-    if (target === undefined || event.target === slider) return; // a slider has keys of its own
-    event.preventDefault();
-    stop();
-    go(target);
-  };
-  go(1);
+  const weights = cross && headOf(await unpack(cross.weights), "mean");
+  const n = trace.steps.length;
   return [
     el(
       "p",
@@ -77,18 +13,15 @@ async function stepsSection(trace) {
         "The decoder reads <s> and the tokens chosen so far: the translation shifted right. From the last position it predicts the next token, the search chooses one, and this goes on until it chooses </s>.",
       ),
     ),
-    el(
-      "div",
-      {
-        class: "stepper",
-        tabindex: 0,
-        role: "group",
-        "aria-label": say("Decoding: left and right arrow keys move between steps"),
-        onkeydown: keys,
-      },
-      el("div", { class: "controls" }, previous, play, next, slider, count),
-      stage,
-    ),
+    player({
+      n,
+      at: view.step,
+      name: say("step"),
+      label: say("Decoding: left and right arrow keys move between steps"),
+      title: (frame) => say("Step {step} of {steps}", { step: frame + 1, steps: n }),
+      show: (frame) => stepPicture(trace, trace.steps[frame], weights),
+      onMove: (frame) => look({ step: frame }),
+    }),
   ];
 }
 
@@ -98,7 +31,7 @@ function stepPicture(trace, step, weights) {
   const row = step.input.at(-1);
   const chosen = step.candidates[step.chosen];
   const source = trace.source.tokens.map((token, column) => {
-    const weight = weights.at(row, column);
+    const weight = weights ? weights.at(row, column) : 0; // without decoder layers nothing looks at the source
     return el(
       "span",
       { class: "chip heated", "--weight": weight, title: say("weight {weight}", { weight: number(weight) }) },
@@ -162,6 +95,7 @@ function bars(step) {
             {},
             tokenNode(candidate.token),
             index === step.chosen ? el("span", { class: "tag" }, candidate.forced ? say("forced") : say("chosen")) : null,
+            lesson?.forceButton(step, candidate, index === step.chosen),
           ),
           el(
             "td",

@@ -1,7 +1,5 @@
 """A translator as a web page: one HTML file that translates offline, or a folder for a server to install it from."""
 
-import base64
-import gzip
 import hashlib
 import json
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from mtformer.browser.assets import TRANSLATOR_ASSETS
-from mtformer.browser.pack import ENGINE_ASSETS, Quantization, pack
+from mtformer.browser.pack import ENGINE_ASSETS, Quantization, count_parameters, pack, weights_element
 from mtformer.bundle.format import Bundle
 from mtformer.bundle.header import Header
 from mtformer.config.sources import Source
@@ -96,11 +94,10 @@ def render_page(bundle: Bundle, quantization: Quantization = "int8", *, is_app: 
     """
     _require_small(bundle, quantization)
     packed = pack(bundle, quantization=quantization)
-    weights = base64.b64encode(gzip.compress(packed.data, mtime=0)).decode()
     body = resources.files("mtformer.browser").joinpath("translator.html").read_text(encoding="utf-8")
     return assemble(
         f"{bundle.header.title} · mtformer",
-        f'{body}<script type="text/plain" id="weights">{weights}</script>',
+        body + weights_element(packed),
         data={"engine": packed.header, "about": list(_describe(bundle, quantization)), "isApp": is_app},
         assets=_ASSETS,
         computes=True,
@@ -119,11 +116,6 @@ def _require_small(bundle: Bundle, quantization: Quantization) -> None:
         f"a page may take {MAX_BYTES / 1e6:,.0f} MB; {advice}train a smaller one (model.preset), or export it with "
         "--to ctranslate2"
     )
-
-
-def count_parameters(bundle: Bundle) -> int:
-    """Return the number of a model's weights; those that are tied count once."""
-    return sum(parameter.numel() for parameter in bundle.model.parameters())
 
 
 def _describe(bundle: Bundle, quantization: Quantization) -> Iterator[tuple[str, str]]:
