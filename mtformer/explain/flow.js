@@ -113,7 +113,9 @@ class FlowScene {
     this.wires.replaceChildren(...this.wiresOf(frame));
     this.caption.replaceChildren(...[this.inWords(frame)].flat());
     const { x } = this.at(frame.step === undefined ? "source" : "target", frame.step ?? 0, 0);
-    this.box.scrollLeft = x - this.box.clientWidth / 2;
+    requestAnimationFrame(() => { // at first the box has no width yet
+      this.box.scrollLeft = x - this.box.clientWidth / 2;
+    });
     if (this.isShown) return null;
     this.isShown = true;
     return [this.box, this.caption];
