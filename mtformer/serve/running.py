@@ -64,8 +64,8 @@ class Place:
             UserError: that is not possible.
         """
         try:
-            [(family, *_, address), *_] = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-            listening = socket.socket(family)
+            [(*kind, _, address), *_] = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            listening = socket.socket(*kind)  # with its protocol: without, asyncio lets Nagle's algorithm delay answers
         except OSError as error:
             raise UserError(f"--host {self.host}: {error.strerror}") from error
         try:

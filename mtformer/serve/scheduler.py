@@ -22,7 +22,8 @@ T = TypeVar("T")
 _WINDOW = 0.005  # seconds that a thread waits for as many requests as its last batch had
 _MOST_TOKENS = 2_048  # of the sources of a batch: a larger one is no faster
 _FEWEST_TOKENS = 32
-_SECONDS = 0.25  # that a batch should take at most, so that newcomers need not wait long for a thread
+_SECONDS = 0.5  # that a batch should take at most, so that newcomers need not wait long for a thread
+_FORGET = 1.05  # by which a speed that was measured counts less with each batch
 _CHARACTERS = 4  # about as many make a token
 _FAILED = "the server failed to translate this text; its log says why"
 
@@ -130,7 +131,7 @@ class Scheduler:
     """Threads that share the work of all jobs; see :mod:`mtformer.serve.turns` for the order.
 
     A thread takes what waits at once if it is the only caller's. Where many call, it waits up to 5 ms for as many
-    requests as its last batch had. A batch takes about a quarter of a second at most. Engines divide it by length.
+    requests as its last batch had. A batch takes about half a second at most. Engines divide it by length.
     """
 
     def __init__(
@@ -282,10 +283,10 @@ class Scheduler:
             self._put_back(list(self._advanced(text)))
 
     def _learn(self, engine: Engine, seconds_per_token: float) -> None:
-        """Remember the speed of an engine: the mean over about its last four batches."""
+        """Remember the speed of an engine: the highest lately, since small batches and a busy machine are slower."""
         with self._changed:
             known = self._seconds_per_token.get(engine, seconds_per_token)
-            self._seconds_per_token[engine] = 0.75 * known + 0.25 * seconds_per_token
+            self._seconds_per_token[engine] = min(_FORGET * known, seconds_per_token)
 
     def _put_back(self, calls: Sequence[_Call]) -> None:
         """Let requests wait for a thread, before those texts of their jobs that have not begun."""
