@@ -17,9 +17,22 @@ from torch import Tensor
 from mtformer.config import ModelConfig
 from mtformer.data.batches import Batch
 from mtformer.model.transformer import Transformer
-from mtformer.runs.checkpoints import DamagedCheckpointError, list_checkpoints, newest_checkpoint
+from mtformer.runs.checkpoints import (
+    DamagedCheckpointError,
+    list_checkpoints,
+    load_checkpoint,
+    model_weights,
+    newest_checkpoint,
+)
 from mtformer.support.errors import MtformerError, UserError
-from mtformer.training.checkpoint import restore, save_checkpoint, set_aside_damaged
+from mtformer.training.checkpoint import (
+    is_snapshot_step,
+    remove_later_snapshots,
+    restore,
+    save_checkpoint,
+    save_snapshot,
+    set_aside_damaged,
+)
 from mtformer.training.update import Updater
 
 STATE = {"step": 3, "epoch": 1, "batch": 2, "seconds": 12.75, "best": None, "best_step": 0, "stale": 0}
@@ -356,3 +369,58 @@ def test_a_checkpoint_of_another_model_is_refused_in_a_sentence_and_the_model_le
     with pytest.raises(MtformerError, match="step-000001"):
         training.load(tmp_path)
     assert all_equal(training.everything(), before)
+
+
+# Snapshots
+
+
+def test_snapshots_are_kept_from_the_first_steps_to_the_last_about_evenly_on_a_logarithmic_scale(
+    tmp_path: Path,
+) -> None:
+    training, kept = Training(seed=1), {}
+    for step in filter(is_snapshot_step, range(51_201)):
+        save_snapshot(tmp_path, step, training.updater, keep=6)
+        kept[step] = names(tmp_path)[::-1]
+    assert list(kept) == [25 * 2**n for n in range(12)]
+    assert kept[800] == [f"step-{step:06d}" for step in (25, 50, 100, 200, 400, 800)]
+    assert kept[51_200] == [f"step-{step:06d}" for step in (25, 100, 400, 1_600, 6_400, 51_200)]
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(1, [800]), (2, [25, 800]), (3, [25, 100, 800])])
+def test_few_snapshots_are_the_newest_the_first_and_one_between_them(
+    keep: int, expected: list[int], tmp_path: Path
+) -> None:
+    training = Training(seed=1)
+    for step in filter(is_snapshot_step, range(801)):
+        save_snapshot(tmp_path, step, training.updater, keep=keep)
+    assert names(tmp_path)[::-1] == [f"step-{step:06d}" for step in expected]
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_a_snapshot_has_the_weights_that_translate_and_is_a_fraction_of_a_checkpoint(
+    ema_decay: float, tmp_path: Path
+) -> None:
+    training = Training(seed=1, d_ff=512, ema_decay=ema_decay)
+    training.update(3)
+    exact = model_weights(training.save(tmp_path / "checkpoints", 25))
+    save_snapshot(tmp_path / "snapshots", 25, training.updater, keep=6)
+    snapshot = load_checkpoint(tmp_path / "snapshots/step-000025")
+    assert snapshot.state == {"step": 25}
+    found = model_weights(snapshot.path)
+    assert found.keys() == exact.keys()
+    for name, weight in exact.items():
+        torch.testing.assert_close(found[name].float(), weight, rtol=2**-8, atol=0)
+    sizes = [
+        (tmp_path / folder / "step-000025/tensors.safetensors").stat().st_size
+        for folder in ("checkpoints", "snapshots")
+    ]
+    assert sizes[1] < sizes[0] / 4
+
+
+def test_snapshots_of_steps_that_are_repeated_are_removed(tmp_path: Path) -> None:
+    training = Training(seed=1)
+    for step in (25, 50, 100):
+        save_snapshot(tmp_path, step, training.updater, keep=6)
+    remove_later_snapshots(tmp_path, 60)
+    assert names(tmp_path) == ["step-000050", "step-000025"]
+    remove_later_snapshots(tmp_path / "nowhere", 60)

@@ -656,7 +656,9 @@ def test_checkpoints_show_what_changed_in_training(trained: Project) -> None:
     result = trained.mtformer("explain", SENTENCE, "--checkpoints", "--format", "json")
     assert result.status == 0, result.stderr
     found = json.loads(result.stdout)
-    folders = sorted(path.name for path in (trained.folder / "runs/config/checkpoints").glob("step-*"))
+    run = trained.folder / "runs/config"
+    folders = sorted({path.name for folder in ("snapshots", "checkpoints") for path in (run / folder).glob("step-*")})
+    assert folders[:3] == ["step-000025", "step-000050", "step-000100"]
     assert [snapshot["name"] for snapshot in found["checkpoints"]] == folders
     assert [snapshot["step"] for snapshot in found["checkpoints"]] == [int(name[5:]) for name in folders]
     for snapshot in found["checkpoints"]:

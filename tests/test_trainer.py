@@ -299,6 +299,26 @@ def test_steps_are_counted_and_checkpoints_kept_as_configured(tmp_path: Path) ->
     assert load_bundle(tmp_path / "model.safetensors").header.scores["step"] == 10
 
 
+def test_snapshots_of_steps_that_are_repeated_are_made_again(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"checkpoint_every": 30, "validate_every": 100}
+    trainer = make_trainer(tmp_path, max_steps=55, **settings)
+    trainer.fit()
+    snapshots, newest = trainer.folder.snapshots, trainer.folder.checkpoints / "step-000055"
+    assert [path.name for path in list_checkpoints(snapshots)] == ["step-000050", "step-000025"]
+    shutil.rmtree(newest)
+    again = make_trainer(tmp_path, max_steps=55, **settings)
+    assert again.resume()
+    assert [path.name for path in list_checkpoints(snapshots)] == ["step-000025"]
+    again.fit()
+    assert [path.name for path in list_checkpoints(snapshots)] == ["step-000050", "step-000025"]
+
+
+def test_a_run_that_is_to_keep_no_early_models_makes_no_snapshots(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, max_steps=26, keep_early=0)
+    trainer.fit()
+    assert not trainer.folder.snapshots.exists()
+
+
 def test_minutes_are_counted_over_all_starts_of_a_run(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_steps=1, max_minutes=5)
     trainer.fit()

@@ -285,7 +285,7 @@ class QuestionOptions(Options):
     prefix: str | None = option("What the translation must begin with, as in 'Das Tier'.")
     why_not: list[str] | None = option("Say why the translation lacks a word. Repeatable.", metavar="WORD")
     compare: str | None = option("Another sentence: show what changes in attention and output.")
-    checkpoints: bool = option("Show how the kept checkpoints of the run translated the sentence.")
+    checkpoints: bool = option("Show how earlier models of the run translated the sentence.")
 
 
 class AttentionOptions(Options):
@@ -338,7 +338,7 @@ def explain(
             raise UserError(f"{name} is of the page that --output names")
     path = find_model(model)
     run = RunFolder(path.parent)
-    require_distinct(output, [path, *run.checkpoints.rglob("*")])
+    require_distinct(output, [path, *run.checkpoints.rglob("*"), *run.snapshots.rglob("*")])
     bundle = load_bundle(path).toward(**vars(direction))
     focus = Focus(shown.kind, shown.layer, shown.head)
     focus.require(bundle.header.architecture)

@@ -217,6 +217,9 @@ class TrainingConfig(Section):
     """The number of newest checkpoints to keep."""
     keep_best: int = Field(default=0, ge=0)
     """The number of best checkpoints to keep, which `mtformer average` can average."""
+    keep_early: int = Field(default=6, ge=0)
+    """The number of models from earlier steps to keep, without what resuming needs, for `mtformer explain
+    --checkpoints`: of those after 25, 50, 100, 200, … steps."""
     early_stopping_metric: Literal["bleu", "chrf", "ter", "loss"] = "bleu"
     """The metric that selects the best model; the validation loss breaks ties."""
     early_stopping_patience: PositiveOrAuto | None = "auto"

@@ -200,18 +200,20 @@ def describe_architecture(architecture: Architecture, src_lang: str | None, tgt_
 
 
 def checkpoint_models(run: RunFolder, model: Transformer) -> Iterator[tuple[int, str, TorchEngine]]:
-    """Load the checkpoints of a run one at a time, oldest first; ``model`` is the run's, and stays as it is.
+    """Load the checkpoints and snapshots of a run one at a time, oldest first; ``model`` is the run's and stays as is.
+
+    Of a step that has both, the checkpoint is taken: its weights are not rounded.
 
     Raises:
         UserError: there are fewer than two, or one is damaged or of another model.
     """
-    checkpoints = sorted(list_checkpoints(run.checkpoints), key=step_of)
-    if len(checkpoints) < 2:
+    by_step = {step_of(path): path for folder in (run.snapshots, run.checkpoints) for path in list_checkpoints(folder)}
+    if len(by_step) < 2:
         raise UserError(
-            f"{run.path} has {len(checkpoints) or 'no'} checkpoint{'s' * (len(checkpoints) != 1)}, and "
-            "--checkpoints compares at least two; training.keep_last and training.keep_best set how many a run keeps"
+            f"{run.path} has {len(by_step) or 'no'} checkpoint{'s' * (len(by_step) != 1)}, and --checkpoints compares "
+            "at least two; training.keep_last, training.keep_best and training.keep_early set how many a run keeps"
         )
-    return (_load(path, model) for path in checkpoints)
+    return (_load(by_step[step], model) for step in sorted(by_step))
 
 
 def _load(path: Path, model: Transformer) -> tuple[int, str, TorchEngine]:

@@ -120,6 +120,7 @@ class RunFolder:
         adapter: of a run with ``training.lora``, what it has learned, without the model that it started from.
         config: every setting of the run, with versions and fingerprints.
         checkpoints: the folder of the checkpoints.
+        snapshots: the folder of models from earlier steps.
         metrics: one JSON object a line: loss, learning rate, speed and validation scores.
         samples: translations of some validation sentences: one JSON object for each validation, as in
             ``{"step": 500, "samples": [{"src": "…", "ref": "…", "hyp": "…"}, …]}``.
@@ -144,6 +145,7 @@ class RunFolder:
         self.adapter = path / ADAPTER
         self.config = path / "config.yaml"
         self.checkpoints = path / "checkpoints"
+        self.snapshots = path / "snapshots"
         self.metrics = path / "metrics.jsonl"
         self.samples = path / "samples.jsonl"
         self.starts = path / "starts.jsonl"
@@ -156,7 +158,7 @@ class RunFolder:
         self.wandb_id = path / "wandb.id"
         self.cleared = path / "cleared"
         self.lock_file = path / "lock"
-        self.folders_left_behind = [self.checkpoints, self.tensorboard, self.held_out]
+        self.folders_left_behind = [self.checkpoints, self.snapshots, self.tensorboard, self.held_out]
         self.files_left_behind = [
             *(self.config, self.metrics, self.samples, self.starts, self.bundle, self.adapter),
             *(self.wandb_id, self.evaluations, self.report, self.joint_tokenizer, *self.separate_tokenizers),

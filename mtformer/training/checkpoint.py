@@ -1,19 +1,22 @@
-"""Checkpoints: all that training needs to resume, written so that an interrupted save does no harm.
+"""Checkpoints: all that training needs to resume, written so that an interrupted save does no harm; and snapshots.
 
 A checkpoint is a folder ``step-000500`` with ``tensors.safetensors`` (weights, optimizer moments, average) and
 ``state.json`` (counters, and the digest of both). It is written under another name and renamed when it is complete. A
 checkpoint that turns out to be damaged is renamed to ``step-000500.damaged``, and never deleted.
+
+A snapshot is a checkpoint with the weights alone, in bfloat16: it shows what the model could do after so many steps.
 """
 
 import json
 import logging
 import math
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import Parameter
@@ -35,6 +38,8 @@ from mtformer.training.sharding import as_kept, whole
 from mtformer.training.update import Updater
 
 log = logging.getLogger(__name__)
+
+_FIRST_SNAPSHOT = 25  # of steps that double
 
 
 class Score(NamedTuple):
@@ -148,18 +153,66 @@ def save_checkpoint(
         MtformerError: the disk is full or cannot be written; earlier checkpoints are untouched.
     """
     path = folder / f"step-{step:06d}"
-    tensors = _tensors_of(updater)
-    if not updater.ranks.is_first:
-        return path
+    tensors = _on_first_rank(updater, dict(_named_tensors(updater)))
+    if updater.ranks.is_first:
+        _write(path, tensors, state)
+        remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
+    return path
+
+
+def is_snapshot_step(step: int) -> bool:
+    """Return whether a snapshot is made after so many steps: 25, 50, 100, 200, …."""
+    times, remainder = divmod(step, _FIRST_SNAPSHOT)
+    return not remainder and times.bit_count() == 1
+
+
+def save_snapshot(folder: Path, step: int, updater: Updater, *, keep: int) -> None:
+    """Write the weights that would translate after ``step`` below ``folder``, and keep ``keep`` snapshots.
+
+    If there are more, the one nearest to its neighbours goes; see :func:`most_crowded`. Ranks take part as in
+    :func:`save_checkpoint`.
+
+    Raises:
+        MtformerError: the disk is full or cannot be written.
+    """
+    average = updater.average.tensors if updater.average else trained_parameters(updater.model)
+    tensors = _on_first_rank(updater, {f"model.{name}": tensor for name, tensor in average.items()})
+    if updater.ranks.is_first:
+        halves = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
+        _write(folder / f"step-{step:06d}", halves, {"step": step})
+        kept = list_checkpoints(folder)[::-1]
+        while len(kept) > keep:
+            remove_folder(kept.pop(most_crowded([step_of(path) for path in kept])))
+
+
+def most_crowded(steps: Sequence[int]) -> int:
+    """Return the index of the step whose neighbours are the fewest times apart, but never that of the last step.
+
+    Of equal ones it is the earliest. The first step is the last to go, with the last step as its only neighbour.
+
+    Args:
+        steps: two or more, ascending.
+    """
+    times_apart = [after / before for before, after in zip(steps, steps[2:], strict=False)]
+    return times_apart.index(min(times_apart)) + 1 if times_apart else 0
+
+
+def remove_later_snapshots(folder: Path, step: int) -> None:
+    """Remove the snapshots of steps that will be repeated."""
+    for path in list_checkpoints(folder):
+        if step_of(path) > step:
+            remove_folder(path)
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
+    """Write the folder of a checkpoint, all or nothing."""
 
     def write(temporary: Path) -> None:
-        save_file(tensors, temporary / TENSORS)
+        save_file(dict(tensors), temporary / TENSORS)
         text = json.dumps(state | {"digest": checkpoint_digest(state, temporary / TENSORS)}, indent=2)
         (temporary / STATE).write_text(text, encoding="utf-8")
 
     write_folder_atomically(path, write)
-    remove_others(path, keep_last=keep_last, keep_steps=keep_steps)
-    return path
 
 
 def remove_others(path: Path, *, keep_last: int, keep_steps: Collection[int]) -> None:
@@ -217,10 +270,10 @@ def _kept(tensors: dict[str, Tensor], parameters: dict[str, Parameter]) -> dict[
     return {n: as_kept(tensor, parameters[n]) if n in parameters else tensor for n, tensor in tensors.items()}
 
 
-def _tensors_of(updater: Updater) -> dict[str, Tensor]:
-    """Return all tensors of a checkpoint, unsharded, on the first rank; none on the others."""
+def _on_first_rank(updater: Updater, shares: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors of all ranks, unsharded, on the first rank; none on the others."""
     tensors = {}
-    for name, tensor in _named_tensors(updater):
+    for name, tensor in shares.items():
         tensor = whole(tensor.detach())
         if updater.ranks.is_first:
             tensors[name] = tensor.cpu().contiguous()

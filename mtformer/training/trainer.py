@@ -26,7 +26,17 @@ from mtformer.support.processes.launch import Interrupt
 from mtformer.support.processes.ranks import ALONE, Ranks
 from mtformer.support.progress import Progress
 from mtformer.text.tokenizer.tokenizer import Tokenizer
-from mtformer.training.checkpoint import Score, TrainState, remove_others, restore, save_checkpoint, set_aside_damaged
+from mtformer.training.checkpoint import (
+    Score,
+    TrainState,
+    is_snapshot_step,
+    remove_later_snapshots,
+    remove_others,
+    restore,
+    save_checkpoint,
+    save_snapshot,
+    set_aside_damaged,
+)
 from mtformer.training.display import Pace, ValidationTable, Writer, live_note
 from mtformer.training.memory import used_memory
 from mtformer.training.model import describe_model
@@ -118,6 +128,7 @@ class Trainer:
         # A save that was killed may not have come to this.
         keep_last, keep_steps = self.settings.keep_last, self.state.best_steps
         self.ranks.by_first(lambda: remove_others(saved.path, keep_last=keep_last, keep_steps=keep_steps))
+        self.ranks.by_first(lambda: remove_later_snapshots(self.folder.snapshots, self.state.step))
         self._saved_step = self.state.step
         self._has_checkpoint = True
         self.ranks.by_first(self._restore_bundle)
@@ -186,6 +197,7 @@ class Trainer:
                 update = self._update(batches, rate)
                 interrupted = self._agree(interrupt, seconds())
                 self._count(update, rate, progress)
+                self._save_snapshot(update)
                 reason = self._limit_reached()
                 self.state.validation_due = bool(reason) or self._is_due(self.validate_every, update)
                 if self.state.validation_due and not interrupted:  # an interrupt does not wait for a validation
@@ -417,6 +429,12 @@ class Trainer:
             )
         self._saved_step = self.state.step
         self._has_checkpoint = True
+
+    def _save_snapshot(self, update: Update) -> None:
+        """Keep the model, if it is one of those that show how training went."""
+        is_due = not update.fault and is_snapshot_step(self.state.step) and self.settings.keep_early
+        if is_due and (self.ranks.is_first or is_sharded(self.model)):
+            save_snapshot(self.folder.snapshots, self.state.step, self.updater, keep=self.settings.keep_early)
 
     def _log(self, **values: float) -> None:
         state = self.state
