@@ -29,9 +29,13 @@ STYLE = """
   .card { fill: #ffffff } .muted { fill: #656d76 } .small { font-size: 11px } .title { font-weight: 600 }
   .line { stroke: #d0d7de } .ink { stroke: #0969da; fill: none } .dot, .strong { fill: #0969da }
   .strong { font-weight: 700 }
+  .a { stroke: #0969da; fill: #0969da } .b { stroke: #bc4c00; fill: #bc4c00 } .c { stroke: #1a7f37; fill: #1a7f37 }
+  .curve { fill: none; stroke-width: 2; stroke-linejoin: round } text.a, text.b, text.c { stroke: none }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 } .card { fill: #0d1117 } .muted { fill: #9198a1 } .line { stroke: #3d444d }
     .ink { stroke: #58a6ff } .dot, .strong { fill: #58a6ff }
+    .a { stroke: #58a6ff; fill: #58a6ff } .b { stroke: #f0883e; fill: #f0883e } .c { stroke: #3fb950; fill: #3fb950 }
+    .curve { fill: none }
   }
 """
 
@@ -39,12 +43,12 @@ STYLE = """
 Place = Callable[[float, float], tuple[float, float]]
 
 
-def svg(title: str, parts: Sequence[str]) -> str:
+def svg(title: str, parts: Sequence[str], height: int = HEIGHT) -> str:
     """Return a picture that follows the reader's light or dark theme, its background included."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
-        f'<rect class="card" width="{WIDTH}" height="{HEIGHT}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect class="card" width="{WIDTH}" height="{height}" rx="6"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 

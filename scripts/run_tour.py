@@ -40,7 +40,7 @@ _CONTINUATION = re.compile(r"    \.\.\.(?: (.*))?")
 _RUN = re.compile(r"\bruns/\w+")
 _MADE_BY_READERS = {"runs/demo", "runs/tour"}  # which no example uses
 _PART = re.compile(r"(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<word>[\w.]*[^\W\d][\w.]*)|(?P<mark>[][(){}<>=←→])")
-_TRACEBACK = "Traceback (most recent call last):"
+FAILED = "Traceback (most recent call last):"
 
 Run = Callable[[str], "Outcome"]
 
@@ -85,7 +85,7 @@ class Example:
 
     def is_met_by(self, outcome: Outcome) -> bool:
         """Return whether the outcome is what the page promises."""
-        if outcome.failed != (_TRACEBACK in self.want):
+        if outcome.failed != (FAILED in self.want):
             return False
         want = "\n".join(self.want)
         if self.uses_model:
@@ -226,7 +226,7 @@ def _run_python(source: str, names: dict[str, Any]) -> Outcome:
             exec(compile(source + "\n", "<tour>", "single"), names)
         except Exception as error:
             failed = True
-            print(_TRACEBACK, "    ...", sep="\n")
+            print(FAILED, "    ...", sep="\n")
             print(*traceback.format_exception_only(error), sep="", end="")
     return Outcome(out.getvalue().rstrip("\n"), failed)
 

@@ -7,9 +7,11 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from conftest import Project
 from filelock import FileLock
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).parent.parent
 TOUR = runpy.run_path(str(ROOT / "scripts/run_tour.py"))
@@ -138,6 +140,54 @@ def test_the_examples_do_what_the_page_shows(page: str, phrasebook: Project, mon
     assert not failed, "\n\n".join(failed)
     assert sum(example.uses_model for example in examples) > 40
     assert sum(bool(example.want) and not example.uses_model for example in examples) > 25
+
+
+@pytest.fixture
+def notebook_of(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function of the script, which imports its neighbour."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    return runpy.run_path(str(ROOT / "scripts/tour_notebook.py"))["notebook_of"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_notebook_has_all_of_the_page(page: str, notebook_of: Any, tmp_path: Path) -> None:
+    notebook = notebook_of(ROOT / "docs" / page, tmp_path)
+    nbformat.validate(notebook)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert all(line in text for line in PAGES[page].splitlines() if line[:1] not in (" ", "|") and "](" not in line)
+    examples = [example for example in TOUR["parse"](PAGES[page]) if example.is_run]
+    assert code == "\n".join("!" * example.is_command + example.source for example in examples)
+    shown = [cell.outputs[0].text.rstrip() for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
+    assert shown == ["\n".join(example.want) for example in examples if example.want]
+    links = re.findall(r"\]\(([^):]+)\)", text)
+    headings = {title.replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+    assert all(link[1:] in headings if link[0] == "#" else (tmp_path / link).exists() for link in links)
+
+
+def test_the_notebook_runs_and_shows_what_the_page_does(notebook_of: Any, phrasebook: Project) -> None:
+    """Commands are left out: each is a process, and the page's own test runs them."""
+    notebook = notebook_of(ROOT / "docs/tour.md", phrasebook.folder)
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code" and not cell.source.startswith("!")]
+    NotebookClient(notebook, resources={"metadata": {"path": str(phrasebook.folder)}}).execute()
+    examples = {example.line: example for example in TOUR["parse"](PAGES["tour.md"])}
+    for cell in notebook.cells:
+        example, outcome = examples[cell.metadata.line], outcome_of(cell)
+        assert example.is_met_by(outcome), f"{cell.source}\n{outcome.output}"
+    assert any("<iframe" in output.data.get("text/html", "") for cell in notebook.cells for output in results_of(cell))
+
+
+def outcome_of(cell: Any) -> Any:
+    """What a cell prints and returns, in the form of the page."""
+    texts = [output.text for output in cell.outputs if output.output_type == "stream"]
+    texts += [output.data["text/plain"] for output in results_of(cell)]
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    texts += [f"{TOUR['FAILED']}\n...\n{error.ename}: {error.evalue}" for error in errors]
+    return Outcome("".join(texts), failed=bool(errors))
+
+
+def results_of(cell: Any) -> list[Any]:
+    return [output for output in cell.outputs if output.output_type == "execute_result"]
 
 
 def test_both_pages_show_the_same_trainings() -> None:
