@@ -139,7 +139,7 @@ def draw_matrices(model: Transformer, n_positions: int = 24) -> str:
     layer = model.encoder_layers[0]
     assert isinstance(layer, EncoderLayer)
     residual, attention = layer.residuals[0], layer.self_attention
-    assert isinstance(residual, Residual)
+    assert isinstance(residual, Residual) and isinstance(residual.norm.weight, Tensor)
     n_heads, d_model = attention.n_heads, attention.d_model
     weights = [*attention.qkv_proj.weight.chunk(3), attention.out_proj.weight]
     side, parts = 206.0, list[str]()

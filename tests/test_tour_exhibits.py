@@ -48,8 +48,12 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="module")
 def architecture(tokenizer: Tokenizer) -> Architecture:
     config = ModelConfig(d_model=16, n_heads=2, d_ff=32, n_encoder_layers=2, n_decoder_layers=2, dropout=0)
-    sizes = {"src_vocab_size": tokenizer.src_vocab_size, "tgt_vocab_size": tokenizer.tgt_vocab_size}
-    return config.architecture(**sizes, joint=tokenizer.joint, max_length=64)
+    return config.architecture(
+        src_vocab_size=tokenizer.src_vocab_size,
+        tgt_vocab_size=tokenizer.tgt_vocab_size,
+        joint=tokenizer.joint,
+        max_length=64,
+    )
 
 
 @pytest.mark.parametrize("attends", [False, True])
