@@ -162,7 +162,8 @@ def test_the_notebook_has_all_of_the_page(page: str, notebook_of: Any, tmp_path:
     assert shown == ["\n".join(example.want) for example in examples if example.want]
     links = re.findall(r"\]\(([^):]+)\)", text)
     headings = {title.replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
-    assert all(link[1:] in headings if link[0] == "#" else (tmp_path / link).exists() for link in links)
+    targets = [link.partition("#") for link in links]
+    assert all((tmp_path / path).exists() if path else heading in headings for path, _, heading in targets)
 
 
 def test_the_notebook_runs_and_shows_what_the_page_does(notebook_of: Any, phrasebook: Project) -> None:
