@@ -2,7 +2,7 @@
 
 import shlex
 
-from environment import python_with, run
+from environment import ROOT, python_with, run
 
 COMMANDS = """
 mtformer data sample builtin:phrasebook --pair en-zh -n 5
@@ -15,20 +15,35 @@ mtformer translate --model runs/demo "I ate chips."
 mtformer translate --model runs/demo "The engineer is designing chips."
 mtformer translate --model runs/demo "She bet three chips."
 # "it" refers to the animal or to the street; Chinese repeats the noun unless it is an animal.
-mtformer translate --model runs/demo "The animal did not cross the street because it was too tired."
-mtformer translate --model runs/demo "The animal did not cross the street because it was too wide."
+mtformer translate --model runs/demo "The animal didn't cross the street because it was too tired."
+mtformer translate --model runs/demo "The animal didn't cross the street because it was too wide."
+# It reads what people type, and notes the words that it does not know.
+mtformer translate --model runs/demo "i don't eat chips"
+mtformer translate --model runs/demo "I saw a zebra."
 mtformer eval --model runs/demo
+# Two pages to open in a browser: a lesson about "it", and the translator itself.
+mtformer explain --model runs/demo --output runs/demo/lesson.html \
+"The animal didn't cross the street because it was too tired." \
+--compare "The animal didn't cross the street because it was too wide."
+mtformer export runs/demo --to html --output runs/demo/translator.html
 """
+FOLDER = ROOT / "runs/demo"
+PAGES = {"lesson.html": "what the model sees in “it”", "translator.html": "translate whatever you type, offline"}
 
 
 def main() -> None:
     """Show each command and run it."""
     python = python_with(extras="")
+    for page in PAGES:  # those of an earlier demo
+        (FOLDER / page).unlink(missing_ok=True)
     for line in COMMANDS.strip().splitlines():
         is_comment = line.startswith("#")
         print(f"\n{'' if is_comment else '$ '}{line}", flush=True)
         if not is_comment:
             run(python, "-m", *shlex.split(line))
+    print("\nOpen in a browser:")
+    for page, what in PAGES.items():
+        print(f"    {(FOLDER / page).as_uri()} ({what})")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mtformer.phrasebook.lexicon import LEXICON, Entry, Name, senses
 from mtformer.phrasebook.meaning import NounPhrase, Pronoun, Sentence
+from mtformer.phrasebook.numerals import form
 from mtformer.phrasebook.splits import LANGUAGES, Saying, antecedent, clauses_of, entries, held_out, phrases_of
 
 _Span = tuple[int, int]  # start and end, in characters
@@ -54,6 +55,34 @@ def pronouns(tgt_lang: str) -> list[Challenge]:
             expected = because + LANGUAGES[tgt_lang].pronoun(it)
             challenges.append(Challenge(saying.en, tgt, (frozenset([expected]),)))
     return challenges
+
+
+class Visitor(NamedTuple):
+    """A sentence that a visitor types.
+
+    Attributes:
+        topic: what is special about it, such as ``contraction``.
+        src: the English sentence.
+        accepted: a pattern of its acceptable translations.
+    """
+
+    topic: str
+    src: str
+    accepted: re.Pattern[str]
+
+    def is_met_by(self, hypothesis: str) -> bool:
+        """Return whether ``hypothesis`` is one of the acceptable translations."""
+        return self.accepted.fullmatch(hypothesis) is not None
+
+
+def visitors(tgt_lang: str) -> list[Visitor]:
+    """Return the sentences of ``visitors.tsv``, in which ``(a|b)`` stands for *a* or *b*."""
+    column = {"de": "german", "zh": "chinese"}[tgt_lang]
+    return [Visitor(row["topic"], src, _alternatives(row[column])) for src, row in LEXICON.visitors.items()]
+
+
+def _alternatives(text: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"[^(|)]+", lambda part: re.escape(part[0]), text))
 
 
 def _expected_words(saying: Saying, tgt: str, tgt_lang: str) -> Iterator[frozenset[str]]:
@@ -124,7 +153,7 @@ def _forms(meaning: Sentence, language: str) -> Iterator[set[str]]:
         for phrase in phrases_of(clause):
             yield _head_forms(phrase, language)
             if phrase.count:
-                yield {LEXICON.numerals[phrase.count].form(language)}
+                yield {form(phrase.count, language, digits=phrase.digits)}
             if isinstance(phrase.owner, Pronoun):
                 yield module.pronoun_forms(phrase.owner)
 

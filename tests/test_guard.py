@@ -417,7 +417,7 @@ def test_commands_flag_lines_unless_told_not_to(trained: Project) -> None:
     notes = [json.loads(line)["translations"][0]["notes"] for line in result.stdout.splitlines()]
     assert notes[0] == []
     assert "check: numbers lost: 5678" in notes[1]
-    assert "check the translation of line 2: numbers lost (1)" in result.stderr
+    assert "check the translation of line 2: numbers lost: 5678" in result.stderr
     raw = trained.mtformer(*command, "--raw", stdin=text)
     assert [json.loads(line)["translations"][0]["notes"] for line in raw.stdout.splitlines()] == [[], []]
     assert "check" not in raw.stderr

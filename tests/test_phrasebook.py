@@ -21,12 +21,13 @@ from mtformer.phrasebook.meaning import (
     Sentence,
     Tense,
 )
+from mtformer.phrasebook.numerals import MOST, spelled
 
 NOUNS, VERBS, ADJECTIVES = LEXICON.nouns, LEXICON.verbs, LEXICON.adjectives
 VENUES = LEXICON.venues
 NAMES: dict[str, Name] = {name.id: name for name in LEXICON.names}
 TIMES: dict[str, Time] = {time.id: time for group in LEXICON.times for time in group}
-PHRASES: dict[str, Phrase] = {phrase.id: phrase for phrase in LEXICON.phrases}
+PHRASES: dict[str, Phrase] = {phrase.id: phrase for row in LEXICON.phrases for phrase in row}
 
 ME, YOU, HE, SHE, WE, THEY, WHO, WHAT = (
     NounPhrase(getattr(Pronoun, name)) for name in ("I", "YOU", "HE", "SHE", "WE", "THEY", "WHO", "WHAT")
@@ -71,6 +72,10 @@ def at(name: str, *, goal: bool = False) -> Place:
 
 def near(relation: str, phrase: NounPhrase) -> Place:
     return Place(phrase, LEXICON.relations[relation])
+
+
+def from_(name: str) -> Place:
+    return Place(NAMES[name], LEXICON.relations["from"])
 
 
 def ask(clause: Clause) -> Sentence:
@@ -670,6 +675,154 @@ OTHERS = [
     ),
 ]
 
+OUR_PLACE = Clause(WE, place=Place(Home()))
+PRESENT = [
+    (do(ME, "eat.person", some("chip.snack"), negated=True), "I do not eat chips.", "Ich esse keine Chips.", "我不吃薯片。"),
+    (do(HE, "drink", some("coffee"), negated=True), "He does not drink coffee.", "Er trinkt keinen Kaffee.", "他不喝咖啡。"),
+    (
+        do(ME, "drink", some("beer"), time="never"),
+        "I never drink beer.",
+        "Ich trinke nie Bier.",
+        "我从不喝啤酒。",
+    ),
+    (
+        ask(do(YOU, "play.keys", noun("guitar", Det.GENERIC), asked=Asked.TRUTH)),
+        "Do you play the guitar?",
+        "Spielst du Gitarre?",
+        "你弹吉他吗？",
+    ),
+    (
+        ask(do(YOU, "call", ME, tense=PAST, negated=True, asked=Asked.REASON)),
+        "Why did you not call me?",
+        "Warum hast du mich nicht angerufen?",
+        "你为什么没给我打电话？",
+    ),
+    (
+        do(HE, "speak", Pair(noun("English"), noun("Spanish"))),
+        "He speaks English and Spanish.",
+        "Er spricht Englisch und Spanisch.",
+        "他会说英语和西班牙语。",
+    ),
+    (OUR_PLACE, "We are at home.", "Wir sind zu Hause.", "我们在家里。"),
+]
+
+ANSWERS = [
+    (Sentence(is_a(HE, "teacher"), answer=True), "Yes, he is a teacher.", "Ja, er ist Lehrer.", "是的，他是老师。"),
+    (
+        Sentence(do(ME, "like", some("tea"), negated=True), answer=False),
+        "No, I do not like tea.",
+        "Nein, ich mag keinen Tee.",
+        "不，我不喜欢茶。",
+    ),
+    (Sentence(do(ME, "do"), Mood.ANSWER, answer=True), "Yes, I do.", "Ja.", "是的。"),
+    (Sentence(do(WE, "do", tense=PAST, negated=True), Mood.ANSWER, answer=False), "No, we did not.", "Nein.", "没有。"),
+    (
+        Sentence(Clause(SHE, modal=Modal.CAN, negated=True), Mood.ANSWER, answer=False),
+        "No, she cannot.",
+        "Nein, das kann sie nicht.",
+        "不，她不能。",
+    ),
+    (Sentence(Clause(ME), Mood.ANSWER, answer=True), "Yes, I am.", "Ja, das bin ich.", "是的，我是。"),
+]
+
+POLITE = [
+    (
+        ask(do(YOU, "help", ME, modal=Modal.CAN, asked=Asked.TRUTH, polite=True)),
+        "Can you help me, please?",
+        "Kannst du mir bitte helfen?",
+        "请问你能帮助我吗？",
+    ),
+    (
+        ask(do(YOU, "open", the("window"), modal=Modal.CAN, asked=Asked.TRUTH, polite=True)),
+        "Can you open the window, please?",
+        "Kannst du bitte das Fenster öffnen?",
+        "请问你可以打开窗户吗？",
+    ),
+    (Sentence(Clause(None, object=a("coffee")), Mood.ORDER), "A coffee, please.", "Einen Kaffee, bitte.", "请给我一杯咖啡。"),
+    (
+        Sentence(Clause(None, object=noun("beer", plural=True, count=2)), Mood.ORDER),
+        "Two beers, please.",
+        "Zwei Bier, bitte.",
+        "请给我两瓶啤酒。",
+    ),
+    (
+        Sentence(Clause(None, object=the("flower", plural=True)), Mood.THANKS),
+        "Thank you for the flowers.",
+        "Danke für die Blumen.",
+        "谢谢你的花。",
+    ),
+    (PHRASES["Thank you, Fatima!"], "Thank you, Fatima!", "Danke, Fatima!", "谢谢你，法蒂玛！"),
+]
+
+LANDS = [
+    (do(ME, "come", place=from_("Japan")), "I come from Japan.", "Ich komme aus Japan.", "我来自日本。"),
+    (
+        do(SHE, "come", place=from_("Switzerland"), negated=True),
+        "She does not come from Switzerland.",
+        "Sie kommt nicht aus der Schweiz.",
+        "她不是来自瑞士。",
+    ),
+    (
+        do(WE, "travel", place=Place(NAMES["Turkey"], goal=True), tense=FUTURE),
+        "We will travel to Turkey.",
+        "Wir werden in die Türkei reisen.",
+        "我们会去土耳其旅行。",
+    ),
+    (do(HE, "live", place=Place(NAMES["Turkey"])), "He lives in Turkey.", "Er wohnt in der Türkei.", "他住在土耳其。"),
+    (ask(do(YOU, "come", asked=Asked.PLACE)), "Where do you come from?", "Woher kommst du?", "你来自哪里？"),
+]
+
+NUMBERS = [
+    (
+        do(WE, "sell", noun("ticket", plural=True, count=350), tense=PAST),
+        "We sold three hundred and fifty tickets.",
+        "Wir haben dreihundertfünfzig Fahrkarten verkauft.",
+        "我们卖了三百五十张车票。",
+    ),
+    (
+        do(ME, "need", noun("ticket", plural=True, count=2, digits=True)),
+        "I need 2 tickets.",
+        "Ich brauche 2 Fahrkarten.",
+        "我需要2张车票。",
+    ),
+    (
+        Clause(ME, quality=Quality(ADJECTIVES["old.person"], years=30, digits=True)),
+        "I am 30 years old.",
+        "Ich bin 30 Jahre alt.",
+        "我30岁。",
+    ),
+    (
+        do(the("book"), "cost", noun("euro", plural=True, count=20)),
+        "The book costs twenty euros.",
+        "Das Buch kostet zwanzig Euro.",
+        "那本书要二十欧元。",
+    ),
+    (
+        ask(do(the("book"), "cost", noun("euro", Det.HOW_MUCH), asked=Asked.OBJECT)),
+        "How much does the book cost?",
+        "Wie viel kostet das Buch?",
+        "那本书要多少钱？",
+    ),
+    (
+        Sentence(Clause(noun("plate", plural=True, count=12), place=near("on", the("table"))), Mood.EXISTENCE),
+        "There are twelve plates on the table.",
+        "Auf dem Tisch sind zwölf Teller.",
+        "桌子上有十二个盘子。",
+    ),
+    (
+        Sentence(Clause(noun("hotel"), place=at("village"), negated=True), Mood.EXISTENCE),
+        "There is no hotel in the village.",
+        "Im Dorf gibt es kein Hotel.",
+        "村子里没有酒店。",
+    ),
+    (
+        Sentence(Clause(a("hotel"), place=at("village"), asked=Asked.TRUTH), Mood.EXISTENCE),
+        "Is there a hotel in the village?",
+        "Gibt es im Dorf ein Hotel?",
+        "村子里有酒店吗？",
+    ),
+]
+
 ALL = [
     *STATEMENTS,
     *NEGATION,
@@ -681,6 +834,11 @@ ALL = [
     *NEIGHBOURS_DECIDE,
     *IT,
     *PROFESSIONS,
+    *PRESENT,
+    *ANSWERS,
+    *POLITE,
+    *LANDS,
+    *NUMBERS,
     *OTHERS,
 ]
 
@@ -691,3 +849,32 @@ def test_one_meaning_in_three_languages(meaning: Meaning | Clause, en: str, de: 
     assert english.sentence(said) == en
     assert german.sentence(said) == de
     assert chinese.sentence(said) == zh
+
+
+@pytest.mark.parametrize(
+    ("number", "en", "de", "zh"),
+    [
+        (2, "two", "zwei", "两"),
+        (12, "twelve", "zwölf", "十二"),
+        (21, "twenty-one", "einundzwanzig", "二十一"),
+        (100, "one hundred", "einhundert", "一百"),
+        (101, "one hundred and one", "einhunderteins", "一百零一"),
+        (110, "one hundred and ten", "einhundertzehn", "一百一十"),
+        (202, "two hundred and two", "zweihundertzwei", "两百零二"),
+        (216, "two hundred and sixteen", "zweihundertsechzehn", "两百一十六"),
+        (999, "nine hundred and ninety-nine", "neunhundertneunundneunzig", "九百九十九"),
+        (1000, "one thousand", "eintausend", "一千"),
+    ],
+)
+def test_numbers_are_spelled_out(number: int, en: str, de: str, zh: str) -> None:
+    assert [spelled(number, language) for language in ("en", "de", "zh")] == [en, de, zh]
+
+
+def test_each_number_to_a_thousand_has_a_form_of_its_own() -> None:
+    for language in ("en", "de", "zh"):
+        assert len({spelled(number, language) for number in range(1, MOST + 1)}) == MOST
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+def test_each_name_has_a_form_of_its_own(language: str) -> None:
+    assert len({name.form(language) for name in LEXICON.names}) == len(LEXICON.names) > 180

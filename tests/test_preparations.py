@@ -218,7 +218,7 @@ def test_commands_and_the_api_prepare_texts_unless_told_not_to(trained: Project)
     text = "THE RED HOUSE SEES A SMALL DOG. 😀\n12\n…\nПривет"
     prepared = trained.mtformer("translate", "--model", model, stdin=text)
     assert prepared.stdout.splitlines() == ["DAS ROTE HAUS SIEHT EIN KLEINER HUND. 😀", "12", "…", "Привет"]
-    assert "check the translation of line 4: not translated (1)" in prepared.stderr
+    assert "check the translation of line 4: not translated: the model knows none of its letters" in prepared.stderr
     raw = trained.mtformer("translate", "--model", model, "--raw", stdin=text)
     assert len(raw.stdout.splitlines()) == 4
     assert "12" not in raw.stdout.splitlines()
@@ -231,3 +231,15 @@ def test_each_nasty_line_gives_one_line(trained: Project) -> None:
     assert result.status == 0
     assert len(result.stdout.split("\n")) == len(texts) + 1
     assert "Traceback" not in result.stderr
+
+
+def test_words_that_the_training_text_lacks_are_noted(tokenizer: Tokenizer) -> None:
+    words = ["two", "dogs", "play", "don", "t", "stop"]
+    preparations = standard_preparations(tokenizer, "en", "de", words)
+    assert restored("Two dogs play.", *preparations).notes == ()
+    assert restored("Two spiders play. Dogs don't stop lions!", *preparations).notes == (
+        "check: unknown: spiders",
+        "check: unknown: lions",
+    )
+    assert restored("TWO SPIDERS PLAY.", *preparations).notes == ("check: unknown: SPIDERS",)
+    assert leaves("Two spiders play.", *preparations) == ["Two spiders play."]

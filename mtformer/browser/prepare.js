@@ -44,8 +44,11 @@ const SENTENCE_END = new RegExp(
 );
 const INITIALS = new RegExp(`^(?:[${LETTER}]\\.)*[${LETTER}]$`, "u"); // the A of "A. Smith", the U.S of "U.S. team"
 
-/** Returns the preparations of a direction in order, for its tokenizer and its languages as describe_texts has them. */
-function preparationsOf(tokenizer, src, tgt) {
+/**
+ * Returns the preparations of a direction in order, for its tokenizer and its languages as describe_texts has them, and
+ * the words that the model knows, or none.
+ */
+function preparationsOf(tokenizer, src, tgt, words) {
   const characters = new KnownCharacters(tokenizer.src);
   const casing = new Casing(tokenizer, src.base);
   return [
@@ -53,6 +56,7 @@ function preparationsOf(tokenizer, src, tgt) {
     (text) => characters.prepare(text),
     (text) => splitSentencesOf(text, src, tgt),
     (text) => copyUnknown(text, characters, false),
+    ...(words.length ? [noteUnknownWords(new Set(words))] : []),
     (text) => casing.prepare(text),
   ];
 }
@@ -91,6 +95,17 @@ function copyUnknown(text, characters, addsNote) {
   if (!strip(text) || letters.some((letter) => characters.canWrite(letter))) return null;
   const notes = letters.length && addsNote ? [`${FLAG}not translated: the model knows none of its letters`] : [];
   return { parts: [], restore: () => ({ text: onOneLine(text), notes }) };
+}
+
+/** Returns a preparation that notes the words that are new to a model; the text stays as it is. */
+function noteUnknownWords(known) {
+  return (text) => {
+    const words = text.match(new RegExp(`[${LETTER}]+`, "gu")) ?? [];
+    const unknown = [...new Set(words)].filter((word) => !known.has(word.toLowerCase()));
+    if (!unknown.length) return null;
+    const note = `${FLAG}unknown: ${unknown.join(", ")}`;
+    return { parts: [text], restore: ([part]) => ({ ...part, notes: [...part.notes, note] }) };
+  };
 }
 
 /** Replaces characters that the model does not know: ligatures, full-width forms, curly quotes, accents. */

@@ -12,12 +12,12 @@ const SENTENCE_ENDS = [...".!?;", ...Array.from(".!?;", (end) => `<0x${hexOf(end
  */
 class TextPlanner {
   constructor(description, direction = description.directions[0]) {
-    const { tokenizer, max_length: maxLength, search, languages } = description;
+    const { tokenizer, max_length: maxLength, search, languages, known_words: words } = description;
     const [src, tgt] = [languages[direction.src_lang], languages[direction.tgt_lang]];
     Object.assign(this, { direction, maxLength, search });
     this.tokenizer = new Tokenizer(tokenizer);
     this.joiner = tgt.has_spaces ? " " : "";
-    this.preparations = preparationsOf(this.tokenizer, src, tgt);
+    this.preparations = preparationsOf(this.tokenizer, src, tgt, words);
     this.characters = new KnownCharacters(this.tokenizer.src);
     this.guard = new Guard(this.tokenizer, src, tgt);
   }

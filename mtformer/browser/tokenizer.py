@@ -41,6 +41,7 @@ def describe_texts(header: Header, tokenizer: Tokenizer) -> dict[str, Any]:
         "max_length": header.architecture.max_length,
         "search": header.search.model_dump(),
         "languages": {code: _language(code) for code in codes},
+        "known_words": header.known_words,
         "directions": [_direction(header, tokenizer, pair) for pair in pairs],
     }
 

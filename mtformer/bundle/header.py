@@ -87,6 +87,8 @@ class Header(Stored):
         alignment_heads: whose mean aligns translations with their sources best; empty: not chosen.
         prefixes: of each direction the tokens before its texts, where they are not those that training here puts there
             (:func:`.tags_toward`).
+        known_words: the words of its sources in the training text, in small letters, if there are so few that any other
+            one is new to the model (:func:`.known_words`); else none.
         provenance: where the model comes from: versions, fingerprints of the text, and the training config. For
             people to read; no code depends on its contents, and it names files without their folders.
     """
@@ -103,6 +105,7 @@ class Header(Stored):
     bleu_tokenize: Literal["auto", "13a", "intl", "char", "zh", "none"] = "auto"
     alignment_heads: tuple[AlignmentHead, ...] = ()
     prefixes: dict[Direction, PrefixTokens] = Field(default={})
+    known_words: tuple[str, ...] = ()
     provenance: dict[str, Any] = Field(default={})
 
     @property

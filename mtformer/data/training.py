@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from pydantic import JsonValue
@@ -15,6 +16,8 @@ from mtformer.data.tokens import Corpus, Encoder, Prefixed, TokenStore, Variatio
 from mtformer.support.errors import UserError
 from mtformer.support.reproducibility import derive_seed
 from mtformer.text.glossary import Glossary
+from mtformer.text.known_words import known_words
+from mtformer.text.languages import is_written_with_spaces
 from mtformer.text.pairs import Drops, prefixes_of_sources
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Tokenizer
@@ -59,6 +62,17 @@ class TrainingData:
         self.corpus = self._tagged(self._tokens.corpus)
         self.n_pairs = text.n_pairs
         self.held_out = text.held_out
+
+    @cached_property
+    def known_words(self) -> frozenset[str]:
+        """The words of all sources that the model knows, as :func:`.known_words` says; none of a model that knew some.
+
+        Where no spaces separate words, there are none either.
+        """
+        languages = {pair.src_lang for pair in self._config.data.language_pairs}
+        if self._config.training.init_from is not None or not all(map(is_written_with_spaces, languages)):
+            return frozenset()
+        return known_words(pair.src for pair in self._text)
 
     def begin(self, epoch: int) -> None:
         """Vary the pairs for an epoch; the result depends on its number alone, not on the epochs before."""

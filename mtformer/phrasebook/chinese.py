@@ -2,7 +2,7 @@
 
 import re
 
-from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -21,6 +21,7 @@ from mtformer.phrasebook.meaning import (
     Sentence,
     Tense,
 )
+from mtformer.phrasebook.numerals import form
 
 _PRONOUNS = dict(zip(Pronoun, "我 你 他 她 它 我们 他们 谁 什么".split(), strict=True))
 _LINKS = {Link.AND: "，", Link.BUT: "，但是", Link.BECAUSE: "，因为", Link.THAT: "", Link.ASKING: ""}
@@ -36,7 +37,18 @@ def sentence(meaning: Meaning) -> str:
     """Express ``meaning`` in Chinese."""
     if isinstance(meaning, Phrase):
         return meaning.chinese
-    return _words(meaning) + {Mood.QUESTION: "？", Mood.COMMAND: "！"}.get(meaning.mood, "。")
+    if meaning.mood is Mood.ANSWER:
+        return _short_answer(meaning.main)
+    words = {None: "", True: "是的，", False: "不，"}[meaning.answer] + _words(meaning)
+    return words + ("？" if meaning.is_question else "！" if meaning.mood is Mood.COMMAND else "。")
+
+
+def _short_answer(clause: Clause) -> str:
+    """Build 是的，我能。or 不，我不能。; for *I do*, nothing follows 是的 and 不."""
+    if clause.verb:
+        return "是的。" if not clause.negated else "没有。" if clause.tense is Tense.PAST else "不。"
+    word = "能" if clause.modal else "会" if clause.tense is Tense.FUTURE else "是"
+    return ("不，" if clause.negated else "是的，") + _phrase(clause.subject) + "不" * clause.negated + f"{word}。"
 
 
 def _words(meaning: Sentence) -> str:
@@ -46,7 +58,15 @@ def _words(meaning: Sentence) -> str:
             please, do_not = "请" * (meaning.mood is Mood.REQUEST), "别" * main.negated
             first = please + do_not + _doing(main, main.verb, main.verb.chinese)
         case Mood.EXISTENCE:
-            first = f"{_location(main.place)}有{_phrase(main.subject)}"
+            has = "没有" if main.negated else "有"
+            is_bare = main.negated or main.asked is not None
+            what = _phrase(main.subject, indefinite_is_bare=is_bare)
+            first = f"{_location(main.place)}{has}{what}{'吗' if main.asked else ''}"
+        case Mood.ORDER:
+            first = f"请给我{_phrase(main.object)}"
+        case Mood.THANKS:
+            assert isinstance(main.object, NounPhrase)
+            first = f"谢谢你的{_noun_phrase(main.object, in_place=True)}"
         case _:
             first = _clause(main, then=meaning.link is Link.IF)
     if meaning.link is None or meaning.second is None:
@@ -64,7 +84,9 @@ def _words(meaning: Sentence) -> str:
 
 def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str:
     """Build any clause; ``then`` puts 就 before its predicate, ``whether`` makes it an embedded question."""
-    subject = _phrase(clause.subject)
+    subject = ("请问" if clause.polite else "") + _phrase(clause.subject)
+    if clause.verb and clause.verb.aspect == "weather":
+        subject = ""
     time = clause.time.chinese if clause.time else ""
     if clause.time and clause.time_first and not time.endswith("都"):
         before = time + subject
@@ -84,6 +106,9 @@ def _clause(clause: Clause, *, then: bool = False, whether: bool = False) -> str
 
 
 def _quality(clause: Clause, quality: Quality, *, whether: bool) -> str:
+    if quality.years:
+        years = form(quality.years, "zh", digits=quality.digits) + "岁"
+        return years + ("了吗" if clause.asked is Asked.TRUTH else "")
     word = quality.adjective.chinese_predicate
     is_color = word.startswith("是")
     if clause.asked is Asked.TRUTH:
@@ -203,7 +228,7 @@ def _doing(clause: Clause, verb: Verb, pattern: str, *, without_at: bool = False
     if isinstance(clause.place, Place) and isinstance(clause.place.where, Home) and clause.place.goal:
         pattern = pattern.replace("去", "回")
     if "@" in pattern:
-        pattern = pattern.replace("@", place if verb.relation == "to" else f"在{place}")
+        pattern = pattern.replace("@", place if verb.relation in ("to", "from") else f"在{place}")
     elif place:
         pattern = (place if without_at else f"在{place}") + pattern
     pattern = pattern.replace("#", _phrase(clause.recipient))
@@ -257,7 +282,7 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
         words += "们" if is_person and phrase.plural else ""
         return owner + ("" if "family" in noun.kinds and isinstance(phrase.owner, Pronoun) else "的") + words
     if phrase.count:
-        return LEXICON.numerals[phrase.count].chinese + noun.measure + words
+        return form(phrase.count, "zh", digits=phrase.digits) + noun.measure + words
     match phrase.det:
         case Det.A if not in_place:
             return f"一{noun.measure}{words}"
@@ -267,6 +292,8 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
             return f"哪{measure}{words}"
         case Det.HOW_MANY:
             return f"几{noun.measure}{words}"
+        case Det.HOW_MUCH:
+            return "多少钱"
         case Det.THE if gap:
             that = f"那{measure}"
             return f"{that}{gap}{words}" if phrase.relative_role == "subject" else f"{gap}{that}{words}"
@@ -278,9 +305,9 @@ def _noun_phrase(phrase: NounPhrase, *, in_place: bool = False) -> str:
 
 
 def pronoun(it: NounPhrase) -> str:
-    """Return 它 for an animal, the noun again for a thing, and nothing for the weather."""
+    """Return 它 for an animal or what has not been named, and the noun again for a thing."""
     if it.antecedent is None:
-        return ""
+        return "它"
     return "它" if {"animal", "flyer"} & it.antecedent.kinds else it.antecedent.chinese
 
 

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
+from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb, doubled, english_plural
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -18,10 +18,12 @@ from mtformer.phrasebook.meaning import (
     Phrasal,
     Place,
     Pronoun,
+    Quality,
     Sentence,
     Tense,
     agreement,
 )
+from mtformer.phrasebook.numerals import form
 
 _SUBJECTS = dict(zip(Pronoun, "I you he she it we they who what".split(), strict=True))
 _OBJECTS = dict(zip(Pronoun, "me you him her it us them who what".split(), strict=True))
@@ -43,7 +45,8 @@ def sentence(meaning: Meaning) -> str:
     """Express ``meaning`` in English."""
     if isinstance(meaning, Phrase):
         return meaning.id
-    return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
+    words = {None: "", True: "yes, ", False: "no, "}[meaning.answer] + _words(meaning)
+    return finish(words, "?" if meaning.is_question else "!" if meaning.mood is Mood.COMMAND else ".")
 
 
 def finish(words: str, end: str) -> str:
@@ -61,7 +64,15 @@ def _words(meaning: Sentence) -> str:
             please = "please" if meaning.mood is Mood.REQUEST else ""
             first = f"{please} {'do not' if main.negated else ''} {_predicate(main, _base(main))}"
         case Mood.EXISTENCE:
-            first = f"there {_be(main)} {_phrase(main.subject)} {_place(main.place)}"
+            there = f"{_be(main)} there" if main.asked else f"there {_be(main)}"
+            first = f"{there} {'no' if main.negated else ''} {_phrase(main.subject)} {_place(main.place)}"
+        case Mood.ANSWER:
+            auxiliary, _ = _verb_group(main, inverted=True)
+            first = f"{_phrase(main.subject, as_subject=True)} {_negated(auxiliary) if main.negated else auxiliary}"
+        case Mood.ORDER:
+            first = f"{_phrase(main.object)}, please"
+        case Mood.THANKS:
+            first = f"thank you for {_phrase(main.object)}"
         case _:
             first = _statement(main)
     if meaning.link is None or meaning.second is None:
@@ -73,10 +84,14 @@ def _words(meaning: Sentence) -> str:
 def _statement(clause: Clause) -> str:
     auxiliary, main_verb = _verb_group(clause)
     if clause.negated:
-        auxiliary = "cannot" if auxiliary == "can" else f"{auxiliary} not"
+        auxiliary = _negated(auxiliary)
     front = f"{clause.time.id}" if clause.time and clause.time_first else ""
     subject = _phrase(clause.subject, as_subject=True)
     return f"{front} {subject} {auxiliary} {_adverb(clause)} {_predicate(clause, main_verb)}"
+
+
+def _negated(auxiliary: str) -> str:
+    return "cannot" if auxiliary == "can" else f"{auxiliary} not"
 
 
 def _embedded(clause: Clause) -> str:
@@ -94,7 +109,8 @@ def _question(clause: Clause) -> str:
     subject = _phrase(clause.subject, as_subject=True)
     wanted = _phrase(clause.object) if clause.asked is Asked.OBJECT else _ASKING.get(clause.asked, "")
     negation = "not" if clause.negated else ""
-    return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, main_verb)}"
+    please = ", please" if clause.polite else ""
+    return f"{wanted} {auxiliary} {subject} {negation} {_adverb(clause)} {_predicate(clause, main_verb)}{please}"
 
 
 def _predicate(clause: Clause, verb: str) -> str:
@@ -102,15 +118,23 @@ def _predicate(clause: Clause, verb: str) -> str:
     particle = ""
     if isinstance(clause.object, NounPhrase) and (isinstance(clause.object.head, Pronoun) or verb.endswith("along")):
         verb, _, particle = re.sub(rf" ({_PARTICLES})\b", r"\t\1", verb).partition("\t")  # pick her up
-    quality = f"{clause.quality.degree} {clause.quality.adjective.word}" if clause.quality else ""
+    quality = _quality(clause.quality) if clause.quality else ""
     _, plural = agreement(clause.subject)
     det = Det.NONE if plural else Det.A
     profession = NounPhrase(clause.profession, det, plural) if clause.profession else None
     obj = None if clause.asked is Asked.OBJECT else clause.object
     time = clause.time if not clause.time_first and clause.time and "frequency" not in clause.time.tenses else None
     yet = "yet" if clause.tense is Tense.PERFECT and (clause.negated or clause.asked) else ""
-    phrases = f"{_phrase(profession)} {_phrase(clause.recipient)} {_phrase(obj)} {particle} {_place(clause.place)}"
+    asks_origin = clause.asked is Asked.PLACE and clause.verb is not None and clause.verb.relation == "from"
+    place = "from" if asks_origin else _place(clause.place)
+    phrases = f"{_phrase(profession)} {_phrase(clause.recipient)} {_phrase(obj)} {particle} {place}"
     return f"{verb} {quality} {phrases} {time.id if time else ''} {yet}"
+
+
+def _quality(quality: Quality) -> str:
+    if quality.years:
+        return f"{form(quality.years, 'en', digits=quality.digits)} years old"
+    return f"{quality.degree} {quality.adjective.word}"
 
 
 def _adverb(clause: Clause) -> str:
@@ -192,7 +216,7 @@ def _place(place: Place | None) -> str:
         case Home():
             return "home" if place.goal else "at home"
         case Name(id=city):
-            return f"{'to' if place.goal else 'in'} {city}"
+            return f"{place.relation.english if place.relation else 'to' if place.goal else 'in'} {city}"
         case NounPhrase() as phrase:
             return f"{place.relation.english if place.relation else ''} {_phrase(phrase)}"
         case venue:
@@ -210,6 +234,8 @@ def _phrase(phrase: Phrasal | None, *, as_subject: bool = False) -> str:
             return (_SUBJECTS if as_subject else _OBJECTS)[phrase.head]
         case Name():
             return phrase.head.id
+    if phrase.det is Det.HOW_MUCH:
+        return "how much"
     adjective = phrase.adjective.word if phrase.adjective else ""
     words = f"{adjective} {phrase.head.english_plural if phrase.plural else phrase.head.word}".strip()
     return f"{_determiner(phrase, words)} {words}{_relative(phrase)}".strip()
@@ -221,7 +247,7 @@ def _determiner(phrase: NounPhrase, next_word: str) -> str:
     if phrase.owner:
         return _POSSESSIVES[phrase.owner]
     if phrase.count:
-        return LEXICON.numerals[phrase.count].id
+        return form(phrase.count, "en", digits=phrase.digits)
     determiners = {
         Det.A: "an" if next_word[0] in "aeiou" else "a",
         Det.THE: "the",

@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mtformer.phrasebook.english import finish
-from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Phrase, Verb
+from mtformer.phrasebook.lexicon import Adjective, Entry, Name, Noun, Phrase, Verb
 from mtformer.phrasebook.meaning import (
     Asked,
     Clause,
@@ -26,6 +26,7 @@ from mtformer.phrasebook.meaning import (
     Tense,
     agreement,
 )
+from mtformer.phrasebook.numerals import form
 
 # Articles and endings by case for m, f, n and plural.
 _THE = {"nom": "der die das die", "acc": "den die das die", "dat": "dem der dem den"}
@@ -67,6 +68,7 @@ _CONTRACTIONS = {
     "zu der ": "zur ",
 }
 _LINKS = {Link.BECAUSE: "weil", Link.ALTHOUGH: "obwohl", Link.IF: "wenn", Link.THAT: "dass", Link.ASKING: ""}
+_WHERE = {"to": "wohin", "onto": "wohin", "from": "woher"}
 _ASKING = {Asked.TIME: "wann", Asked.REASON: "warum"}
 
 
@@ -82,7 +84,8 @@ def sentence(meaning: Meaning) -> str:
     """Express ``meaning`` in German."""
     if isinstance(meaning, Phrase):
         return meaning.german
-    return finish(_words(meaning), {Mood.QUESTION: "?", Mood.COMMAND: "!"}.get(meaning.mood, "."))
+    words = {None: "", True: "ja, ", False: "nein, "}[meaning.answer] + _words(meaning)
+    return finish(words, "?" if meaning.is_question else "!" if meaning.mood is Mood.COMMAND else ".")
 
 
 def _words(meaning: Sentence) -> str:
@@ -95,7 +98,13 @@ def _words(meaning: Sentence) -> str:
         case Mood.REQUEST:
             first = f"bitte {_verb_first(main, _imperative(main))}"
         case Mood.EXISTENCE:
-            first = f"{_place(main.place)} {_existence(main)}"
+            first = _existence(main)
+        case Mood.ANSWER:
+            first = _short_answer(main)
+        case Mood.ORDER:
+            first = f"{_phrase(main.object, 'acc')}, bitte"
+        case Mood.THANKS:
+            first = f"danke für {_phrase(main.object, 'acc')}"
         case _ if meaning.second_first:
             first = _verb_first(main)
         case _:
@@ -110,10 +119,21 @@ def _words(meaning: Sentence) -> str:
 
 def _existence(clause: Clause) -> str:
     """Build existence: *Im Garten ist ein Hund*, but *im Dorf gibt es ein Hotel* for permanent things."""
-    head = clause.subject.head if isinstance(clause.subject, NounPhrase) else None
-    if isinstance(head, Noun) and "landmark" in head.kinds:
-        return f"gibt es {_phrase(clause.subject, 'acc')}"
-    return f"{_verb_group(clause).finite} {_phrase(clause.subject, 'nom')}"
+    assert isinstance(clause.subject, NounPhrase)
+    head = clause.subject.head
+    is_permanent = isinstance(head, Noun) and "landmark" in head.kinds
+    verb = "gibt es" if is_permanent else _verb_group(clause).finite
+    what = _noun_phrase(clause.subject, "acc" if is_permanent else "nom", negated=clause.negated)
+    place = _place(clause.place)
+    return f"{verb} {place} {what}" if clause.asked else f"{place} {verb} {what}"
+
+
+def _short_answer(clause: Clause) -> str:
+    """Build *das kann ich (nicht)*; nothing after *ja* and *nein* for *I do*."""
+    if clause.verb:
+        return ""
+    subject = _phrase(clause.subject, "nom")
+    return f"das {_verb_group(clause).finite} {subject} {'nicht' if clause.negated else ''}"
 
 
 def _verb_second(clause: Clause) -> str:
@@ -145,7 +165,7 @@ def _front(clause: Clause) -> str:
         case Asked.OBJECT if clause.verb:
             return _object(clause, clause.verb)
         case Asked.PLACE:
-            return "wohin" if clause.verb and clause.verb.relation in ("to", "onto") else "wo"
+            return _WHERE.get(clause.verb.relation, "wo") if clause.verb else "wo"
         case Asked.TIME | Asked.REASON as asked:
             return _ASKING[asked]
     return clause.time.german if clause.time and clause.time_first else ""
@@ -172,6 +192,7 @@ def _middle(clause: Clause) -> str:
     parts = [
         obj if shape == "brief" else "",
         recipient if recipient_is_early else "",
+        "bitte" if clause.polite else "",
         "" if is_frequency else time,
         "" if recipient_is_early else recipient,
         obj if shape == "known" else "",
@@ -233,6 +254,8 @@ def _object(clause: Clause, verb: Verb) -> str:
 def _quality(quality: Quality | None) -> str:
     if quality is None:
         return ""
+    if quality.years:
+        return f"{form(quality.years, 'de', digits=quality.digits)} Jahre alt"
     degree = {"too": "zu ", "very": "sehr "}.get(quality.degree, "")
     return degree + quality.adjective.german
 
@@ -309,14 +332,22 @@ def _place(place: Place | None) -> str:
     match place.where:
         case Home():
             return "nach Hause" if place.goal else "zu Hause"
-        case Name(german=city):
-            return f"{'nach' if place.goal else 'in'} {city}"
+        case Name() as name:
+            return _at_city(place, name.german)
         case NounPhrase() as phrase:
             preposition, _, case = place.relation.german.partition("+") if place.relation else ("", "", "dat")
             return _contract(f"{preposition} {_noun_phrase(phrase, case)}")
         case venue:
             preposition, _, case = (venue.german_to if place.goal else f"{venue.german_at}+dat").partition("+")
             return _contract(f"{preposition} {_noun_phrase(NounPhrase(venue.noun, Det.THE), case)}")
+
+
+def _at_city(place: Place, name: str) -> str:
+    """Build the place for a city or a country: *in Rom, nach Rom, aus Rom*, but *in der Schweiz, in die Schweiz*."""
+    article, _, land = name.rpartition(" ")
+    if article != "die":
+        return f"{'aus' if place.relation else 'nach' if place.goal else 'in'} {name}"
+    return f"{'aus' if place.relation else 'in'} {'die' if place.goal else 'der'} {land}"
 
 
 def _contract(words: str) -> str:
@@ -342,6 +373,8 @@ def _noun_phrase(phrase: NounPhrase, case: str, *, negated: bool = False) -> str
             return _PRONOUNS[case][phrase.head]
         case Name():
             return phrase.head.german
+    if phrase.det is Det.HOW_MUCH:
+        return "wie viel"
     noun = phrase.head
     gender = _GENDERS.index("pl" if phrase.plural else noun.gender)
     determiner, endings = _determiner(phrase, case, gender, negated=negated)
@@ -367,7 +400,7 @@ def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) ->
     if phrase.owner:
         return f"{_POSSESSIVES[phrase.owner]}{ein_ending}", _MIXED
     if phrase.count:
-        return LEXICON.numerals[phrase.count].german, _STRONG
+        return form(phrase.count, "de", digits=phrase.digits), _STRONG
     determiners = {
         Det.A: (f"ein{ein_ending}", _MIXED),
         Det.THE: (_THE[case].split()[gender], _WEAK),
@@ -380,6 +413,8 @@ def _determiner(phrase: NounPhrase, case: str, gender: int, *, negated: bool) ->
 
 def _noun(noun: Noun, case: str, *, plural: bool) -> str:
     if plural:
+        if not noun.german_plural:  # zwei Kaffee
+            return noun.german
         return noun.german_plural + ("n" if case == "dat" and not noun.german_plural.endswith(("n", "s")) else "")
     return noun.german_plural if noun.weak and case != "nom" else noun.german
 

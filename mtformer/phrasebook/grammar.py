@@ -27,12 +27,13 @@ _IMPERATIVE = ("activity", "act", "go", "stay", "skill")
 
 # The aspects in the verb table: the tenses that make sense for each, with their weights.
 _TENSES: dict[str, dict[str, int]] = {
-    "activity": {"progressive": 6, "habitual": 3, "past": 6, "future": 3, "perfect": 1, "modal": 3},
+    "activity": {"progressive": 6, "habitual": 3, "simple": 4, "past": 6, "future": 3, "perfect": 1, "modal": 3},
     "behavior": {"progressive": 4, "habitual": 2, "past": 4},
-    "skill": {"progressive": 4, "habitual": 4, "past": 4, "future": 2, "modal": 6},
+    "skill": {"progressive": 4, "habitual": 4, "simple": 3, "past": 4, "future": 2, "modal": 6},
     "act": {"past": 10, "future": 4, "perfect": 2, "modal": 4},
     "event": {"past": 1},
     "state": {"present": 1},
+    "price": {"present": 1},
     "go": {"past": 8, "future": 5, "habitual": 3, "modal": 4},
     "stay": {"past": 4, "future": 4, "modal": 2},
     "posture": {"progressive": 1},
@@ -73,15 +74,17 @@ class Grammar(Phrases):
         is_human = not HUMAN.isdisjoint(verb.subject)
         modals = {Modal.CAN: 1, Modal.MUST: int(is_human), Modal.WANT: int(is_human)}
         modal = self._weighted(modals) if kind == "modal" else None
-        tense = Tense.PRESENT if modal else Tense(kind)
+        is_simple = kind == "simple"  # I eat meat, without a time: most often, one does not
+        tense = Tense.PRESENT if modal or is_simple else Tense(kind)
         if negated is None:
-            negated = self._chance(0.15)
-        if modal is Modal.MUST:
+            negated = self._chance(0.6 if is_simple else 0.2)
+        if modal is Modal.MUST or verb.aspect == "price":
             negated = False
         time = self._time_for(tense)
         if modal is not Modal.CAN and modal and self._chance(0.3):
             time = self._time("plan")
-        clause = self._deed(subject, verb, 0.0 if negated and verb.object else 0.25, negated=negated, tense=tense)
+        share = 0.0 if (negated or is_simple) and verb.object else 0.25
+        clause = self._deed(subject, verb, share, habitual=is_simple, negated=negated, tense=tense)
         time_first = time is not None and "frequency" not in time.tenses and self._chance(0.45)
         return replace(clause, time=time, time_first=time_first, modal=modal)
 
@@ -129,24 +132,31 @@ class Grammar(Phrases):
         feelings = [a for a in LEXICON.adjectives.values() if "person" in a.kinds]
         clause = self._quality(subject, self._choice(feelings))
         if can_be_past and self._chance(0.4):
-            time = self._time("past")
-            return replace(clause, tense=Tense.PAST, time=time, time_first=self._chance(0.4))
+            time = self._time("past") if self._chance(0.7) else None
+            return replace(clause, tense=Tense.PAST, time=time, time_first=time is not None and self._chance(0.4))
         return clause
 
     def _quality(self, subject: Phrasal, adjective: Adjective) -> Clause:
         if isinstance(subject, NounPhrase):
             subject = replace(subject, adjective=None)
-        negated = self._chance(0.15)
+        negated = self._chance(0.25)
         degrees = {"": 6, "very": 2, "too": 0 if {"person", "machine"} & adjective.kinds else 1}
         plain = negated or adjective.chinese_predicate.startswith("是")
         return Clause(subject, quality=Quality(adjective, "" if plain else self._weighted(degrees)), negated=negated)
 
     def _profession(self) -> Clause:
         """Draw the profession of someone; German has feminine nouns for women, so *she* takes only those."""
-        subject = self._anyone() if self._chance(0.7) else self._relation_of(self._choice(SPEAKERS))
+        subject = self._anyone() if self._chance(0.7) else self._relation_of(self._speaker())
         gender = {Pronoun.HE: "m", Pronoun.SHE: "f"}.get(pronoun_for(subject))
         professions = [noun for noun in nouns(("profession",)) if gender in (None, noun.gender)]
         return Clause(subject, profession=self._choice(professions), negated=self._chance(0.15))
+
+    def _age(self) -> Clause:
+        """Draw how old someone is."""
+        subject = self._relation_of(self._speaker()) if self._chance(0.2) else self._anyone()
+        years = self._number()
+        years = years if years < 100 else self._choice(range(2, 100))
+        return Clause(subject, quality=Quality(LEXICON.adjectives["old.person"], "", years, self._chance(0.5)))
 
     # Relative clauses.
 
@@ -193,7 +203,7 @@ class Grammar(Phrases):
         for _ in range(100):
             clause = self._clause(verb, negated=False)
             subject = clause.subject
-            first_person = isinstance(subject, NounPhrase) and subject.head in (Pronoun.I, Pronoun.WE)
+            first_person = heads(subject)[0] in (Pronoun.I, Pronoun.WE) and not self._chance(0.3)
             is_habit = clause.time is not None and clause.tense is Tense.PRESENT and not clause.modal
             if not first_person and not is_habit and not isinstance(clause.object, Pair):
                 return replace(clause, time_first=False)
@@ -208,6 +218,10 @@ class Grammar(Phrases):
         return replace(clause, quality=degree, negated=False, asked=Asked.TRUTH)
 
     def _ask_object(self) -> Clause:
+        if self._chance(0.05):
+            clause = self._clause(LEXICON.verbs["cost"])
+            assert isinstance(clause.object, NounPhrase)
+            return replace(clause, object=replace(clause.object, det=Det.HOW_MUCH, count=0), asked=Asked.OBJECT)
         verbs = [v for v in verbs_of("activity", "act", "state", "event") if len(nouns(v.object)) > 1]
         verb = self._choice([v for v in verbs if not is_ambiguous(v)])
         clause = self._simple(verb)
@@ -242,9 +256,8 @@ class Grammar(Phrases):
     def _ask_place(self) -> Clause:
         if self._chance(0.35):
             return replace(self._located(), asked=Asked.PLACE, place=None, negated=False)
-        verb = self._choice(
-            [v for v in verbs_of("activity", "act", "event", "go", "skill") if v.places] + [LEXICON.verbs["live"]] * 3
-        )
+        verbs = [v for v in verbs_of("activity", "act", "event", "go", "skill") if v.places]
+        verb = self._choice([*verbs, *[LEXICON.verbs["live"], LEXICON.verbs["come"]] * 3])
         clause = self._simple(verb)
         return replace(clause, place=None, modal=None, tense=_plain(clause), asked=Asked.PLACE)
 
@@ -255,13 +268,16 @@ class Grammar(Phrases):
 
     def _ask_why(self) -> Clause:
         clause = self._simple(self._choice(verbs_of("activity", "act", "go", "event")))
-        return replace(clause, modal=None, tense=_plain(clause), asked=Asked.REASON)
+        negated = self._chance(0.3) and not clause.place
+        return replace(clause, modal=None, tense=_plain(clause), negated=negated, asked=Asked.REASON)
 
     def _located(self) -> Clause:
         location = self._choice(LEXICON.locations)
-        subject = self._known(self._choice(nouns(location.subject)))
+        noun = self._choice(nouns(location.subject))
+        is_person = "person" in location.subject and self._chance(0.7)
+        subject = self._person(("person",)) if is_person else self._known(noun)
         place = self._place_of(location.relation, location.places)
-        return Clause(subject, place=place, negated=self._chance(0.1))
+        return Clause(subject, place=place, negated=self._chance(0.15))
 
     # Sentences.
 
@@ -273,14 +289,57 @@ class Grammar(Phrases):
         return Sentence(self._feeling())
 
     def _being_a(self) -> Meaning:
-        """Draw a statement of the profession of someone, or a question about it."""
-        clause = self._profession()
+        """Draw a statement of the profession or the age of someone, or a question about it."""
+        clause = self._age() if self._chance(0.4) else self._profession()
         if heads(clause.subject)[0] not in (Pronoun.I, Pronoun.WE) and self._chance(0.25):
             return Sentence(replace(clause, negated=False, asked=Asked.TRUTH), Mood.QUESTION)
         return Sentence(clause)
 
     def _question(self) -> Meaning:
         return Sentence(self._asking(), Mood.QUESTION)
+
+    def _favour(self) -> Meaning:
+        """Draw *Can you …, please?*"""
+        verb = self._verb([v for v in verbs_of("activity", "act") if not HUMAN.isdisjoint(v.subject)])
+        clause = self._deed(NounPhrase(Pronoun.YOU), verb, 0.0)
+        return Sentence(replace(clause, modal=Modal.CAN, asked=Asked.TRUTH, polite=True), Mood.QUESTION)
+
+    def _order(self) -> Meaning:
+        """Draw what a guest wants, *a coffee*, or thanks for something."""
+        if self._chance(0.4):
+            noun = self._choice(nouns(("goods", "drink", "sweet", "flower", "fruit")))
+            thing = NounPhrase(noun, Det.THE, noun.number == "plural" or (not noun.number and self._chance(0.3)))
+            return Sentence(Clause(None, object=thing), Mood.THANKS)
+        noun = self._choice([noun for noun in nouns(("drink", "dish", "fruit")) if not noun.number or "drink" in noun.kinds])
+        if self._chance(0.5):
+            return Sentence(Clause(None, object=NounPhrase(noun, Det.A)), Mood.ORDER)
+        several = NounPhrase(noun, plural=True, count=self._choice(range(2, 13)), digits=self._chance(0.3))
+        return Sentence(Clause(None, object=several), Mood.ORDER)
+
+    def _answer(self) -> Meaning:
+        """Draw *yes* or *no* and a statement."""
+        yes = self._chance(0.5)
+        while True:
+            kind = self._weighted({"deed": 6, "feeling": 2, "being": 1, "place": 1})
+            if kind == "deed":
+                clause = self._clause(self._any_verb(), negated=not yes)
+            else:
+                draw = {"feeling": self._feeling, "being": self._profession, "place": self._located}[kind]
+                clause = replace(draw(), negated=not yes)
+            if clause.negated is not yes:
+                break
+        quality = clause.quality and replace(clause.quality, degree="" if clause.negated else clause.quality.degree)
+        return Sentence(replace(clause, quality=quality, time_first=False), answer=yes)
+
+    def _short_answer(self) -> Meaning:
+        """Draw *Yes, I do.* or *No, she cannot.*"""
+        yes = self._chance(0.5)
+        subject = NounPhrase(self._choice(SPEAKERS))
+        kind = self._choice(("do", "did", "can", "will", "is"))
+        verb = LEXICON.verbs["do"] if kind in ("do", "did") else None
+        tense = {"did": Tense.PAST, "will": Tense.FUTURE}.get(kind, Tense.PRESENT)
+        modal = Modal.CAN if kind == "can" else None
+        return Sentence(Clause(subject, verb, tense=tense, modal=modal, negated=not yes), Mood.ANSWER, answer=yes)
 
     def _command(self) -> Meaning:
         verb = self._verb([v for v in verbs_of(*_IMPERATIVE) if not HUMAN.isdisjoint(v.subject)])
@@ -302,13 +361,20 @@ class Grammar(Phrases):
         head = clause.subject.head if isinstance(clause.subject, NounPhrase) else None
         if not isinstance(head, Noun) or head.number:
             return self._existence()
-        count = self._choice((0, 0, 2, 3, 4, 5))
         adjective = self._adjective(head, 0.2)
-        subject = NounPhrase(head, Det.NONE if count else Det.A, bool(count), count=count, adjective=adjective)
-        return Sentence(replace(clause, subject=subject, negated=False), Mood.EXISTENCE)
+        kind = self._weighted({"one": 3, "several": 5, "none": 2, "asked": 1})
+        several = self._choice(range(2, 13)) if "landmark" in head.kinds else self._number()
+        count = several if kind == "several" else 0
+        det = Det.A if kind in ("one", "asked") else Det.NONE
+        plural = bool(count) or (kind == "none" and self._chance(0.5))
+        subject = NounPhrase(head, det, plural, count=count, digits=self._chance(0.5), adjective=adjective)
+        asked = Asked.TRUTH if kind == "asked" else None
+        return Sentence(replace(clause, subject=subject, negated=kind == "none", asked=asked), Mood.EXISTENCE)
 
     def _coordination(self) -> Meaning:
         link = self._choice((Link.AND, Link.BUT))
+        if self._chance(0.15):
+            return self._two_feelings(link)
         while True:
             first = self._clause(self._any_verb(), negated=False)
             second = self._clause(self._any_verb(), negated=link is Link.BUT)
@@ -318,6 +384,19 @@ class Grammar(Phrases):
         if second.time and "frequency" not in second.time.tenses:
             second = replace(second, time=None, time_first=False)
         return Sentence(first, link=link, second=second)
+
+    def _two_feelings(self, link: Link) -> Meaning:
+        """Draw *I am not hungry, but I am thirsty*."""
+        feelings = [a for a in LEXICON.adjectives.values() if "person" in a.kinds]
+        first, second = self._random.sample(feelings, 2)
+        who = self._person(("person",))
+        other = NounPhrase(pronoun_for(who)) if self._chance(0.5) else self._person(("person",))
+        one_is_not = self._chance(0.5)
+        clauses = [
+            Clause(subject, quality=Quality(adjective), negated=link is Link.BUT and negated)
+            for subject, adjective, negated in ((who, first, one_is_not), (other, second, not one_is_not))
+        ]
+        return Sentence(clauses[0], link=link, second=clauses[1])
 
     def _content(self) -> Meaning:
         """Draw a sentence in which someone thinks, knows, hopes or says something."""
@@ -428,14 +507,14 @@ class Grammar(Phrases):
                 return subject, obj
 
     def _phrase(self) -> Meaning:
-        return self._choice(LEXICON.phrases)
+        return self._choice(self._choice(LEXICON.phrases))
 
 
 _KINDS: dict[Callable[[Grammar], Meaning], int] = {
     Grammar._statement: 34,
     Grammar._question: 20,
     Grammar._description: 8,
-    Grammar._being_a: 2,
+    Grammar._being_a: 4,
     Grammar._command: 9,
     Grammar._location: 4,
     Grammar._existence: 3,
@@ -445,7 +524,11 @@ _KINDS: dict[Callable[[Grammar], Meaning], int] = {
     Grammar._because: 6,
     Grammar._if_weather: 3,
     Grammar._it: 10,
-    Grammar._phrase: 1,
+    Grammar._favour: 2,
+    Grammar._order: 2,
+    Grammar._answer: 5,
+    Grammar._short_answer: 1,
+    Grammar._phrase: 4,
 }
 
 

@@ -13,7 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+from mtformer.phrasebook.numerals import form
+
 FOLDER = Path(__file__).parent / "tables"
+_HOURS = range(2, 13)
+_NUMBERS_OF_DAYS = (*range(2, 13), 15, 20, 25, 30, 50, 100)
 Row = dict[str, str]
 
 
@@ -210,7 +214,7 @@ class Invariable(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Name(Invariable):
-    """The name of a man, a woman or a city."""
+    """The name of a man, a woman, a city or a country; a German one may have an article: *die Schweiz*."""
 
     kind: str
 
@@ -301,9 +305,9 @@ class Lexicon:
         self.adjectives = {row["adjective"]: Adjective.from_row(row) for row in _rows("adjectives")}
         self.verbs = {row["verb"]: Verb.from_row(row) for row in _rows("verbs")}
         self.names = [Name(*row.values()) for row in _rows("names")]
-        self.numerals = {int(number): Invariable(*words) for number, *words in map(dict.values, _rows("numerals"))}
         self.times = list(map(self._times, _rows("times")))
-        self.phrases = [Phrase(*row.values()) for row in _rows("phrases")]
+        self.phrases = list(map(self._phrases, _rows("phrases")))
+        self.visitors = {row["english"]: row for row in _rows("visitors")}
         self.relations = {row["relation"]: Relation(*row.values()) for row in _rows("relations")}
         self.venues = {
             place: Venue(place, self.nouns[place], *forms) for place, *forms in map(dict.values, _rows("places"))
@@ -328,12 +332,22 @@ class Lexicon:
         return tuple(self.adjectives[name] for name in names.split())
 
     def _times(self, row: Row) -> list[Time]:
-        """Return the times of a row: one, or in place of ``{n}`` one for each numeral up to twelve."""
+        """Return the times of a row: one, or in place of ``{n}`` one for each number from two, spelled or in digits."""
         *columns, tenses = row.values()
-        numerals = [(n.id, n.german, n.chinese) for number, n in self.numerals.items() if number <= 12]
-        for_each = numerals if "{n}" in row["english"] else [("", "", "")]
-        forms = ([column.replace("{n}", n) for column, n in zip(columns, words, strict=True)] for words in for_each)
-        return [Time(english, german, chinese, frozenset(tenses.split())) for english, german, chinese in forms]
+        numbers = _HOURS if "o'clock" in row["english"] else _NUMBERS_OF_DAYS
+        numerals = [[form(n, code, digits=digits) for code in ("en", "de", "zh")] for n in numbers for digits in (0, 1)]
+        return [Time(*words, frozenset(tenses.split())) for words in _filled(columns, "{n}", numerals)]
+
+    def _phrases(self, row: Row) -> list[Phrase]:
+        """Return the phrases of a row: one, or in place of ``{name}`` one for each person."""
+        people = [[name.id, name.german, name.chinese] for name in self.names if name.kind in ("man", "woman")]
+        return [Phrase(*words) for words in _filled(list(row.values()), "{name}", people)]
+
+
+def _filled(columns: list[str], slot: str, words: list[list[str]]) -> Iterator[list[str]]:
+    """Yield a row's text in each language once for each of ``words`` in place of ``slot``, or once if it has none."""
+    for each in words if slot in columns[0] else [[""] * len(columns)]:
+        yield [column.replace(slot, word) for column, word in zip(columns, each, strict=True)]
 
 
 def english_plural(word: str) -> str:

@@ -8,12 +8,13 @@ from mtformer.phrasebook.lexicon import Adjective, Name, Noun, Phrase, Relation,
 # Personal and interrogative; YOU is one person, addressed informally.
 Pronoun = Enum("Pronoun", "I YOU HE SHE IT WE THEY WHO WHAT")
 # The determiner of a noun phrase; GENERIC, as in "play the piano", is an article in English only.
-Det = Enum("Det", "NONE A THE THIS WHICH HOW_MANY GENERIC")
+Det = Enum("Det", "NONE A THE THIS WHICH HOW_MANY HOW_MUCH GENERIC")
 Modal = Enum("Modal", "CAN MUST WANT")
 # What a question asks for.
 Asked = Enum("Asked", "TRUTH SUBJECT OBJECT PLACE TIME REASON")
-# The kind of sentence; REQUEST has a "please", EXISTENCE is "there is …".
-Mood = Enum("Mood", "STATEMENT QUESTION COMMAND REQUEST EXISTENCE")
+# The kind of sentence: REQUEST has a "please", EXISTENCE is "there is …", ANSWER is "yes, I do", ORDER is "a coffee,
+# please", THANKS is "thank you for …".
+Mood = Enum("Mood", "STATEMENT QUESTION COMMAND REQUEST EXISTENCE ANSWER ORDER THANKS")
 # How the second clause is connected to the first; ASKING as in "I do not know where …".
 Link = Enum("Link", "AND BUT BECAUSE ALTHOUGH IF THAT ASKING")
 
@@ -25,6 +26,7 @@ class NounPhrase:
     Attributes:
         owner: the possessor, instead of a determiner.
         count: the number, instead of a determiner; 0 for none.
+        digits: whether the number is written in digits.
         antecedent: the noun that ``Pronoun.IT`` refers to.
         relative: a relative clause, in which the phrase itself is missing.
         relative_role: the role of the phrase in that clause: ``subject`` or ``object``.
@@ -35,6 +37,7 @@ class NounPhrase:
     plural: bool = False
     owner: "Pronoun | Name | None" = None
     count: int = 0
+    digits: bool = False
     adjective: Adjective | None = None
     antecedent: Noun | None = None
     relative: "Clause | None" = None
@@ -89,10 +92,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """A predicative adjective and its degree: ``too``, ``very`` or neither ("")."""
+    """A predicative adjective and its degree: ``too``, ``very`` or neither (""); or an age in years.
+
+    Attributes:
+        years: how old the subject is, or 0.
+        digits: whether the years are written in digits.
+    """
 
     adjective: Adjective
     degree: str = ""
+    years: int = 0
+    digits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ class Clause:
         profession: what the subject is, as in *I am a student*: with an article in English only.
         time_first: whether the sentence starts with the time.
         asked: what a question asks for; an interrogative takes the place of a subject or object.
+        polite: whether a question for a favour has a *please*.
     """
 
     subject: "Phrasal | None"
@@ -120,6 +131,7 @@ class Clause:
     modal: Modal | None = None
     negated: bool = False
     asked: Asked | None = None
+    polite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +140,7 @@ class Sentence:
 
     Attributes:
         second_first: whether the second clause, a subordinate one, precedes the main clause.
+        answer: whether it starts with *yes* or with *no*, or with neither (None).
     """
 
     main: Clause
@@ -135,9 +148,17 @@ class Sentence:
     link: Link | None = None
     second: Clause | None = None
     second_first: bool = False
+    answer: bool | None = None
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it ends with a question mark."""
+        return self.mood is Mood.QUESTION or self.mood is Mood.EXISTENCE and self.main.asked is Asked.TRUTH
 
 
 Meaning = Sentence | Phrase
+
+_PERSONS = {Pronoun.I: (1, False), Pronoun.YOU: (2, False), Pronoun.WE: (1, True), Pronoun.THEY: (3, True)}
 
 
 def agreement(phrase: "Phrasal | None") -> tuple[int, bool]:
@@ -146,5 +167,4 @@ def agreement(phrase: "Phrasal | None") -> tuple[int, bool]:
         return 2, False
     if isinstance(phrase, Pair):
         return 3, True
-    persons = {Pronoun.I: (1, False), Pronoun.YOU: (2, False), Pronoun.WE: (1, True), Pronoun.THEY: (3, True)}
-    return persons.get(phrase.head, (3, phrase.plural)) if isinstance(phrase.head, Pronoun) else (3, phrase.plural)
+    return _PERSONS.get(phrase.head, (3, phrase.plural)) if isinstance(phrase.head, Pronoun) else (3, phrase.plural)

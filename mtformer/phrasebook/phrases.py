@@ -8,11 +8,13 @@ from typing import TypeVar
 
 from mtformer.phrasebook.lexicon import LEXICON, Adjective, Entry, Name, Noun, Time, Verb, is_ambiguous
 from mtformer.phrasebook.meaning import Det, Home, NounPhrase, Pair, Phrasal, Place, Pronoun, Tense
+from mtformer.phrasebook.numerals import MOST
 
 T = TypeVar("T")
 
 HUMAN = {"person", "adult", "engineer"}  # kinds that pronouns and names of people can replace
 SPEAKERS = (Pronoun.I, Pronoun.YOU, Pronoun.HE, Pronoun.SHE, Pronoun.WE, Pronoun.THEY)
+_ROUND_NUMBERS = (20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 250, 300, 400, 500, MOST)
 _TIME_SHARE = {Tense.PROGRESSIVE: 0.2, Tense.PAST: 0.55, Tense.FUTURE: 0.9}
 # Kinds of nouns: those that last (one washes a car every week), and those that nobody owns.
 _LASTING = set("washed closed switched room pet farm readable container known transit growing".split())
@@ -44,7 +46,7 @@ def adjectives_of(noun: Noun) -> tuple[Adjective, ...]:
 
 @cache
 def names_of(kind: str) -> tuple[Name, ...]:
-    """Return the names of cities, men or women; ``person`` means both men and women."""
+    """Return the names of cities, countries, men or women; ``person`` means both men and women."""
     kinds = ("man", "woman") if kind == "person" else (kind,)
     return tuple(name for name in LEXICON.names if name.kind in kinds)
 
@@ -77,6 +79,8 @@ class Phrases:
     def _subject(self, verb: Verb) -> Phrasal:
         if verb.aspect == "weather":
             return NounPhrase(Pronoun.IT)
+        if verb.aspect == "price" and self._chance(0.2):
+            return NounPhrase(Pronoun.IT)
         if HUMAN.isdisjoint(verb.subject):
             noun = self._choice(nouns(verb.subject))
             return self._known(noun, can_be_plural=verb.aspect != "event" or "person" not in noun.kinds)
@@ -86,7 +90,7 @@ class Phrases:
         """Draw a person as the subject."""
         kind = self._weighted({"pronoun": 6, "name": 5, "noun": 7, "family": 2, "pair": 1})
         if kind == "pronoun":
-            return NounPhrase(self._choice(SPEAKERS))
+            return NounPhrase(self._speaker())
         if kind == "name":
             return NounPhrase(self._choice(names_of("person")))
         if kind == "family":
@@ -98,8 +102,11 @@ class Phrases:
 
     def _anyone(self) -> NounPhrase:
         """Draw a pronoun or a name."""
-        anyone: tuple[Pronoun | Name, ...] = (*SPEAKERS, *names_of("person"))
-        return NounPhrase(self._choice(anyone))
+        return NounPhrase(self._speaker() if self._chance(0.3) else self._choice(names_of("person")))
+
+    def _speaker(self) -> Pronoun:
+        """Draw a pronoun; one speaks of oneself the most."""
+        return Pronoun.I if self._chance(0.2) else self._choice(SPEAKERS)
 
     def _relation_of(self, owner: Pronoun) -> NounPhrase:
         return NounPhrase(self._choice(nouns(("family",))), owner=owner)
@@ -128,19 +135,36 @@ class Phrases:
         if verb.object_as == "generic":
             return NounPhrase(noun, Det.GENERIC)
         if "language" in noun.kinds:
-            return NounPhrase(noun)
+            return self._languages(noun, can_be_two=not negated)
+        if verb.object_as == "price":
+            return NounPhrase(noun, plural=True, count=self._number(), digits=self._chance(0.5))
         if verb.object_as == "any":
             return self._in_general(noun)
         phrase = self._thing(noun, _determiner_weights(noun, verb, habitual=habitual, negated=negated))
         if isinstance(phrase.owner, Name) and phrase.owner in heads(subject):
             phrase = replace(phrase, owner=pronoun_for(subject))
-        is_plain = not phrase.owner and phrase.det is Det.NONE and not phrase.count and not phrase.adjective
+        is_plain = phrase.is_indefinite and not phrase.adjective
         if is_plain and not negated and self._chance(0.15):
             kind = next(selector for selector in verb.object if selector in noun.kinds)
             alike = [each for each in nouns((kind,)) if each.number == noun.number and each is not noun]
             if alike:
                 return Pair(phrase, replace(phrase, head=self._choice(alike)))
         return phrase
+
+    def _languages(self, noun: Noun, *, can_be_two: bool) -> Phrasal:
+        """Draw a language, or two."""
+        others = [other for other in nouns(("language",)) if other is not noun]
+        is_pair = can_be_two and self._chance(0.2)
+        return Pair(NounPhrase(noun), NounPhrase(self._choice(others))) if is_pair else NounPhrase(noun)
+
+    def _number(self) -> int:
+        """Draw a number from 2 to 1,000; most are small."""
+        share = self._random.random()
+        if share < 0.45:
+            return self._choice(range(2, 13))
+        if share < 0.55:
+            return self._choice(_ROUND_NUMBERS)
+        return self._choice(range(13, 100)) if share < 0.8 else self._choice(range(100, MOST + 1))
 
     def _in_general(self, noun: Noun) -> NounPhrase:
         """Draw a kind as a whole: *apples*, *music*; or a definite phrase."""
@@ -156,8 +180,8 @@ class Phrases:
         if kind == "owner":
             return NounPhrase(noun, plural=plural, owner=self._owner(), adjective=adjective)
         if kind == "several":
-            count = self._choice((2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 20))
-            return NounPhrase(noun, plural=plural, count=count, adjective=adjective)
+            digits = self._chance(0.4)
+            return NounPhrase(noun, plural=plural, count=self._number(), digits=digits, adjective=adjective)
         det = {"the": Det.THE, "the several": Det.THE, "this": Det.THIS, "a": Det.A, "some": Det.NONE}[kind]
         return NounPhrase(noun, det, plural, adjective=adjective)
 
@@ -184,8 +208,11 @@ class Phrases:
         if "home" in selectors:
             options += [Home(), Home()]
         if "city" in selectors:
-            options += names_of("city") if options == [] else [self._choice(names_of("city")) for _ in range(3)]
+            lands = names_of("country") if "country" in selectors else ()
+            options += [self._choice(names_of("city")) for _ in range(3)] + [self._choice(lands) for _ in lands[:3]]
         where = self._choice(options)
+        if relation == "from" and isinstance(where, Name):
+            return Place(where, LEXICON.relations[relation])
         if not isinstance(where, Noun):
             return Place(where, goal=goal)
         if relation in ("at", "to"):

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from mtformer.phrasebook import chinese, english, german
 from mtformer.phrasebook.grammar import Grammar
-from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Venue, is_ambiguous
-from mtformer.phrasebook.meaning import Clause, Meaning, NounPhrase, Pair, Phrasal, Sentence
+from mtformer.phrasebook.lexicon import LEXICON, Entry, Noun, Phrase, Venue, is_ambiguous
+from mtformer.phrasebook.meaning import Clause, Meaning, Mood, NounPhrase, Pair, Phrasal, Sentence
 from mtformer.phrasebook.phrases import nouns
+from mtformer.phrasebook.typed import plain
 from mtformer.support.progress import Progress
 
 LANGUAGES = {"en": english, "de": german, "zh": chinese}
@@ -18,7 +19,7 @@ HELD_OUT = ("valid", "test", "compositional", "ambiguous", "pronouns")
 _HELD_OUT_SIZE = 1_000
 _HELD_OUT_SHARE = 10  # one combination in this many is held out
 _FEW = 5  # a word with fewer partners keeps them all
-_WORDS = range(2, 31)
+_WORDS = range(1, 31)
 
 
 class Saying(NamedTuple):
@@ -43,9 +44,11 @@ def sentences(split: str, size: int, seed: int) -> tuple[Saying, ...]:
 def train(size: int, seed: int) -> tuple[Saying, ...]:
     """Draw ``size`` sentences for training, the same ones for the same ``seed``."""
     taken = {text for split in HELD_OUT for saying in held_out(split) for text in saying[1:]}
+    visitors = {plain(text) for text in LEXICON.visitors}
     drawn = []
     with Progress("drawing sentences", size, unit="sentences") as progress:
-        for saying in islice(_new(f"train {seed}", taken, fixed_phrases=True), size):
+        new = _new(f"train {seed}", taken, fixed_phrases=True)
+        for saying in islice((saying for saying in new if _is_fixed(saying.meaning) or plain(saying.en) not in visitors), size):
             drawn.append(saying)
             progress.advance(1)
     return tuple(drawn)
@@ -72,7 +75,7 @@ def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterato
     seen = set()
     while True:
         meaning = grammar.draw()
-        if not (_fits(split, meaning) if isinstance(meaning, Sentence) else fixed_phrases):
+        if not (fixed_phrases if _is_fixed(meaning) else _fits(split, meaning)):
             continue
         saying = Saying(meaning, *(language.sentence(meaning) for language in LANGUAGES.values()))
         if len(saying.en.split()) in _WORDS and saying.en not in seen and taken.isdisjoint(saying[1:]):
@@ -80,7 +83,13 @@ def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterato
             yield saying
 
 
-def _fits(split: str, meaning: Sentence) -> bool:
+def _is_fixed(meaning: Meaning) -> bool:
+    """Return whether a split other than ``train`` has no such sentence: there are few, and many translate alike."""
+    return isinstance(meaning, Phrase) or meaning.mood is Mood.ANSWER
+
+
+def _fits(split: str, meaning: Meaning) -> bool:
+    assert isinstance(meaning, Sentence)
     if split == "ambiguous" and not any(is_ambiguous(entry) for entry in entries(meaning)):
         return False
     if split == "pronouns" and antecedent(meaning) is None:

@@ -1,6 +1,6 @@
 """The model that a config describes, and the header of its bundle."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -35,6 +35,7 @@ def describe_model(
     tokenizer: Tokenizer,
     scores: Mapping[str, float] | None = None,
     alignment_heads: Sequence[AlignmentHead] = (),
+    known_words: Iterable[str] = (),
 ) -> Header:
     """Return the header of the bundle of a model that was trained as ``config`` says."""
     data = config.data
@@ -50,6 +51,7 @@ def describe_model(
         bleu_tokenize=config.eval.bleu_tokenize,
         alignment_heads=tuple(alignment_heads),
         prefixes=data.prefixes,
+        known_words=tuple(sorted(known_words)),
         provenance=_without_folders(
             config.provenance.model_dump() | {"config": config.model_dump(exclude={"provenance", "run"})}
         ),

@@ -407,7 +407,8 @@ class Trainer:
     def _save_bundle(self, model: Transformer, scores: Mapping[str, float], step: int) -> None:
         whole = merged(model)
         heads = self.validator.alignment_heads(whole)
-        header = describe_model(self.config, model, self.tokenizer, {**scores, "step": float(step)}, heads)
+        words = self.data.known_words
+        header = describe_model(self.config, model, self.tokenizer, {**scores, "step": float(step)}, heads, words)
         if self.settings.lora:
             adapter = {name: each.detach().cpu() for name, each in trained_parameters(model).items()}
             base = self.config.provenance.fingerprints["init_from"]

@@ -6,12 +6,13 @@ sentence is translated alone, in the casing that the model knows.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
+from mtformer.text.known_words import unknown_words
 from mtformer.text.languages import base_language, has_full_stops_in_ordinals, is_written_with_spaces
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -337,18 +338,37 @@ def _title_cased(text: str) -> str:
     return _FIRST_LETTER.sub(lambda match: match[0].upper(), text)
 
 
+class KnownWords:
+    """Notes the words that are new to a model."""
+
+    def __init__(self, words: frozenset[str]) -> None:
+        """Take the words that the model knows, in small letters."""
+        self._words = words
+
+    def __call__(self, text: str) -> Change | None:
+        """Prepare texts with unknown words; the text stays as it is."""
+        unknown = unknown_words(text, self._words)
+        if not unknown:
+            return None
+        note = f"{FLAG}unknown: {', '.join(unknown)}"
+        return Change([text], lambda parts: replace(parts[0], notes=(*parts[0].notes, note)))
+
+
 def known_characters(tokenizer: Tokenizer) -> KnownCharacters:
     """Return which characters of a source a model knows."""
     return KnownCharacters(tokenizer.src.characters, composes=tokenizer.src.form != "identity")
 
 
-def standard_preparations(tokenizer: Tokenizer, src_lang: str, tgt_lang: str) -> tuple[Preparation, ...]:
-    """Return the preparations for a model, in order."""
+def standard_preparations(
+    tokenizer: Tokenizer, src_lang: str, tgt_lang: str, words: Iterable[str] = ()
+) -> tuple[Preparation, ...]:
+    """Return the preparations for a model, in order; ``words`` are those that it knows, or none."""
     characters = known_characters(tokenizer)
     return (
         CopyUnknown(characters.can_write),  # first, so that copies are exact
         characters,
         SplitSentences(src_lang, tgt_lang),
         CopyUnknown(characters.can_write, is_noted=True),
+        *([KnownWords(frozenset(words))] if words else []),
         Casing(tokenizer, src_lang),
     )

@@ -107,6 +107,7 @@ class Translator(Planner):
         elif adapter is not None:
             model = model.with_adapter(Path(adapter))
         model = model.toward(src_lang, tgt_lang, tag)
+        words = model.header.known_words
         tokenizer, src_lang, tgt_lang = model.tokenizer, model.header.src_lang, model.header.tgt_lang
         if isinstance(memory, str | Path):
             from mtformer.translate.translation_memory import TranslationMemory  # which imports numpy
@@ -119,7 +120,7 @@ class Translator(Planner):
             tgt_lang=tgt_lang,
             max_length=model.max_length,
             src_lang=src_lang,
-            preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang),
+            preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang, words),
             memory=memory,
             markup=not raw,
             alignments=alignments,

@@ -168,13 +168,16 @@ def _read(source: Source, src_lang: str, tgt_lang: str, drops: Drops) -> Iterato
 
 def _read_phrasebook(source: BuiltinText, src_lang: str, tgt_lang: str) -> Iterator[Example]:
     from mtformer.phrasebook.splits import LANGUAGES, sentences  # builds its tables
+    from mtformer.phrasebook.typed import Typist
 
     for language in (src_lang, tgt_lang):
         if language not in LANGUAGES:
             raise UserError(f"the phrasebook has {', '.join(LANGUAGES)}, not {language}")
     sayings = sentences(source.split, source.size, source.seed)
+    typist = Typist(f"{source.seed}", src_lang) if source.split == "train" else None
     for number, saying in enumerate(sayings, 1):
-        yield Example(saying.text(src_lang), saying.text(tgt_lang), number)
+        src = saying.text(src_lang)
+        yield Example(typist.type(src) if typist else src, saying.text(tgt_lang), number)
 
 
 def _require_unread(files: Iterable[Path], read_once: set[Path]) -> None:

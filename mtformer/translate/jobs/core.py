@@ -42,14 +42,17 @@ class Tally:
         n_lines: how many they are.
         first: the numbers of the first of them.
         reasons: how often each reason was given.
+        details: the reasons for the first line in full.
     """
 
     n_lines: int = 0
     first: list[int] = field(default_factory=list)
     reasons: dict[str, int] = field(default_factory=dict)
+    details: list[str] = field(default_factory=list)
 
-    def add(self, line: int, reasons: Iterable[str]) -> None:
+    def add(self, line: int, reasons: Sequence[str]) -> None:
         """Count a line, unless there are no reasons; details after a colon do not count."""
+        self.details = self.details or list(reasons)
         kinds = dict.fromkeys(reason.split(":")[0] for reason in reasons)
         if kinds:
             self.n_lines += 1

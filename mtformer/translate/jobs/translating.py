@@ -129,8 +129,10 @@ class TranslationJob(Job[Paragraph]):
         if n_lines := (reused := tallies[_REUSED]).n_lines:
             log.info("from the translation memory: %s (%s), %s", f"{n_lines:,} lines", reused.lines, reused)
         doubtful = tallies[_DOUBTFUL]
-        if n_lines := doubtful.n_lines:
-            which = f"line {doubtful.lines}" if n_lines == 1 else f"{n_lines:,} lines ({doubtful.lines})"
+        if doubtful.n_lines == 1:
+            log.warning("check the translation of line %s: %s", doubtful.lines, "; ".join(doubtful.details))
+        elif n_lines := doubtful.n_lines:
+            which = f"{n_lines:,} lines ({doubtful.lines})"
             log.warning("check the translation of %s: %s; --format json has the notes of each", which, doubtful)
 
     @property
