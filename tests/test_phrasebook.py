@@ -677,8 +677,18 @@ OTHERS = [
 
 OUR_PLACE = Clause(WE, place=Place(Home()))
 PRESENT = [
-    (do(ME, "eat.person", some("chip.snack"), negated=True), "I do not eat chips.", "Ich esse keine Chips.", "我不吃薯片。"),
-    (do(HE, "drink", some("coffee"), negated=True), "He does not drink coffee.", "Er trinkt keinen Kaffee.", "他不喝咖啡。"),
+    (
+        do(ME, "eat.person", some("chip.snack"), negated=True),
+        "I do not eat chips.",
+        "Ich esse keine Chips.",
+        "我不吃薯片。",
+    ),
+    (
+        do(HE, "drink", some("coffee"), negated=True),
+        "He does not drink coffee.",
+        "Er trinkt keinen Kaffee.",
+        "他不喝咖啡。",
+    ),
     (
         do(ME, "drink", some("beer"), time="never"),
         "I never drink beer.",
@@ -738,7 +748,12 @@ POLITE = [
         "Kannst du bitte das Fenster öffnen?",
         "请问你可以打开窗户吗？",
     ),
-    (Sentence(Clause(None, object=a("coffee")), Mood.ORDER), "A coffee, please.", "Einen Kaffee, bitte.", "请给我一杯咖啡。"),
+    (
+        Sentence(Clause(None, object=a("coffee")), Mood.ORDER),
+        "A coffee, please.",
+        "Einen Kaffee, bitte.",
+        "请给我一杯咖啡。",
+    ),
     (
         Sentence(Clause(None, object=noun("beer", plural=True, count=2)), Mood.ORDER),
         "Two beers, please.",

@@ -86,8 +86,8 @@ def test_sentences_have_one_to_thirty_words_and_end_as_they_should(train: tuple[
     assert min(lengths) == 1  # Yes.
     assert 20 < max(lengths) <= 30
     for saying in train:
-        assert saying.en[0].isupper()
-        assert saying.de[0].isupper()
+        assert saying.en[0].isupper() or saying.en[0].isdigit()
+        assert saying.de[0].isupper() or saying.de[0].isdigit()
         assert (saying.en[-1], saying.de[-1], saying.zh[-1]) in {(".", ".", "。"), ("!", "!", "！"), ("?", "?", "？")}
         assert "  " not in saying.en + saying.de
         assert not set(" ,.!?;:") & set(saying.zh)
@@ -194,7 +194,10 @@ def test_training_shows_none_of_the_visitors_sentences_except_fixed_phrases(trai
 
 @pytest.mark.parametrize(
     ("language", "hypothesis"),
-    [("zh", "那只动物没有穿过马路，因为它太累了。"), ("de", "Das Tier überquerte die Straße nicht, weil es zu müde war.")],
+    [
+        ("zh", "那只动物没有穿过马路，因为它太累了。"),
+        ("de", "Das Tier überquerte die Straße nicht, weil es zu müde war."),
+    ],
 )
 def test_a_visitor_accepts_several_translations(language: str, hypothesis: str) -> None:
     tired, wide, *_ = measures.visitors(language)

@@ -126,7 +126,7 @@ class Verb(Entry):
         case: the case of the German object: ``acc`` or ``dat``.
         chinese: the bare form, in which ~ is the object, # the recipient and @ the place.
         imperative: the German imperative, or "" if it is regular.
-        aspect: which tenses make sense, see :mod:`mtformer.phrasebook.grammar`.
+        aspect: which tenses make sense, see :mod:`mtformer.phrasebook.clauses`.
         subject, object, recipient: the kinds of nouns in these roles.
         object_as: the form of the object: a kind (``any``), something ``new``, a single one (``one``), without an
             article (``generic``), or any form ("").
@@ -336,7 +336,8 @@ class Lexicon:
         *columns, tenses = row.values()
         numbers = _HOURS if "o'clock" in row["english"] else _NUMBERS_OF_DAYS
         numerals = [[form(n, code, digits=digits) for code in ("en", "de", "zh")] for n in numbers for digits in (0, 1)]
-        return [Time(*words, frozenset(tenses.split())) for words in _filled(columns, "{n}", numerals)]
+        filled = _filled(columns, "{n}", numerals)
+        return [Time(english, german, chinese, frozenset(tenses.split())) for english, german, chinese in filled]
 
     def _phrases(self, row: Row) -> list[Phrase]:
         """Return the phrases of a row: one, or in place of ``{name}`` one for each person."""

@@ -153,7 +153,7 @@ class Sentence:
     @property
     def is_question(self) -> bool:
         """Whether it ends with a question mark."""
-        return self.mood is Mood.QUESTION or self.mood is Mood.EXISTENCE and self.main.asked is Asked.TRUTH
+        return self.mood is Mood.QUESTION or (self.mood is Mood.EXISTENCE and self.main.asked is Asked.TRUTH)
 
 
 Meaning = Sentence | Phrase

@@ -72,7 +72,12 @@ class Phrases:
         return options[int(self._random.random() * len(options))]
 
     def _weighted(self, weights: dict[T, int]) -> T:
-        return self._random.choices(tuple(weights), weights=tuple(weights.values()))[0]
+        place = self._random.random() * sum(weights.values())
+        for option, weight in weights.items():
+            place -= weight
+            if place < 0:
+                return option
+        return option
 
     # Noun phrases.
 

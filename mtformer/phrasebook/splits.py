@@ -48,7 +48,8 @@ def train(size: int, seed: int) -> tuple[Saying, ...]:
     drawn = []
     with Progress("drawing sentences", size, unit="sentences") as progress:
         new = _new(f"train {seed}", taken, fixed_phrases=True)
-        for saying in islice((saying for saying in new if _is_fixed(saying.meaning) or plain(saying.en) not in visitors), size):
+        fit = (saying for saying in new if _is_fixed(saying.meaning) or plain(saying.en) not in visitors)
+        for saying in islice(fit, size):
             drawn.append(saying)
             progress.advance(1)
     return tuple(drawn)
@@ -70,7 +71,7 @@ def _held_out() -> dict[str, tuple[Saying, ...]]:
 
 
 def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterator[Saying]:
-    """Draw distinct sentences that fit ``split`` and whose text in no language is in ``taken``."""
+    """Draw sentences that fit ``split`` and whose text in no language is in ``taken``; only fixed ones recur."""
     grammar = Grammar(split)
     seen = set()
     while True:
@@ -78,7 +79,8 @@ def _new(split: str, taken: set[str], *, fixed_phrases: bool = False) -> Iterato
         if not (fixed_phrases if _is_fixed(meaning) else _fits(split, meaning)):
             continue
         saying = Saying(meaning, *(language.sentence(meaning) for language in LANGUAGES.values()))
-        if len(saying.en.split()) in _WORDS and saying.en not in seen and taken.isdisjoint(saying[1:]):
+        is_new = saying.en not in seen or _is_fixed(meaning)
+        if len(saying.en.split()) in _WORDS and is_new and taken.isdisjoint(saying[1:]):
             seen.add(saying.en)
             yield saying
 
@@ -107,7 +109,7 @@ def combinations(meaning: Sentence) -> Iterator[Combination]:
             for phrase in _parts(clause.object):
                 if isinstance(phrase.head, Noun):
                     yield "verb, object", clause.verb.id, phrase.head.id
-        if clause.quality:
+        if clause.quality and not clause.quality.years:
             for phrase in _parts(clause.subject):
                 noun = phrase.antecedent or phrase.head
                 if isinstance(noun, Noun):
@@ -151,7 +153,7 @@ def entries(meaning: Sentence) -> Iterator[Entry]:
     for clause in clauses_of(meaning):
         if clause.verb:
             yield clause.verb
-        if clause.quality:
+        if clause.quality and not clause.quality.years:
             yield clause.quality.adjective
         if clause.profession:
             yield clause.profession

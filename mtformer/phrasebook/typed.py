@@ -1,4 +1,4 @@
-"""Sentences as people type them: contractions, small letters, no full stop, other words for *please* and *thank you*."""
+"""Sentences as people type them: contracted, in small letters, without a full stop, with other words for *please*."""
 
 import random
 import re
@@ -65,7 +65,7 @@ def _not_any(match: re.Match[str]) -> str:
 _ANY_SHORT = re.compile(rf"\b(?:{'|'.join(_FULL)})\b")
 _ENGLISH = [
     Rule(re.compile(r"^(.+), please\.$"), lambda match: f"I would like {_small(match[1])}, please.", 0.3),
-    Rule(re.compile(r"^Please (.+)\.$"), lambda match: f"{match[1][0].upper()}{match[1][1:]}, please.", 0.3),
+    Rule(re.compile(r"^Please (.+)\.$"), lambda match: f"{match[1][0].upper()}{match[1][1:]}, please.", 0.4),
     Rule(re.compile(r"\b(I|[Ww]e) want\b"), r"\1 would like", 0.2),
     Rule(re.compile(r"\b(I|[Ww]e) would\b"), r"\1'd", 0.5),
     Rule(re.compile(r"\bcomes from\b"), "is from", 0.5),
