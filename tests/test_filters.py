@@ -144,7 +144,7 @@ def test_a_language_that_the_identifier_does_not_know_is_never_refused_and_warne
 
 @pytest.mark.parametrize("languages", [("en", "de"), ("en", "zh"), ("de", "en"), ("de", "zh"), ("zh", "de")])
 def test_sides_that_are_swapped_are_warned_of(languages: tuple[str, str]) -> None:
-    source = parse_source("builtin:phrasebook,size:100", *languages)
+    source = parse_source("builtin:phrasebook,split:compositional,size:100", *languages)
     sides = list(zip(*ParallelText([source], *languages), strict=True))
     assert language_warning("text", dict(zip(languages, sides, strict=True))) is None
     assert language_warning("text", dict(zip(languages, reversed(sides), strict=True))) == (
@@ -392,7 +392,7 @@ def test_words_in_the_wrong_order_are_found_in_chunks_of_any_size(phrases: list[
         pairs.append(SentencePair(pair.src, text) if side else SentencePair(text, pair.tgt))
     filters = Filters(["misordered"], EN_DE, sample=pairs)
     found = [reason is not None for reason in filters.reasons(pairs)]
-    assert np.mean(np.array(found)[is_shuffled]) >= 0.5
+    assert np.mean(np.array(found)[is_shuffled]) >= 0.45
     assert np.mean(np.array(found)[~np.array(is_shuffled)]) <= 0.02
     assert filters.learned is not None
     assert filters.learned.shares()["misordered"] == pytest.approx(np.mean(is_shuffled), abs=0.08)

@@ -27,7 +27,7 @@ from mtformer.phrasebook.splits import (
 from mtformer.phrasebook.splits import train as draw_train
 from mtformer.phrasebook.typed import plain
 
-N_TRAIN = 20_000
+N_TRAIN = 30_000
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,9 @@ class Questions(Clauses):
         raise AssertionError(f"no plain clause for {verb.id}")
 
     def _ask_truth(self) -> Clause:
-        verb = LEXICON.verbs["know.person"] if self._chance(0.03) else self._any_verb()  # *do you know* mostly asks for facts
+        verb = (
+            LEXICON.verbs["know.person"] if self._chance(0.03) else self._any_verb()
+        )  # *do you know* mostly asks for facts
         return replace(self._simple(verb), asked=Asked.TRUTH)
 
     def _ask_quality(self) -> Clause:
