@@ -177,6 +177,50 @@ def test_deepl_glossaries(deepl_client: deepl.DeepLClient) -> None:
         deepl_client.get_glossary(made.glossary_id)
 
 
+def test_documents_are_translated_for_both_interfaces(
+    server: Client, deepl_client: deepl.DeepLClient, tmp_path: Path
+) -> None:
+    subtitles = f"1\n00:00:01,000 --> 00:00:02,000\n{SOURCES[0]}\n"
+    expected = subtitles.replace(SOURCES[0], PAIRS[SOURCES[0]])
+    asked = {"source": "en", "target": "de"}
+    answer = server.post("/translate_file", data=asked, files={"file": ("../film.srt", subtitles)}).json()
+    assert answer["translatedFileUrl"].endswith(".film.de.srt")
+    for _ in range(2):
+        file = requests.get(answer["translatedFileUrl"], timeout=60)
+        assert file.text == expected
+    assert "film.de.srt" in file.headers["content-disposition"]
+    (tmp_path / "film.srt").write_text(subtitles)
+    deepl_client.translate_document_from_filepath(
+        tmp_path / "film.srt", tmp_path / "film.de.srt", target_lang="DE", source_lang="EN"
+    )
+    assert (tmp_path / "film.de.srt").read_text() == expected
+    assert ".docx" in server.get("/frontend/settings").json()["supportedFilesFormat"]
+
+
+@pytest.mark.parametrize(
+    ("path", "language", "name"), [("/translate_file", "source", "error"), ("/v2/document", "source_lang", "message")]
+)
+@pytest.mark.parametrize("file", [("a.exe", b"MZ"), ("", b"x"), None, ("a.docx", b"PK no archive")])
+def test_documents_that_cannot_be_translated(
+    server: Client, path: str, language: str, name: str, file: tuple[str, bytes] | None
+) -> None:
+    asked = {language: "en", language.replace("source", "target"): "de"}
+    answer = server.post(path, data=asked, files={"other": b"x"} if file is None else {"file": file})
+    if path == "/v2/document" and file == ("a.docx", b"PK no archive"):  # which is read in the background
+        id = answer.json()["document_id"]
+        status = {"status": "translating"}
+        while status["status"] == "translating":
+            status = server.post(f"/v2/document/{id}", {"document_key": "x"}).json()
+        assert (status["status"], "a.docx" in status["error_message"]) == ("error", True)
+        answer = server.post(f"/v2/document/{id}/result")
+    assert (answer.status_code, list(answer.json())) == (400, [name])
+
+
+def test_a_document_that_is_not_there(server: Client) -> None:
+    for path in ("/download_file/0.film.srt", "/download_file/%2e%2e", "/v2/document/0", "/v2/document/0/result"):
+        assert server.get(path).status_code == 404
+
+
 def test_own_interface_says_all_about_a_translation(server: Client, translator: Translator) -> None:
     asked = {"text": SOURCES[:2], "source": "en", "target": "de", "alignments": True, "options": {"n_best": 2}}
     answer = server.post("/v1/translate", asked).json()

@@ -11,6 +11,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from mtformer.data.clean.language import identifier
 from mtformer.serve import deepl, libretranslate, own, page
+from mtformer.serve.documents import Results
 from mtformer.serve.http import HANDLERS, Gate
 from mtformer.serve.service import Service
 
@@ -53,7 +54,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False)
         exception_handlers=HANDLERS,
         lifespan=lifespan,
     )
-    app.state.service = service
+    app.state.service, app.state.results = service, Results()
     return app
 
 

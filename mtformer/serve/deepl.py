@@ -1,6 +1,7 @@
 """The interface of DeepL's API, version 2: https://developers.deepl.com/docs. Its clients work with this server."""
 
 import csv
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from mtformer.serve.documents import Result, as_file, fetched, new_result, translate_later
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of
+from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.protection import Protected
 from mtformer.serve.service import Service, wanted
@@ -23,6 +25,7 @@ _UNLIMITED = 1_000_000_000_000  # DeepL's number for a key without a limit
 _TAG_HANDLING = ("xml", "html")
 _AS_USUAL = ("default", "prefer_more", "prefer_less")  # of formality: what a model without it may do
 _MOST_TEXTS = 1_000
+_MOST_DETECTED = 4_000  # bytes of a document that its language is detected by
 _SEPARATORS = {"tsv": "\t", "csv": ","}
 
 
@@ -116,6 +119,56 @@ async def _translated(
         for place, translations in zip(places, translated, strict=True):
             results[place] = translations[0]
     return results
+
+
+async def upload_document(request: Request) -> Response:
+    """Begin to translate a document."""
+    given = await fields(request)
+    caller = caller_of(request, given)
+    service, results = service_of(request), request.app.state.results
+    _refuse_unsupported(given, "")
+    file = file_of(given)
+    source, target = text_of(given, "source_lang", ""), text_of(given, "target_lang")
+    file = file._replace(name=text_of(given, "filename", file.name))
+    if not source:
+        source = service.source_of(file.content[:_MOST_DETECTED].decode("utf-8", "ignore"), target)[0]
+    want = wanted(service.pair(source, target), glossary=_glossary(service, caller, given, source, target))
+    result = new_result(file.name, want.pair.tgt_lang)
+    results.start(translate_later(result, service, caller, file, want))
+    return JSONResponse({"document_id": results.add(result), "document_key": secrets.token_hex(32)})
+
+
+async def document_status(request: Request) -> Response:
+    """Say how far the translation of a document is."""
+    id, result = await _document(request)
+    shown: dict[str, Any] = {"document_id": id, "status": "translating", "seconds_remaining": 1}
+    if result.error:
+        shown = {"document_id": id, "status": "error", "error_message": result.error}
+    elif result.content is not None:
+        shown = {"document_id": id, "status": "done", "billed_characters": result.n_characters}
+    return JSONResponse(shown)
+
+
+async def download_document(request: Request) -> Response:
+    """Return a translated document, once."""
+    id, result = await _document(request)
+    answer = as_file(fetched(result))
+    request.app.state.results.remove(id)
+    return answer
+
+
+async def _document(request: Request) -> tuple[str, Result]:
+    """Return the document that a request is about, with its id, which nobody else can guess.
+
+    Raises:
+        ServiceError: there is none.
+    """
+    caller_of(request, await fields(request))
+    id = request.path_params["id"]
+    result = request.app.state.results.find(id)
+    if result is None:
+        raise ServiceError(404, f"there is no document {id}, or not any more")
+    return id, result
 
 
 async def languages(request: Request) -> Response:
@@ -233,6 +286,9 @@ def _described(stored: StoredGlossary) -> dict[str, Any]:
 
 ROUTES = [
     Route("/v2/translate", translate, methods=["POST"]),
+    Route("/v2/document", upload_document, methods=["POST"]),
+    Route("/v2/document/{id}", document_status, methods=["GET", "POST"]),
+    Route("/v2/document/{id}/result", download_document, methods=["GET", "POST"]),
     Route("/v2/languages", languages),
     Route("/v2/usage", usage),
     Route("/v2/glossary-language-pairs", glossary_pairs),

@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 from starlette.datastructures import UploadFile
@@ -28,6 +28,18 @@ _SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
 _QUIET = ("/health", "/ready", "/metrics")  # which programs ask for all the time
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class File(NamedTuple):
+    """A file in a form.
+
+    Attributes:
+        name: what its client calls it.
+        content: its bytes.
+    """
+
+    name: str
+    content: bytes
 
 
 def service_of(request: Request) -> Service:
@@ -64,7 +76,12 @@ async def _form(request: Request) -> dict[str, Any]:
         form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=MOST_BYTES)
     except HTTPException as error:
         raise ServiceError(400, f"Invalid request: {error.detail}") from None
-    return {name: values[0] if len(values := form.getlist(name)) == 1 else values for name in form}
+    read: dict[str, list[Any]] = {}
+    for name, value in form.multi_items():
+        is_file = isinstance(value, UploadFile)
+        read.setdefault(name, []).append(File(value.filename or "", await value.read()) if is_file else value)
+    await form.close()
+    return {name: values[0] if len(values) == 1 else values for name, values in read.items()}
 
 
 def caller_of(request: Request, given: Mapping[str, Any]) -> Caller:
@@ -124,16 +141,16 @@ def whole_number_of(given: Mapping[str, Any], name: str, most: int) -> int:
     return int(text)
 
 
-def file_of(given: Mapping[str, Any]) -> UploadFile:
+def file_of(given: Mapping[str, Any]) -> File:
     """Return the file of a form.
 
     Raises:
         ServiceError: there is none, or it has no name.
     """
     file = given.get("file")
-    if not isinstance(file, UploadFile):
+    if not isinstance(file, File):
         raise ServiceError(400, "Invalid request: missing file parameter")
-    if not file.filename:
+    if not file.name:
         raise ServiceError(400, "Invalid request: empty file")
     return file
 

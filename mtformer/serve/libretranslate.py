@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from mtformer.serve.documents import SUFFIXES, as_file, fetched, new_result, translate_into
 from mtformer.serve.errors import ServiceError
-from mtformer.serve.http import caller_of, fields, service_of, text_of, texts_of, whole_number_of
+from mtformer.serve.http import caller_of, fields, file_of, service_of, text_of, texts_of, whole_number_of
 from mtformer.serve.keys import Caller
 from mtformer.serve.protection import Protected
 from mtformer.serve.service import wanted
@@ -77,6 +79,26 @@ async def _translated(
     return results
 
 
+async def translate_file(request: Request) -> Response:
+    """Translate a document, and return the address of the result."""
+    given = await fields(request)
+    caller = caller_of(request, given)
+    service, results = service_of(request), request.app.state.results
+    file = file_of(given)
+    source, target = text_of(given, "source"), text_of(given, "target")
+    pair = service.pair(source, target)
+    result = new_result(file.name, pair.tgt_lang)
+    await translate_into(result, service, caller, file, wanted(pair), request)
+    address = f"{request.base_url}download_file/{results.add(result)}.{quote(result.name)}"
+    return JSONResponse({"translatedFileUrl": address})
+
+
+async def download_file(request: Request) -> Response:
+    """Return a translated document."""
+    id, _, _ = request.path_params["name"].partition(".")
+    return as_file(fetched(request.app.state.results.find(id)))
+
+
 async def detect(request: Request) -> Response:
     """Say which languages a text may be in."""
     given = await fields(request)
@@ -115,12 +137,12 @@ async def settings(request: Request) -> Response:
         {
             "apiKeys": service.keys is not None,
             "charLimit": service.settings.max_characters,
-            "filesTranslation": False,
+            "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": service.keys is not None,
             "language": language,
             "suggestions": False,
-            "supportedFilesFormat": [],
+            "supportedFilesFormat": SUFFIXES,
         }
     )
 
@@ -132,6 +154,8 @@ async def health(request: Request) -> Response:
 
 ROUTES = [
     Route("/translate", translate, methods=["POST"]),
+    Route("/translate_file", translate_file, methods=["POST"]),
+    Route("/download_file/{name}", download_file),
     Route("/detect", detect, methods=["POST"]),
     Route("/languages", languages),
     Route("/frontend/settings", settings),

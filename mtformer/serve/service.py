@@ -42,6 +42,7 @@ OPTIONS = (
     *("sample", "temperature", "top_k", "top_p", "seed"),
 )
 _MOST_DETECTED = 1_000  # characters of a text that its language is detected by
+_BULK_CHARACTERS = 10  # times as many as other requests files may have
 _BULK = 0.25  # the weight of files beside other requests
 
 
@@ -132,15 +133,15 @@ class Service:
         return possible[0] if sources else self.detect(text)[0]
 
     @contextmanager
-    def admitted(self, caller: Caller, texts: Sequence[str]) -> Any:
-        """Count a request while the block runs.
+    def admitted(self, caller: Caller, texts: Sequence[str], *, is_bulk: bool = False) -> Any:
+        """Count a request while the block runs; documents may have more characters than others.
 
         Raises:
             ServiceError: it exceeds a limit, or too many others wait.
         """
         n_characters = sum(map(len, texts))
-        if n_characters > self.settings.max_characters:
-            most = self.settings.max_characters
+        most = self.settings.max_characters * (_BULK_CHARACTERS if is_bulk else 1)
+        if n_characters > most:
             raise ServiceError(413, f"the texts have {n_characters:,} characters; a request may have {most:,}")
         if self.scheduler.waiting_tokens > _MOST_WAITING:
             raise ServiceError(503, "too many requests wait; try again later", retry_after=_RETRY_AFTER)
@@ -154,7 +155,7 @@ class Service:
 
     async def translate(
         self,
-        request: Request,
+        request: Request | None,
         caller: Caller,
         texts: Sequence[str],
         wanted: Wanted,
@@ -164,7 +165,7 @@ class Service:
         """Translate the texts of a request, each into its best translations.
 
         Args:
-            request: the request: when its client goes, its texts are not translated.
+            request: the request: when its client goes, its texts are not translated. None if no client waits.
             caller: who sends it.
             texts: any number of texts.
             wanted: how to translate them.
@@ -175,10 +176,10 @@ class Service:
             UserError: the options cannot be used.
         """
         texts = list(map(without_surrogates, texts))
-        with self.admitted(caller, texts):
+        with self.admitted(caller, texts, is_bulk=is_bulk):
             translator = await self.translator(wanted)
             job = self.job(translator, translator.plan, texts, caller, is_bulk=is_bulk)
-            results = await self.finished(request, job)
+            results = await self.finished(request, job, is_bulk=is_bulk)
         self._count_notes([best for best, *_ in results])
         return results
 
@@ -241,16 +242,17 @@ class Service:
         ready = self.models.ready(wanted)
         return await asyncio.to_thread(self.models.translator, wanted) if ready is None else ready
 
-    async def finished(self, request: Request, job: Job[T]) -> list[T]:
-        """Wait for the results of a job.
+    async def finished(self, request: Request | None, job: Job[T], *, is_bulk: bool = False) -> list[T]:
+        """Wait for the results of a job, for those of files as long as it takes.
 
         Raises:
             ServiceError: the client goes, time is up, or a text cannot be translated.
         """
         waiting = asyncio.wrap_future(self.scheduler.submit(job))
         gone = asyncio.ensure_future(_disconnected(request))
+        timeout = None if is_bulk else self.settings.timeout
         try:
-            await asyncio.wait((waiting, gone), timeout=self.settings.timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiting, gone), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 job.future.cancel()
                 if gone.done():
@@ -317,7 +319,10 @@ def wanted(
     return Wanted(pair, tuple(sorted(given.items())), alignments, glossary)
 
 
-async def _disconnected(request: Request) -> None:
-    """Wait until the client closes the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def _disconnected(request: Request | None) -> None:
+    """Wait until the client closes the connection; forever where there is none."""
+    if request is None:
+        await asyncio.get_running_loop().create_future()
+    else:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
