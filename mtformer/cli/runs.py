@@ -179,18 +179,26 @@ def merge(
 
 
 # What programs need, and what installs it.
-_PACKAGES = {"ctranslate2": ("ctranslate2", "ctranslate2"), "huggingface": ("transformers", "'mtformer[huggingface]'")}
+_PACKAGES = {
+    "argos": ("ctranslate2", "ctranslate2"),
+    "ctranslate2": ("ctranslate2", "ctranslate2"),
+    "huggingface": ("transformers", "'mtformer[huggingface]'"),
+}
 
 
 def export(
     bundle: Path = options.BUNDLE,
     *,
-    to: Literal["ctranslate2", "huggingface", "html"] = option("The program that the model is for; html: a browser."),
+    to: Literal["ctranslate2", "huggingface", "html", "argos"] = option(
+        "The program that the model is for; html: a browser; argos: Argos Translate and LibreTranslate."
+    ),
     output: Path = option(
-        "A new folder for the model; html: a new file such as demo.html, or a folder for a web server.", metavar="PATH"
+        "A new folder for the model; html: a new file such as demo.html, or a folder for a web server; argos: a new "
+        "file such as en_de.argosmodel.",
+        metavar="PATH",
     ),
     quantization: str | None = option(
-        "How weights are stored. ctranslate2: such as int8. Default: float32. html: float32. Default: int8.",
+        "How weights are stored. ctranslate2, argos: such as int8. Default: float32. html: float32. Default: int8.",
         metavar="TYPE",
     ),
     vocabulary_map: tuple[Path, Path] | None = option(
@@ -212,10 +220,13 @@ def export(
     if to == "html":
         options.print_result(_write_page(path, output, quantization))
         return
-    require_new_folder(output, "--output")
+    require_new_folder(output, "--output", kind="file" if to == "argos" else "folder")
     package, requirement = _PACKAGES[to]
     if importlib.util.find_spec(package) is None:
         raise UserError(f"--to {to} needs the package {package}, which is not installed; pip install {requirement}")
+    if to == "argos":
+        options.print_result(_write_argos(path, output, quantization or "float32"))
+        return
     if to == "ctranslate2":
         write = _ctranslate2_writer(path, quantization or "float32", vocabulary_map)
     elif quantization is not None:
@@ -239,6 +250,16 @@ def _write_page(path: Path, output: Path, quantization: str | None) -> Path:
     stored = parse_quantization(quantization)
     bundle = load_bundle(path)
     return write_page(output, bundle, stored) if is_file else write_app(output, bundle, stored)
+
+
+def _write_argos(path: Path, output: Path, quantization: str) -> Path:
+    """Write a bundle as a package of Argos Translate."""
+    from mtformer.bundle.format import load_bundle
+    from mtformer.engines.ctranslate2.conversion import parse_quantization
+    from mtformer.export.argos import write_argos
+
+    options.require_file("--output", output, "the path of the package")
+    return write_argos(output, load_bundle(path), quantization=parse_quantization(quantization))
 
 
 def _ctranslate2_writer(

@@ -78,8 +78,8 @@ async def _form(request: Request) -> dict[str, Any]:
         raise ServiceError(400, f"Invalid request: {error.detail}") from None
     read: dict[str, list[Any]] = {}
     for name, value in form.multi_items():
-        is_file = isinstance(value, UploadFile)
-        read.setdefault(name, []).append(File(value.filename or "", await value.read()) if is_file else value)
+        file = File(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value
+        read.setdefault(name, []).append(file)
     await form.close()
     return {name: values[0] if len(values) == 1 else values for name, values in read.items()}
 
