@@ -1,7 +1,7 @@
 """Measure the web pages of models: the size of the file, how soon it can translate, and how long a sentence takes.
 
 Each page is opened several times in Chromium; the fastest counts. Opening lasts from the request for the file until the
-model is loaded.
+model is loaded. A lesson (``mtformer explain --output``) is measured from another sentence until all its views show it.
 """
 
 import argparse
@@ -11,19 +11,29 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
-from browser import started
+from browser import Opener, started
 
 from mtformer.browser.pack import count_parameters
-from mtformer.bundle.format import load_bundle
+from mtformer.bundle.format import Bundle, load_bundle
+from mtformer.explain.explanation import describe, explain
+from mtformer.explain.live import render_lesson
 from mtformer.export.html import write_page
 from mtformer.runs.folder import find_model
+from mtformer.support.errors import UserError
 from mtformer.support.terminal import as_text
+from mtformer.translate.translator import Translator
 
-HEADER = ("model", "parameters", "bytes", "bytes a parameter", "opens in", "a sentence takes")
+HEADER = ("model", "parameters", "bytes", "bytes a parameter", "opens in", "a sentence takes", "a lesson takes")
 _OPENED = "translatorPage.engine.ready.then(() => performance.now())"
 _TRANSLATED = """async (text) => {
   const start = performance.now();
   await translatorPage.engine.translate(text);
+  return performance.now() - start;
+}"""
+
+_FOLLOWED = """async (text) => {
+  const start = performance.now();
+  await lesson.change({ text });
   return performance.now() - start;
 }"""
 
@@ -47,9 +57,30 @@ def main() -> None:
                     page.evaluate(_TRANSLATED, "Warm up.")
                     translated.append(page.evaluate(_TRANSLATED, arguments.text))
             n_parameters, size = count_parameters(bundle), path.stat().st_size
-            times = (f"{min(opened):,.0f} ms", f"{min(translated):,.0f} ms")
+            times = (
+                f"{min(opened):,.0f} ms",
+                f"{min(translated):,.0f} ms",
+                lesson_time(opener, bundle, path, arguments),
+            )
             rows.append((str(model), f"{n_parameters:,}", f"{size:,}", f"{size / n_parameters:.2f}", *times))
     print(as_text(HEADER, rows))
+
+
+def lesson_time(opener: Opener, bundle: Bundle, path: Path, arguments: argparse.Namespace) -> str:
+    """Return how long a lesson takes to follow another sentence; a dash where the model is too large for one."""
+    explainer = Translator.load(bundle, "cpu").explainer()
+    explanation = explain(explainer, "Warm up.", model=describe(bundle, ""))
+    try:
+        path.write_text(render_lesson(bundle, explanation.to_dict()), encoding="utf-8")
+    except UserError:
+        return "–"
+    with opener(path) as page:
+        page.wait_for_selector("main[aria-busy=false]")
+        times = []
+        for _ in range(arguments.rounds):
+            times.append(page.evaluate(_FOLLOWED, arguments.text))
+            page.evaluate(_FOLLOWED, "Warm up.")
+    return f"{min(times):,.0f} ms"
 
 
 if __name__ == "__main__":

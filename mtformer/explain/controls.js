@@ -29,9 +29,9 @@ class Controls {
       this.baseline,
       this.status,
       this.forced,
-      el("details", { class: "group", open: matchMedia("(min-width: 64rem)").matches }, el("summary", {}, say("Search and switches")), this.search(), this.switches(), this.layers()),
       this.sentence("other", say("Compare with a second sentence")),
       this.buttons(),
+      el("details", { class: "group", open: matchMedia("(min-width: 64rem)").matches }, el("summary", {}, say("Search and switches")), this.search(), this.switches(), this.layers()),
     );
     this.sync();
   }
@@ -46,7 +46,7 @@ class Controls {
 
   sentence(key, label) {
     const box = el("textarea", {
-      rows: 1,
+      rows: 2,
       spellcheck: "false",
       lang: pageData.model.src_lang,
       dir: "auto",

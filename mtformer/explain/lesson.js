@@ -35,7 +35,7 @@ class Lesson {
     this.state = { ...this.initial, ...readLink(location.hash) };
     const { section } = view;
     this.controls.sync();
-    this.compute().then(() => section && document.getElementById(section)?.scrollIntoView());
+    this.compute().then(() => section && document.getElementById(section)?.scrollIntoView({ behavior: "instant" }));
   }
 
   // ---- Changes
@@ -85,11 +85,21 @@ class Lesson {
 
   // ---- Computing
 
-  /** Whether something is not as in the whole model with its own search. */
-  get isAltered() {
-    const { switches, nPadding, search, prefix } = this.state;
+  /** Whether the model is whole, and searches as the command did. */
+  get isWhole() {
+    const { switches, nPadding, search } = this.state;
     const isOn = Object.entries(ALL_ON).every(([name, value]) => String(switches[name]) === String(value));
-    return !isOn || nPadding > 0 || prefix.length > 0 || search.beam_size !== this.initial.search.beam_size;
+    return isOn && nPadding === 0 && search.beam_size === this.initial.search.beam_size;
+  }
+
+  /** Whether the translation begins as the command wants it. */
+  get isPrefixed() {
+    return String(this.state.prefix) === String(this.initial.prefix);
+  }
+
+  /** Whether what the whole model says is worth showing beside the translation. */
+  get isAltered() {
+    return !this.isWhole || this.state.prefix.length > 0;
   }
 
   explain(request) {
@@ -108,7 +118,7 @@ class Lesson {
     this.setBusy(true);
     try {
       const whole = this.isAltered && !this.wholes.has(text) && this.explain({ text, search: this.initial.search });
-      const second = other.trim() && this.explain({ ...request, text: other, prefix: [] });
+      const second = other.trim() && this.explain({ ...request, text: other, prefix: this.isPrefixed ? prefix : [] });
       const traces = await Promise.all([this.explain(request), second, whole]);
       if (number === this.nComputed) await this.show(...traces);
     } catch (error) {
@@ -139,7 +149,7 @@ class Lesson {
 
   /** The trace with the command's answers to --why-not, while it is of the sentence that they are about. */
   answered(trace) {
-    if (trace.source.text === this.live.text && !this.isAltered) trace.why_not = this.live.why_not;
+    if (trace.source.text === this.live.text && this.isWhole && this.isPrefixed) trace.why_not = this.live.why_not;
     return trace;
   }
 

@@ -151,8 +151,9 @@ class Contents:
         for trace in traces:
             blocks = trace["matrices"] if level.columns != 0 else []
             trace["matrices"] = [{**block, "values": self._block(block, level)} for block in blocks]
+        kept = {key: value for key, value in self._explanation.items() if key != "changes"}  # which scripts compute
         return {
-            **self._explanation,
+            **kept,
             "traces": traces,
             "checkpoints": [self._with_attention(snapshot, level) for snapshot in self._explanation["checkpoints"]],
             "left_out": {"matrices": level.columns == 0, "heads": not level.heads},

@@ -12,7 +12,7 @@ async function vectorsSection(trace, pair) {
     look({ token: place });
     stage.replaceChildren(...vectorPath(trace, levels, other, place));
   };
-  const first = places.includes(view.token) ? view.token : firstFollowed(tokens, places, other);
+  const first = places.includes(view.token) ? view.token : firstFollowed(tokens, places, levels, other);
   const names = places.map((place) => [place, foreign(tokenText(tokens[place]))]);
   stage.replaceChildren(...vectorPath(trace, levels, other, first));
   const intro = say(
@@ -37,12 +37,16 @@ async function levelsOf(trace) {
   return levels.every(({ matrix, shape }) => matrix.columns === shape.at(-1)) ? levels : [];
 }
 
-/** The token to follow at first: of those in both sentences the one whose vectors differ the most, or else the last. */
-function firstFollowed(tokens, places, other) {
-  const last = places.filter((place) => /[\p{L}\p{N}]/u.test(tokens[place].text)).at(-1) ?? places[0];
-  if (!other) return last;
-  const shared = places.filter((place) => counterpart(tokens[place], other) >= 0 && /\p{L}/u.test(tokens[place].text));
-  return shared.includes(last) ? last : (shared.at(-1) ?? last);
+/** The token to follow at first: of those in both sentences the one that ends the farthest apart, or else the last. */
+function firstFollowed(tokens, places, levels, other) {
+  const isWord = (place) => /[\p{L}\p{N}]/u.test(tokens[place].text);
+  const shared = other ? places.filter((place) => isWord(place) && counterpart(tokens[place], other) >= 0) : [];
+  const apart = (place) => {
+    const [ours, theirs] = [levels.at(-1).matrix, other.levels.at(-1).matrix];
+    return cosine(unitRow(ours, place), unitRow(theirs, counterpart(tokens[place], other)));
+  };
+  if (shared.length) return shared.reduce((best, place) => (apart(place) < apart(best) ? place : best));
+  return places.filter(isWord).at(-1) ?? places[0];
 }
 
 function counterpart(token, { trace }) {
