@@ -99,14 +99,20 @@ class MemoryOptions(Options):
         "A translation memory: TMX, or a text, a tab and its translation on each line; what it has is reused.",
         metavar="FILE",
     )
+    fuzzy: float | None = option(
+        "Also follow pairs of the memory whose texts are at least so similar, such as 0.5; 1 is the same.",
+        metavar="SIMILARITY",
+    )
 
     def check(self, source: "Source", terms: Path | None, output: Path) -> list[Path]:
         """Return the files that it is read from.
 
         Raises:
-            UserError: it cannot be read beside the text and the glossary, or is the output.
+            UserError: it cannot be read beside the text and the glossary, is the output, or is not given.
         """
         if self.memory is None:
+            if self.fuzzy is not None:
+                raise UserError(f"--fuzzy {self.fuzzy} needs --memory FILE, a translation memory")
             return []
         from mtformer.support.files import require_distinct
         from mtformer.translate.translation_memory import memory_source  # which imports numpy

@@ -21,9 +21,18 @@ from mtformer.search.beam import beam_search
 from mtformer.search.candidates import SearchObserver
 from mtformer.search.constrained import constrained_search, constrained_width
 from mtformer.search.decoder import Decoder, EnsembleDecoder, TransformerDecoder, mean_log_probs
-from mtformer.search.engine import AlignRequest, Request, ScoreRequest, SearchRequest, fill_batches, longest_first
+from mtformer.search.engine import (
+    AlignRequest,
+    Example,
+    Request,
+    ScoreRequest,
+    SearchRequest,
+    fill_batches,
+    longest_first,
+)
 from mtformer.search.greedy import greedy_search
 from mtformer.search.hypothesis import PREDICTS_NAN, Hypothesis
+from mtformer.search.nearest import Datastore, NearestDecoder
 from mtformer.search.processors import EndAtLimits, ForcePrefixes, NeverChoose, Processor, refuse_nan, rules_of
 from mtformer.search.sampling import sample
 from mtformer.support.errors import MtformerError
@@ -126,13 +135,11 @@ class TorchEngine(BatchedEngine):
         self, requests: Sequence[SearchRequest], observer: SearchObserver | None = None
     ) -> list[list[Hypothesis]]:
         """Translate one batch; see :meth:`BatchedEngine._search`."""
-        options, forced = requests[0].options, requests[0].forced
+        options = requests[0].options
         n_copies = options.n_best if options.sample else 1
         src = self._pad([request.src for request in requests])  # (B, S)
         src_mask = src != self._special_ids.pad
-        decoders = [
-            TransformerDecoder(model, src, src_mask, n_copies, forced) for model in self._inference(options.precision)
-        ]
+        decoders = self._decoders(requests, src, src_mask, n_copies)
         decoder: Decoder = decoders[0] if len(decoders) == 1 else EnsembleDecoder(decoders)
         requests = [request for request in requests for _ in range(n_copies)]
         limits = [_limit(request) for request in requests]
@@ -146,6 +153,37 @@ class TorchEngine(BatchedEngine):
         if options.beam_size == 1:
             return [[hypothesis] for hypothesis in greedy_search(decoder, len(requests), processors, observer)]
         return beam_search(decoder, limits, options, processors, observer)
+
+    def _decoders(
+        self, requests: Sequence[SearchRequest], src: Tensor, src_mask: Tensor, n_copies: int
+    ) -> list[Decoder]:
+        """Return the decoder of each model; it follows the examples of the requests, if there are any."""
+        prepared = self._inference(requests[0].options.precision)
+        decoders = [TransformerDecoder(model, src, src_mask, n_copies, requests[0].forced) for model in prepared]
+        if not any(request.examples for request in requests):
+            return list(decoders)
+        return [
+            NearestDecoder(decoder, [store for store in self._datastores(model, requests) for _ in range(n_copies)])
+            for model, decoder in zip(self.models, decoders, strict=True)
+        ]
+
+    def _datastores(self, model: Transformer, requests: Sequence[SearchRequest]) -> list[Datastore]:
+        """Return the examples of each request as a model sees them; each is read once, however many share it."""
+        examples = list({example for request in requests for example in request.examples})
+        start, pad_id = (self._special_ids.start, *requests[0].forced), self._special_ids.pad
+        lengths = [max(len(src), len(tgt) + len(start)) for src, tgt in examples]
+        read: dict[Example, tuple[Tensor, Tensor]] = {}
+        for batch in fill_batches(longest_first(lengths), lengths, _FORCED_TOKENS):
+            of_batch = [examples[i] for i in batch]
+            src = self._pad([src for src, _ in of_batch])
+            states = model(src, src != pad_id, self._pad([[*start, *tgt] for _, tgt in of_batch]))  # (B, T, D)
+            for example, of_example in zip(of_batch, states, strict=True):
+                values = torch.tensor([*example[1], self._special_ids.eos], device=self._device)
+                read[example] = of_example[len(start) - 1 :][: len(values)], values
+        return [
+            Datastore.of([read[example] for example in request.examples], model.d_model, self._device)
+            for request in requests
+        ]
 
     def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
         return send(pad(rows, self._special_ids.pad), self._device)

@@ -20,7 +20,7 @@ _FIRST_SLOTS = 16  # in a new cache, which doubles when it is full
 _FIRST_STATIC_STEPS = 32  # that a new static cache has room for; it doubles as well
 
 
-Compute = Callable[[Tensor, "Step"], Tensor]  # maps the ids (N,) chosen last to logits (N, V)
+Compute = Callable[[Tensor, "Step"], Tensor]  # maps the ids (N,) chosen last to logits (N, V), or to states (N, D)
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Cache:
             self.src_mask = self.src_mask[sentences]
 
     def advance(self, tokens: Tensor, compute: Compute) -> Tensor:
-        """Decode one more position of the ids (N,) with ``compute``; return its logits (N, V)."""
+        """Decode one more position of the ids (N,) with ``compute``; return what that does, such as logits (N, V)."""
         logits = compute(tokens, self._begin_step())
         self.length += 1
         return logits
@@ -250,7 +250,7 @@ class _StaticStep:
         self._logits: Tensor | None = None  # (m·K, V)
 
     def run(self, tokens: Tensor, rows: Tensor) -> Tensor:
-        """Compute the step of the ids (n, K) in ``rows`` (n,); return logits (n·K, V)."""
+        """Compute the step of the ids (n, K) in ``rows`` (n,); return its result for n·K rows."""
         with _REPLAYING:  # graphs share their memory
             self._tokens[rows] = tokens
             if self._graph is None and self._logits is not None and self._capture is not None:

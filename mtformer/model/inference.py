@@ -77,12 +77,27 @@ class InferenceModel:
         """
         return cache.advance(tokens, self._logits)
 
-    def _logits(self, tokens: Tensor, step: Step) -> Tensor:
-        """Turn the ids (N,) chosen last into the logits (N, V) of the next."""
+    def state(self, tokens: Tensor, cache: Cache | StaticCache) -> Tensor:
+        """Decode one more position as :meth:`step` does, and return (N, D), which :meth:`project` turns into logits.
+
+        All steps with a cache are of one kind: a graph that is replayed has either result.
+        """
+        return cache.advance(tokens, self._state)
+
+    def project(self, state: Tensor) -> Tensor:
+        """Turn states (N, D) into logits (N, V)."""
+        return self._project(state)
+
+    def _state(self, tokens: Tensor, step: Step) -> Tensor:
+        """Turn the ids (N,) chosen last into the state (N, D) that predicts the next: the decoder's output."""
         x = self.model.embed_tgt(tokens[:, None], step.position)[:, 0]  # (N, D)
         for i, layer in enumerate(self._decoder_layers):
             x = layer.step(x, step, i)
-        return self._project(self._decoder_norm(x))
+        return self._decoder_norm(x)
+
+    def _logits(self, tokens: Tensor, step: Step) -> Tensor:
+        """Turn the ids (N,) chosen last into the logits (N, V) of the next."""
+        return self._project(self._state(tokens, step))
 
 
 def _additive(mask: Tensor) -> Tensor | None:

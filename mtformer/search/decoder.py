@@ -1,13 +1,14 @@
 """Decoders: the interface of a model to a search, and the Transformer as one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from mtformer.model.architecture import SpecialIds
+from mtformer.model.cache import Cache, StaticCache
 from mtformer.model.inference import InferenceModel
 
 
@@ -55,10 +56,19 @@ class TransformerDecoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """Decode one position of all rows."""
-        logits = self._model.step(tokens, self._cache)
+        return torch.log_softmax(self._after(self._model.step, tokens), dim=-1)
+
+    def step_with_state(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Decode one position of all rows, and return its state (N, D) besides what :meth:`step` returns."""
+        state = self._after(self._model.state, tokens)
+        return state, torch.log_softmax(self._model.project(state), dim=-1)
+
+    def _after(self, decode: Callable[[Tensor, Cache | StaticCache], Tensor], tokens: Tensor) -> Tensor:
+        """Return what ``decode`` does for the tokens (N,) chosen last and those that are still to be read."""
+        result = decode(tokens, self._cache)
         while self._forced:
-            logits = self._model.step(torch.full_like(tokens, self._forced.pop(0)), self._cache)
-        return torch.log_softmax(logits, dim=-1)
+            result = decode(torch.full_like(tokens, self._forced.pop(0)), self._cache)
+        return result
 
     def select(self, sentences: Tensor, beams: Tensor) -> None:
         """Select in the cache."""

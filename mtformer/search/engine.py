@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
+Example: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # the ids of a sentence and those of its translation
 OnDone = Callable[[Sequence[int]], object]  # called with the indices of what is done
 
 
@@ -48,6 +49,8 @@ class SearchRequest(Request[list[Hypothesis]]):
         prefix: the tokens that its translations start with, any number of them.
         constraint: what its translations must contain; the limit grows to leave room for it. None for nothing.
         forced: see :class:`Request`.
+        examples: similar sentences and their translations, which the search follows where the model is not certain:
+            the ids of the former with EOS, those of the latter without.
     """
 
     src: Sequence[int]
@@ -56,6 +59,7 @@ class SearchRequest(Request[list[Hypothesis]]):
     prefix: Sequence[int] = ()
     constraint: Constraint | None = None
     forced: Sequence[int] = ()
+    examples: Sequence[Example] = ()
 
 
 @dataclass(frozen=True)

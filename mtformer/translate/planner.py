@@ -27,6 +27,7 @@ from mtformer.translate.translation import FLAG, Recalled, Translation, by_rank,
 
 if TYPE_CHECKING:
     from mtformer.translate.alignment import Alignment
+    from mtformer.translate.fuzzy import FuzzyMatches
     from mtformer.translate.translation_memory import TranslationMemory
 
 _LINE_END = re.compile(r"\r?\n")
@@ -53,6 +54,7 @@ class Planner:
         preparations: what happens to texts before the model sees them, in order.
         terms: how terms are to be translated; None for no glossary.
         memory: the translations to reuse; None for none.
+        fuzzy: finds the pairs of a memory that searches follow; None for none. The engine has to be torch's.
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
         guard: finds problems of translations; None if they are not checked.
@@ -68,6 +70,7 @@ class Planner:
     preparations: Sequence[Preparation] = ()
     terms: Terms | None = None
     memory: "TranslationMemory | None" = None
+    fuzzy: "FuzzyMatches | None" = None
     markup: bool = False
     alignments: bool = False
     guard: Guard | None = None
@@ -244,6 +247,7 @@ class Planner:
         parts = self._parts(text, terms)
         if not parts:
             return [Translation("", 0.0, 0.0)]
+        matches = [[] if self.fuzzy is None else self.fuzzy.find(part.ids) for part in parts]
         requests = [
             SearchRequest(
                 part.ids,
@@ -251,8 +255,9 @@ class Planner:
                 options.limit(len(part.ids)),
                 constraint=None if terms is None else terms.constraint(part.terms),
                 forced=self.tokenizer.prefixes.tgt,
+                examples=[example for _, example in of_part],
             )
-            for part in parts
+            for part, of_part in zip(parts, matches, strict=True)
         ]
         candidates = yield from ask(requests)
         of_parts = [rank(options, of_part, self.tokenizer.decode) for of_part in candidates]
@@ -265,8 +270,11 @@ class Planner:
                 for request, part, hypotheses in zip(requests, parts, of_parts, strict=True)
             )
         translations = [
-            [self._translation(hypothesis, part.terms, terms) for hypothesis in hypotheses]
-            for part, hypotheses in zip(parts, of_parts, strict=True)
+            [
+                replace(self._translation(hypothesis, part.terms, terms), fuzzy=tuple(match for match, _ in of_part))
+                for hypothesis in hypotheses
+            ]
+            for part, of_part, hypotheses in zip(parts, matches, of_parts, strict=True)
         ]
         notes = (f"translated in {len(parts)} parts",) if len(parts) > 1 else ()
         return [self._joined(chosen, notes) for chosen in by_rank(translations)]

@@ -22,6 +22,20 @@ class Recalled(NamedTuple):
     tgt: str
 
 
+class FuzzyMatch(NamedTuple):
+    """A text of a translation memory that is similar to one that is translated, and its translation.
+
+    Attributes:
+        src: the text.
+        tgt: its translation.
+        similarity: from 0 to 1, the share of tokens that the texts have in common, in order.
+    """
+
+    src: str
+    tgt: str
+    similarity: float
+
+
 @dataclass(frozen=True)
 class Translation:
     """One of the translations of a text.
@@ -36,6 +50,8 @@ class Translation:
         notes: what a reader should know about how the translation was made, as in "translated in 3 parts".
         memory: the whole text or its sentences whose translations are those of a translation memory, in order. They are
             taken as they are, unchecked, with a log probability of 0 and no tokens.
+        fuzzy: the similar texts of a translation memory that the search has followed, for each part of the text the
+            most similar first.
         alignment: which words come from which of the source; None unless it was asked for.
     """
 
@@ -47,6 +63,7 @@ class Translation:
     terms: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
     memory: tuple[Recalled, ...] = ()
+    fuzzy: tuple[FuzzyMatch, ...] = ()
     alignment: "Alignment | None" = None
 
     @property
@@ -61,9 +78,10 @@ class Translation:
         return [note.removeprefix(FLAG) for note in self.notes if note.startswith(FLAG)]
 
     def to_dict(self) -> dict[str, object]:
-        """Return all this for JSON, without a memory or an alignment if there is none."""
+        """Return all this for JSON, without a memory, fuzzy matches or an alignment if there are none."""
         aligned = {} if self.alignment is None else {"alignment": self.alignment.to_dict()}
         reused = {"memory": [recalled._asdict() for recalled in self.memory]} if self.memory else {}
+        followed = [{**match._asdict(), "similarity": round(match.similarity, 4)} for match in self.fuzzy]
         return {
             "text": self.text,
             "score": round(self.score, 4),
@@ -74,6 +92,7 @@ class Translation:
             "terms": [term._asdict() for term in self.terms],
             "notes": self.notes,
             **reused,
+            **({"fuzzy": followed} if followed else {}),
             **aligned,
         }
 
@@ -99,4 +118,5 @@ def joined(parts: Sequence[Translation], joiner: str) -> Translation:
         terms=tuple(term for part in parts for term in part.terms),
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         memory=tuple(recalled for part in parts for recalled in part.memory),
+        fuzzy=tuple(match for part in parts for match in part.fuzzy),
     )

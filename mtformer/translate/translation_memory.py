@@ -64,7 +64,7 @@ class TranslationMemory:
         text = normalize(text)
         key = hashes([text])
         start, end = (int(np.searchsorted(self._keys, key, side)[0]) for side in ("left", "right"))
-        pairs = map(self._pair, self._numbers[start:end].tolist())
+        pairs = map(self.pair, self._numbers[start:end].tolist())
         translations = [tgt for src, tgt in pairs if src == text]
         counts = Counter(translations)
         return max(reversed(translations), key=counts.__getitem__, default=None)
@@ -78,7 +78,8 @@ class TranslationMemory:
                 self._ends.append(len(self._text))
                 yield src
 
-    def _pair(self, number: int) -> tuple[str, str]:
+    def pair(self, number: int) -> tuple[str, str]:
+        """Return a text and its translation, as they are stored: normalized."""
         src, _, tgt = self._text[self._ends[number] : self._ends[number + 1]].decode().partition("\t")
         return src, tgt
 

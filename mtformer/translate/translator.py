@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mtformer.explain.record import Explainer
     from mtformer.explain.trace import Trace
     from mtformer.translate.alignment import Alignment
+    from mtformer.translate.fuzzy import FuzzyMatches
     from mtformer.translate.translation_memory import TranslationMemory
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Translator(Planner):
         terms: Glossary | str | Path | None = None,
         terms_mode: str = "hard",
         memory: "TranslationMemory | str | Path | None" = None,
+        fuzzy: float | None = None,
         alignments: bool = False,
         src_lang: str | None = None,
         tgt_lang: str | None = None,
@@ -82,6 +84,8 @@ class Translator(Planner):
                 was trained with ``data.terms``, gets them beside the terms and mostly takes them; ``both``.
             memory: a translation memory or its file, whose translations are reused for the texts and sentences that it
                 has; see :meth:`TranslationMemory.read`.
+            fuzzy: let the search follow pairs of the memory whose texts are at least so similar, from 0 to 1, where the
+                model is not certain; None for none. It needs torch.
             alignments: whether translations come with their alignments.
             src_lang: the source language, which a model of several directions need not know; it helps to split
                 sentences and to write numbers and capitals as usual.
@@ -102,6 +106,7 @@ class Translator(Planner):
                 raise UserError("load takes a bundle, the folder of a run, or several bundles, and got none")
             paths = [find_model(Path(each)) if isinstance(each, str | Path) else each for each in models]
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
+            needs_torch = needs_torch if fuzzy is None else "fuzzy matches"
             path = None if adapter is None else Path(adapter)
             model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, **options)
         elif adapter is not None:
@@ -122,6 +127,7 @@ class Translator(Planner):
             src_lang=src_lang,
             preparations=() if raw else standard_preparations(tokenizer, src_lang, tgt_lang, words),
             memory=memory,
+            fuzzy=None if fuzzy is None else _fuzzy_matches(model, memory, fuzzy),
             markup=not raw,
             alignments=alignments,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
@@ -307,6 +313,21 @@ class Translator(Planner):
         return Explainer.of(
             self.engine, self.tokenizer, self.options, tgt_lang=self.tgt_lang, max_length=self.max_length
         )
+
+
+def _fuzzy_matches(model: LoadedModel, memory: "TranslationMemory | None", least: float) -> "FuzzyMatches":
+    """Index a memory for a model.
+
+    Raises:
+        UserError: there is no memory, or the engine is not torch.
+    """
+    from mtformer.translate.fuzzy import FuzzyMatches  # which imports numpy
+
+    if memory is None:
+        raise UserError(f"fuzzy = {least} needs a translation memory (--memory)")
+    if model.engine_name != "torch":
+        raise UserError("CTranslate2 cannot follow fuzzy matches: use --engine torch, with a bundle")
+    return FuzzyMatches(memory, model.tokenizer, least, model.max_length)
 
 
 def _pairs(sources: Sequence[str], translations: Sequence[str]) -> list[tuple[str, str]]:

@@ -168,7 +168,8 @@ def formatted(source: Paragraph, translations: Sequence[Translation], format: Fo
 
 def _reuse(translation: Translation) -> list[str]:
     """Return how much of a translation is from the memory: no reason for a tally if nothing is."""
-    return ["in part" if translation.tokens else "whole"] if translation.memory else []
+    reused = ["in part" if translation.tokens else "whole"] if translation.memory else []
+    return [*reused, "fuzzy"] if translation.fuzzy else reused
 
 
 def _pharaoh(translation: Translation, before: str) -> str:
