@@ -151,7 +151,6 @@ def test_translations_name_their_matches_and_others_are_as_without(trained: Proj
         NEAR,
         FAR,
         MEMORY[3][0],
-        f"{FAR} {NEAR}",
         f"{FAR}\n{NEAR}",
         "<b>the red house sees a small garden.</b>",
         "",
@@ -159,14 +158,16 @@ def test_translations_name_their_matches_and_others_are_as_without(trained: Proj
     results = [best for [best] in following.translate(texts)]
     assert [len(result.fuzzy) for result in results] == [2, 0, 0, 2, 2, 0]
     assert {match[:2] for match in results[0].fuzzy} == set(MEMORY[:2])
-    assert [results[i] for i in (1, 5)] == [best for [best] in plain.translate([FAR, ""])]
+    [far], [empty] = plain.translate([FAR, ""])
+    assert (results[1].text, results[5]) == (far.text, empty)
+    assert results[1].score == pytest.approx(far.score, abs=1e-4)
     assert results[2].memory == (Recalled(*MEMORY[3]),)
     assert results[0].token_log_probs != plain.translate([NEAR])[0][0].token_log_probs
 
 
 def test_the_command_marks_fuzzy_matches(trained: Project, tmp_path: Path) -> None:
     (tmp_path / "memory.tsv").write_text("".join(f"{src}\t{tgt}\n" for src, tgt in MEMORY))
-    command = ["translate", "--memory", tmp_path / "memory.tsv", "--fuzzy", "0.5", "--engine", "auto"]
+    command: list[str | Path] = ["translate", "--memory", tmp_path / "memory.tsv", "--fuzzy", "0.5", "--engine", "auto"]
     done = trained.mtformer(*command, "--format", "json", stdin=f"{NEAR}\n{FAR}\n{MEMORY[3][0]}\n")
     assert done.status == 0, done.stderr
     objects = [json.loads(line)["translations"][0] for line in done.stdout.splitlines()]

@@ -108,7 +108,7 @@ class Translator(Planner):
             needs_torch = "hard terms" if terms is not None and terms_mode != "soft" else None
             needs_torch = needs_torch if fuzzy is None else "fuzzy matches"
             path = None if adapter is None else Path(adapter)
-            model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, **options)
+            model = load_model(paths, engine, device, adapter=path, needs_torch=needs_torch, n_threads=None, **options)
         elif adapter is not None:
             model = model.with_adapter(Path(adapter))
         model = model.toward(src_lang, tgt_lang, tag)
