@@ -57,6 +57,16 @@ def test_tags_follow_their_words() -> None:
     assert page == "<p>here <b>new</b> is <a href=x>bike red</a> The"
 
 
+def test_a_full_stop_keeps_its_own_tag_at_its_place() -> None:
+    page = "<p>The dog<b>,</b> who is old, <i>sleeps</i><b>.</b>"
+    assert units(page, "a.html") == ["The dog, who is old, <1>sleeps</1>."]
+    assert translated(page, "a.html", identity).decode() == page
+    assert translated(page, "a.html").decode() == "<p>THE DOG<b>,</b> WHO IS OLD, <i>SLEEPS</i><b>.</b>"
+    assert translated(page, "a.html", lambda texts: ["Der Hund <1>schläft</1>!"]).decode() == (
+        "<p>Der Hund <i>schläft</i><b>!</b><b></b>"
+    )
+
+
 def test_a_translator_that_loses_tags_loses_neither_text_nor_links() -> None:
     def careless(texts: list[str]) -> list[str]:
         return [text.replace("<1>", "").replace("</2>", "</1>") for text in texts]

@@ -57,6 +57,15 @@ def test_runs_of_one_format_are_one_text_and_punctuation_has_no_format_of_its_ow
     ]
 
 
+def test_punctuation_stays_outside_of_a_format_that_is_not_its_own() -> None:
+    def build(document: Any) -> None:
+        paragraph = document.add_paragraph("The dog is ")
+        paragraph.add_run("old").bold = True
+        paragraph.add_run(".")
+
+    assert units(word(build), "a.docx") == ["The dog is <1>old</1>."]
+
+
 def test_a_format_follows_its_words() -> None:
     found = runs(paragraph_of(translated(word(formatted), "a.docx", backwards)))
     assert [(text.strip(), bold) for text, bold, _ in found] == [

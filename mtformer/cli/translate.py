@@ -132,11 +132,11 @@ def translate(
     model: list[Path] | None = options.MODELS,
     direction: options.Direction,
     files: FileOptions,
-    documents: DocumentOptions,
     search: options.NBest,
     compute: options.Engine,
     glossary: TermOptions,
     reuse: MemoryOptions,
+    documents: DocumentOptions,
     job: options.Job,
     nproc: int = option("Translate a file in N processes, with torchrun.", default=1, min=1, panel=options.JOBS),
 ) -> None:

@@ -86,6 +86,43 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Punctuation:
+    """Punctuation between marks: it belongs to its sentence, so that it has no tag, and gets the marks back afterwards.
+
+    Attributes:
+        text: the punctuation.
+        number: how often it stands before in the unit.
+        is_last: whether it ends the unit.
+        opening: the marks before it.
+        closing: the marks after it.
+    """
+
+    text: str
+    number: int
+    is_last: bool
+    opening: Sequence[Token]
+    closing: Sequence[Token]
+
+    def marked(self, tokens: list[Token]) -> list[Token]:
+        """Return a translation with the marks around its punctuation, or at its end if it has none."""
+        found = [
+            (place, *match.span())
+            for place, token in enumerate(tokens)
+            if isinstance(token, Text)
+            for match in re.finditer(re.escape(self.text), token.text)
+        ]
+        last = tokens[-1] if tokens else None
+        if self.is_last and isinstance(last, Text) and (end := _FINAL_PUNCTUATION.search(last.text)):
+            found = [(len(tokens) - 1, *end.span())]
+        if not found:
+            return [*tokens, *self.opening, *self.closing]
+        place, start, stop = found[min(self.number, len(found) - 1)]
+        text = tokens[place].text if isinstance(tokens[place], Text) else ""  # type: ignore[union-attr]
+        parts = [Text(text[:start]), *self.opening, Text(text[start:stop]), *self.closing, Text(text[stop:])]
+        return [*tokens[:place], *(part for part in parts if part != Text("")), *tokens[place + 1 :]]
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A unit, and the tokens of its block that it stands for.
 
@@ -96,6 +133,7 @@ class Segment:
         marks: the marks that each of its tags stands for; None if the text has no tags of ours and no escapes.
         finish: changes the translation before it is written, for example by wrapping it.
         is_escaped: whether the text between the tags of ours is escaped.
+        punctuation: the punctuation that has marks of its own.
     """
 
     start: int
@@ -104,6 +142,7 @@ class Segment:
     marks: dict[str, Sequence[Mark]] | None
     finish: Callable[[str], str] | None = None
     is_escaped: bool = True
+    punctuation: Sequence["Punctuation"] = ()
 
     def tokens(self, translation: str) -> list[Token]:
         """Return the translation as tokens, with all marks of the segment in it."""
@@ -112,7 +151,10 @@ class Segment:
         if self.marks is None:
             return [Text(translation)]
         tokens = list(_without_spaces_beside_lines(list(self._parsed(translation, self.marks))))
-        return tokens if _is_whole(tokens, self.marks) else [*_repaired(tokens, self.marks)]
+        tokens = tokens if _is_whole(tokens, self.marks) else [*_repaired(tokens, self.marks)]
+        for each in reversed(self.punctuation):
+            tokens = each.marked(tokens)
+        return tokens
 
     def _parsed(self, translation: str, marks: dict[str, Sequence[Mark]]) -> Iterator[Token]:
         for part in _TAG.split(translation):
@@ -123,6 +165,7 @@ class Segment:
 
 
 _SENTENCE_END = re.compile(r"[.!?:;…。！？：；]['\"”’»)\]]*$")
+_FINAL_PUNCTUATION = re.compile(r"[^\w\s]+(?=\s*$)")
 _TAG = re.compile(r"(</?\d+>|<\d+/>)")
 _SINGLE = (Kind.POINT, Kind.LINE)
 _NO_BREAK_SPACE = "\u00a0"
@@ -245,12 +288,23 @@ def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
     """Return the unit of a stretch; marks beside each other share a tag."""
     mates = _mates(tokens, start, stop)
     text, marks, closing = "", dict[str, Sequence[Mark]](), dict[int, tuple[str, int]]()
+    punctuation: list[Punctuation] = []
     place, number = start, 0
     while place < stop:
         token = tokens[place]
         if isinstance(token, Text):
             text += tagged(token.text)
             place += 1
+            continue
+        mate = mates.get(place, place)
+        inside = "".join(each.text if isinstance(each, Text) else "\0a" for each in tokens[place + 1 : mate])
+        if inside.strip() and not any(map(str.isalnum, inside)):
+            marked = inside.strip()
+            number_before = text.count(tagged(marked))
+            pair = (tokens[place : place + 1], tokens[mate : mate + 1])
+            punctuation.append(Punctuation(marked, number_before, mate == stop - 1, *pair))
+            text += tagged(inside)
+            place = mate + 1
             continue
         if place in closing:
             tag, size = closing[place]
@@ -265,7 +319,7 @@ def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
         marks[tag] = [mark for mark in tokens[place : place + size] if isinstance(mark, Mark)]
         text += tag
         place += size
-    return Segment(start, stop, text, marks)
+    return Segment(start, stop, text, marks, punctuation=punctuation)
 
 
 def _n_alike(tokens: Sequence[Token], place: int, stop: int, mates: dict[int, int]) -> int:

@@ -310,7 +310,8 @@ def _adopted(items: Sequence[tuple[Token, str]], base: str) -> list[str]:
         if not any(map(str.isalnum, item.text)) and not _SEEN_ON_SPACES.search(format):
             after = _following(items, place)
             beside = [each for each in (before, after) if each is not None] or [format]
-            formats[place] = base if item.text.isspace() and before != after else beside[0]
+            is_outside = format == base or item.text.isspace()
+            formats[place] = base if is_outside and before != after else beside[0]
         before = formats[place]
     return formats
 
