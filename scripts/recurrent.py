@@ -1,6 +1,6 @@
 """Compare the Transformer with recurrent networks on the phrasebook: "Why not a recurrent network" in docs/tour.md.
 
-usage: python scripts/recurrent.py RUN WORK [--size N] [--epochs N]
+usage: python scripts/recurrent.py RUN WORK [--size N] [--epochs N] [--only NAME …]
 
 RUN is a run on the phrasebook, whose tokenizer, sizes and settings all models share. Three of about the same number of
 weights are trained, on the same batches in the same order:
@@ -18,7 +18,7 @@ The second has the processor time of an update on 4,096 source tokens and as man
 on one thread: the same number of tokens in fewer and longer rows. *In a row* is the number of matrix products that wait
 for each other: what remains of the time where there are cores without end.
 
-A model under WORK is not trained again.
+A model under WORK is not trained again; another number of epochs needs another folder.
 """
 
 import argparse
@@ -326,13 +326,14 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=60_000, help="sentence pairs to train on")
     parser.add_argument("--epochs", type=int, default=1, help="how often")
     parser.add_argument("--rates", type=float, nargs="+", default=[0.004], help="learning rates to choose from")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=MODELS, default=list(MODELS))
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     arguments.work.mkdir(parents=True, exist_ok=True)
     setting = prepare(arguments.run, arguments.work, arguments.size, arguments.epochs)
     results: dict[str, Any] = {}
     print(f"{'':<20}  weights  updates  minutes   rate" + "".join(f"  {'≤ ' + str(n):>11}" for n in BUCKETS))
-    for name in MODELS:
+    for name in arguments.only:
         model, facts = trained(name, setting, arguments.work, arguments.rates)
         rows = quality(model, setting)
         n_weights = sum(parameter.numel() for parameter in model.parameters())
@@ -340,10 +341,10 @@ def main() -> None:
         numbers = f"{n_weights / 1e6:5.2f} M  {facts['updates']:7}  {facts['minutes']:7.1f}  {facts['rate']:5g}"
         print(f"{name:<20}  {numbers}{scores}", flush=True)
         results[name] = facts | {"weights": n_weights, "quality": rows}
-    print("\ntokens" + "".join(f"  {name:>19}" for name in MODELS), " in a row, ms", flush=True)
+    print("\ntokens" + "".join(f"  {name:>19}" for name in arguments.only), " in a row, ms", flush=True)
     for length in LENGTHS:
         line = f"{length:6}"
-        for name in MODELS:
+        for name in arguments.only:
             seconds, chain = seconds_per_update(name, setting, length), products_in_a_row(fresh(name, setting), length)
             line += f"  {chain:10} {1000 * seconds:8.0f}"
             results[name].setdefault("updates_by_length", []).append({"length": length, "ms": 1000 * seconds})
