@@ -200,7 +200,7 @@ def _of_direction(
         tgt_lang=tgt_lang,
         max_length=header.architecture.max_length,
         src_lang=src_lang,
-        preparations=standard_preparations(tokenizer, src_lang, tgt_lang),
+        preparations=standard_preparations(tokenizer, src_lang, tgt_lang, header.known_words),
         guard=Guard(tokenizer, src_lang, tgt_lang),
     )
     results = []

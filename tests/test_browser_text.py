@@ -90,7 +90,9 @@ def models() -> dict[str, tuple[Header, Tokenizer]]:
     config = TokenizerConfig(vocab_size=500, joint=True)
     tags = ["<2de>", "<2en>"]
     tokenizer = train_tokenizer(PAIRS, config, "en", "de", adjust=True, control_symbols=tags)
-    made["two directions"] = (header_of("mul", "mul", ("en-de", "de-en")), tokenizer)
+    words = tuple(sorted({word.lower() for pair in PAIRS for word in re.findall(r"[^\W\d_]+", pair.src)})[::2])
+    header = header_of("mul", "mul", ("en-de", "de-en")).model_copy(update={"known_words": words})
+    made["two directions"] = (header, tokenizer)
     unigram, bpe = trained_elsewhere(), trained_elsewhere(model_type="bpe")
     symbols = ["he", "ou", "{x}", "薯片"]  # which hide tokens
     made["adopted unigram"] = (header_of("en", "de"), Tokenizer(adopt(unigram, user_symbols=symbols)))
