@@ -371,7 +371,10 @@ def test_heads_are_overlaid_in_colours(lesson: Page) -> None:
     )
     attention.locator(".end.query").nth(1).hover()
     assert attention.locator(".of-head").count() == 2
-    attention.locator(".heads input").last.uncheck()
+    attention.get_by_role("button", name="Switch off: Layer 1, head 2").click()
+    attention.get_by_role("button", name="Switch on: Layer 1, head 2").wait_for()
+    assert not lesson.get_by_label("Encoder: Layer 1, head 2").is_checked()
+    attention.locator('label[title="Layer 1, head 2, switched off"]').click()
     assert attention.locator("h3").inner_text() == "Layer 1, head 1"
 
 

@@ -71,6 +71,7 @@ async function attentionOf(trace, kind) {
     const heads = shownHeads(layers).map(([layer, head]) => ({
       title: headTitle(layer, head),
       matrix: headOf(layers.find((one) => one.layer === layer).matrix, head),
+      control: lesson?.headButton(kind, layer, head),
     }));
     stage.replaceChildren(attentionStage(heads, { ...axesOf(trace, kind), predicted }));
   };

@@ -70,6 +70,22 @@ class Lesson {
     return this.state.switches.heads.includes(`${kind}.${layer}.${head + 1}`);
   }
 
+  /** A button that switches a head off, or on again; null for the mean of the heads. */
+  headButton(kind, layer, head) {
+    if (head === "mean") return null;
+    const name = `${kind}.${layer}.${head + 1}`;
+    const { heads } = this.state.switches;
+    const isOff = heads.includes(name);
+    const others = heads.filter((each) => each !== name);
+    const title = headTitle(layer, head);
+    const press = async () => {
+      await this.turn({ heads: isOff ? others : [...others, name] });
+      document.querySelector(`#attention [data-head="${name}"]`)?.focus({ preventScroll: true });
+    };
+    const text = isOff ? say("Switch on: {title}", { title }) : say("Switch off: {title}", { title });
+    return el("button", { type: "button", class: "small switch", "data-head": name, onclick: press }, text);
+  }
+
   /** A button that forces a candidate at a step, or releases the forced ones from there on. */
   forceButton(step, { token, forced }, isChosen) {
     if (isChosen && !forced) return null;

@@ -4,7 +4,7 @@
 const VISIBLE = 0.005; // smaller weights round to 0.00
 const HEAD_COLORS = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5"]; // of heads shown together
 
-/** Lines between queries and keys. `heads`: { title, matrix } of each. Tells `onShow` what is marked, as { query, key }. */
+/** Lines between queries and keys. `heads`: { title, matrix, control } of each. Tells `onShow` what is marked, as { query, key }. */
 class AttentionLines {
   constructor(heads, { queries, keys, predicted }, onShow) {
     Object.assign(this, { heads, queries, keys, onShow, isOverlay: heads.length > 1 });
@@ -161,7 +161,7 @@ class AttentionLines {
     return el(
       "div",
       {},
-      el("div", { class: "stage-head" }, el("h3", {}, this.title), this.readout),
+      el("div", { class: "stage-head" }, el("h3", {}, this.title), el("div", {}, this.heads.map(({ control }) => control)), this.readout),
       el(
         "div",
         { class: "lines", role: "group", "aria-label": label, onkeydown: across },
