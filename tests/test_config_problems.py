@@ -28,7 +28,7 @@ from mtformer.support.errors import UserError
         ("training.optimizer", "sgd", "given `sgd`, allowed: auto, muon, adamw or adam"),
         ("model.preset", "huge", "given `huge`, allowed: auto, tiny, small, fast, fastest, base or big"),
         ("tokenizer.joint", "maybe", "given `maybe`, allowed: true or false"),
-        ("tokenizer.vocab_size", "300000", "given `300000`, allowed: 256000 or less"),
+        ("tokenizer.vocab_size", "2000000", "given `2000000`, allowed: 1048576 or less"),
         ("run.name", "[a, b]", "given `['a', 'b']`, allowed: text"),
     ],
 )

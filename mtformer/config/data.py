@@ -192,7 +192,7 @@ class TokenizerConfig(Section):
     type: TokenizerType = "unigram"
     """The algorithm. With small vocabularies, `bpe` leaves more words whole. `char` has a token for each character, and
     `byte` for each of the 256 bytes: texts become several times longer, so raise `data.max_length`."""
-    vocab_size: int | None = Field(default=None, ge=260, le=256_000)
+    vocab_size: int | None = Field(default=None, ge=1, le=2**20)
     """The number of tokens, or with `char` the most. Separate tokenizers have fewer where a side of the text does not
     support as many. Default: by the size of the data."""
     joint: bool | None = None
