@@ -13,24 +13,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
 
+from mtformer import Translator
+from mtformer.engines.loading import converted
 from mtformer.export.names import names_in_transformers
 from mtformer.model.architecture import Architecture, SpecialIds
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization
 from mtformer.support.terminal import as_text
 from mtformer.text.tokenizer.sentencepiece_file import BPE, Kind, Token, make_model
+from mtformer.text.tokenizer.tokenizer import Tokenizer
 
 HEADER = ("command", "seconds", "processor seconds", "memory", "MB written")
 ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщыьэюя")
 LANGUAGES = ("eng_Latn", "deu_Latn", "rus_Cyrl", "ukr_Cyrl")
 N_TOKENS = 256_206
+N_DECODED, N_NEW = 8, 20  # sentences, and the tokens of their translations
 SHAPE: dict[str, Any] = {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "n_encoder_layers": 12, "n_decoder_layers": 12}
 
 
@@ -117,6 +122,63 @@ def measure(folder: Path, n_bytes: int, name: str, *arguments: str) -> tuple[str
     return name, f"{seconds:.1f}", f"{usage.ru_utime + usage.ru_stime:.1f}", memory, size
 
 
+def measure_decoding(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the processor seconds that each program needs to translate a few sentences with 4 beams, loading aside.
+
+    With random weights no translation ends by itself, so that all have the same length.
+    """
+    torch.set_num_threads(1)
+    lines = (folder / "text.txt").read_text(encoding="utf-8").splitlines()[:N_DECODED]
+    texts = [" ".join(line.split()[:5]) for line in lines]
+    bundle = folder / "ours" / "model.safetensors"
+    for name, prepare in (
+        ("mtformer, torch", partial(_with_ours, bundle, "torch")),
+        ("mtformer, CTranslate2", partial(_with_ours, bundle, "ctranslate2")),
+        ("CTranslate2", partial(_with_ctranslate2, bundle)),
+        ("transformers", partial(_with_transformers, folder / "theirs", bundle)),
+    ):
+        translate = prepare(texts)
+        before = time.process_time()
+        translate()
+        yield name, f"{time.process_time() - before:.1f}"
+        del translate
+
+
+def _with_ours(bundle: Path, engine: str, texts: Sequence[str]) -> Callable[[], object]:
+    options: dict[str, Any] = {"beam_size": 4, "max_length": N_NEW, "src_lang": "en", "tgt_lang": "de", "raw": True}
+    return partial(Translator.load(bundle, engine=engine, **options).translate, texts)
+
+
+def _with_ctranslate2(bundle: Path, texts: Sequence[str]) -> Callable[[], object]:
+    import ctranslate2
+
+    folder = converted(bundle, "float32").path
+    tokenizer = load_tokenizer(bundle)
+    model = ctranslate2.Translator(str(folder), intra_threads=1, inter_threads=1)
+    sources = [tokenizer.src_tokens(row) for row in tokenizer.encode_src(texts)]
+    prefixes = [tokenizer.tgt_tokens(tokenizer.prefixes.tgt)] * len(texts)
+    limit = N_NEW + len(prefixes[0])
+    return partial(model.translate_batch, sources, prefixes, beam_size=4, max_decoding_length=limit)
+
+
+def _with_transformers(folder: Path, bundle: Path, texts: Sequence[str]) -> Callable[[], object]:
+    from transformers import M2M100ForConditionalGeneration
+
+    tokenizer = load_tokenizer(bundle)
+    rows, pad, [forced] = tokenizer.encode_src(texts), tokenizer.special_ids.pad, tokenizer.prefixes.tgt
+    width = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+    search: dict[str, Any] = {"num_beams": 4, "max_new_tokens": N_NEW + 1, "forced_bos_token_id": forced}
+    model = M2M100ForConditionalGeneration.from_pretrained(folder).eval()
+    return partial(model.generate, ids, attention_mask=(ids != pad).long(), **search)
+
+
+def load_tokenizer(bundle: Path) -> Tokenizer:
+    """Return the tokenizer of a bundle for the direction that is measured."""
+    exported = converted(bundle, "float32")
+    return exported.header.toward(exported.tokenizer, "en", "de")[1]
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -154,6 +216,7 @@ def main() -> None:
             print("\t".join(rows[-1]), file=sys.stderr, flush=True)
         print(f"{n_bytes / 1e6:,.0f} MB of weights")
         print(as_text(HEADER, rows))
+        print(as_text(("decoding", "processor seconds"), list(measure_decoding(folder))))
 
 
 if __name__ == "__main__":

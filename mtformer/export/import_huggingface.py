@@ -18,7 +18,7 @@ from mtformer.export.families import FAMILIES, N_UNUSED_POSITIONS, Family
 from mtformer.export.huggingface_tokens import SENTENCEPIECE, read_tokenizer_files
 from mtformer.export.imported import Imported, directions, languages_of, read_json, search_defaults
 from mtformer.export.names import feature_dimension, names_in_transformers, sines_first
-from mtformer.export.tensors import open_tensors
+from mtformer.export.tensors import Tensors, open_tensors
 from mtformer.model.architecture import ACTIVATIONS, Architecture
 from mtformer.model.transformer import Transformer
 from mtformer.model.weights import SkipInitialization
@@ -175,7 +175,7 @@ def _architecture(config: Mapping[str, Any], family: Family, tokenizer: Tokenize
     )
 
 
-def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: Family) -> dict[str, Tensor]:
+def _weights(theirs: Tensors, architecture: Architecture, family: Family) -> dict[str, Tensor]:
     """Return the weights by our names.
 
     Raises:
@@ -192,8 +192,7 @@ def _weights(theirs: Mapping[str, Tensor], architecture: Architecture, family: F
         used.update(names)
         if missing := [name for name in names if name not in theirs]:
             raise UserError(f"the weights lack {missing[0]}")
-        parts = [theirs[name] for name in names]
-        tensor = parts[0] if len(parts) == 1 else torch.cat(parts)
+        tensor = theirs.joined(names)
         if ours.endswith("positions.weight"):
             tensor = tensor[N_UNUSED_POSITIONS:]
         elif ours == "output.bias":

@@ -3,7 +3,7 @@
 import json
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
@@ -21,9 +21,18 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 class Tensors(Mapping[str, Tensor]):
     """Tensors by name, each read from its file when it is asked for."""
 
-    def __init__(self, files: Mapping[str, Any]) -> None:
-        """Take, for each name, the open file that has the tensor: a mapping, or one of safetensors."""
-        self._files = files
+    def __init__(self, files: Mapping[str, Any], paths: Mapping[str, Path]) -> None:
+        """Take, for each name, the open file that has the tensor, a mapping or one of safetensors, and its path."""
+        self._files, self._paths = files, paths
+
+    def joined(self, names: Sequence[str]) -> Tensor:
+        """Return several tensors as one; the pages of a file that they are copied from do not stay in memory."""
+        if len(names) == 1:
+            return self[names[0]]
+        if isinstance(self._files[names[0]], dict):
+            return torch.cat([self[name] for name in names])
+        with ExitStack() as stack:
+            return torch.cat([_open(self._paths[name], stack).get_tensor(name) for name in names])
 
     def __getitem__(self, name: str) -> Tensor:
         file = self._files[name]
@@ -47,6 +56,7 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
     with ExitStack() as stack:
         paths = weight_paths(folder)
         files: dict[str, Any] = {}
+        of_names: dict[str, Path] = {}
         for path in paths:
             try:
                 file = _open(path, stack)
@@ -57,7 +67,8 @@ def open_tensors(folder: Path) -> Iterator[Tensors]:
             except (SafetensorError, RuntimeError, EOFError, OSError) as error:
                 raise UserError(f"{path} is damaged or no file of weights: {str(error).splitlines()[0]}") from None
             files |= dict.fromkeys(file.keys(), file)
-        yield Tensors(files)
+            of_names |= dict.fromkeys(file.keys(), path)
+        yield Tensors(files, of_names)
 
 
 def weight_paths(folder: Path) -> list[Path]:
