@@ -18,7 +18,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from run_tour import DOCS, FAILED, Example, parse
 
-_LINK = re.compile(r"\]\((?P<target>[^):\s]+)\)")
+_LINK = re.compile(r"""(?P<before>\]\(|src=")(?P<target>[^)":\s]+)""")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -77,9 +77,9 @@ def _with_links(part: str, text: str, docs: Path, folder: Path) -> str:
     def renamed(link: re.Match[str]) -> str:
         path, _, heading = link["target"].partition("#")
         if not path:
-            return f"](#{headings[heading].replace(' ', '-')})"
+            return f"{link['before']}#{headings[heading].replace(' ', '-')}"
         moved = Path(os.path.relpath(docs / path, folder)).as_posix()
-        return f"]({moved}{'#' * bool(heading)}{heading})"
+        return f"{link['before']}{moved}{'#' * bool(heading)}{heading}"
 
     return _LINK.sub(renamed, part)
 

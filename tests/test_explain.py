@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from mtformer.bundle.format import load_bundle
 from mtformer.config import ModelConfig
 from mtformer.config.search import LengthPenalty
 from mtformer.engines.torch import TorchEngine
-from mtformer.explain.explanation import compare, explain
+from mtformer.explain.explanation import checkpoint_models, compare, explain
 from mtformer.explain.matrices import record_pass
 from mtformer.explain.record import Explainer
 from mtformer.explain.trace import Block, Node, Trace, rounded, source_tokens
@@ -29,6 +30,8 @@ from mtformer.model.architecture import ACTIVATIONS
 from mtformer.model.attention import record_attention
 from mtformer.model.layers import GatedFeedForward
 from mtformer.model.transformer import Transformer
+from mtformer.runs.checkpoints import list_checkpoints, model_weights, step_of
+from mtformer.runs.folder import RunFolder
 from mtformer.search.hypothesis import Hypothesis
 from mtformer.support.errors import UserError
 from mtformer.support.terminal import fixed
@@ -666,6 +669,18 @@ def test_checkpoints_show_what_changed_in_training(trained: Project) -> None:
         assert snapshot["target"]["log_prob"] == snapshot["log_prob"]
     one = trained.mtformer("explain", SENTENCE, "--checkpoints")
     assert f"step {found['checkpoints'][0]['step']:>7,}" in one.stdout
+
+
+def test_of_a_step_with_a_snapshot_and_a_checkpoint_the_exact_weights_are_shown(
+    trained: Project, tmp_path: Path
+) -> None:
+    run = RunFolder(shutil.copytree(trained.folder / "runs/config", tmp_path / "run"))
+    newest = list_checkpoints(run.checkpoints)[0]
+    shutil.copytree(run.snapshots / "step-000025", run.snapshots / newest.name)
+    *_, (step, name, engine) = checkpoint_models(run, load_bundle(run.bundle).model)
+    assert (step, name) == (step_of(newest), newest.name)
+    for name, weight in model_weights(newest).items():
+        assert torch.equal(engine.model.get_parameter(name), weight)
 
 
 def test_a_checkpoint_is_recorded_without_what_is_not_shown(translator: Translator) -> None:

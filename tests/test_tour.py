@@ -155,12 +155,13 @@ def test_the_notebook_has_all_of_the_page(page: str, notebook_of: Any, tmp_path:
     nbformat.validate(notebook)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
-    assert all(line in text for line in PAGES[page].splitlines() if line[:1] not in (" ", "|") and "](" not in line)
+    assert all(line in text for line in PAGES[page].splitlines() if line[:1] not in tuple(" |<") and "](" not in line)
     examples = [example for example in TOUR["parse"](PAGES[page]) if example.is_run]
     assert code == "\n".join("!" * example.is_command + example.source for example in examples)
     shown = [cell.outputs[0].text.rstrip() for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     assert shown == ["\n".join(example.want) for example in examples if example.want]
-    links = re.findall(r"\]\(([^):]+)\)", text)
+    links = re.findall(r"\]\(([^):]+)\)", text) + re.findall('src="([^"]+)"', text)
+    assert len(links) > 20
     headings = {title.replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
     targets = [link.partition("#") for link in links]
     assert all((tmp_path / path).exists() if path else heading in headings for path, _, heading in targets)
