@@ -177,3 +177,11 @@ def test_fine_tuning_has_a_small_learning_rate_unless_it_is_set_or_the_model_has
         assert resolve(config, facts).training.learning_rate == pytest.approx(peak, rel=1e-4)
         given = load(folder, MINIMAL, "training.learning_rate=0.5")
         assert resolve(given, facts).training.learning_rate == 0.5
+
+
+def test_the_learning_rate_of_fine_tuning_grows_with_the_new_pairs_within_limits(folder: Path) -> None:
+    config, base = load(folder, MINIMAL), Base(ModelConfig(d_model=32), TokenizerConfig(vocab_size=345))
+    from_scratch = 3 * (4_000 * 32) ** -0.5
+    for n_new, share in ((100, 0.2), (2_000, 0.2), (4_000, 0.2 * 2 ** (1 / 3)), (10_000, 1 / 3), (10**6, 1 / 3)):
+        facts = Facts(2 * n_new, n_new=n_new, base=base, vocab_size=345)
+        assert resolve(config, facts).training.learning_rate == pytest.approx(share * from_scratch, rel=1e-3)

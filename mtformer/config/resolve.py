@@ -19,7 +19,8 @@ from mtformer.support.errors import UserError
 
 _PATIENCE = 10  # validations without a better model
 _POST_NORM_WARMUP = 1_000  # steps, at least
-_FINE_TUNING_SHARE = 0.2  # of the peak learning rate of training from scratch (docs/pretrained.md)
+_FINE_TUNED_PAIRS = 2_000  # up to which fine-tuning has the least share of the peak of training from scratch
+_FINE_TUNING_SHARES = 0.2, 1 / 3  # the least and the most (docs/pretrained.md)
 _SCHEDULES_WITHOUT_END = ("constant", "inverse_sqrt")
 
 
@@ -96,6 +97,7 @@ class Facts:
 
     Attributes:
         n_pairs: the number of training pairs; of ``general`` text, those in an epoch.
+        n_new: the number of those that are not ``general``; None for all.
         base: the settings of the bundle that training starts from, if it does.
         tokenizer: the settings of the SentencePiece models that the config names, if it does.
         joint: whether there is one tokenizer for both languages, if ``tokenizer.joint`` is open.
@@ -107,6 +109,7 @@ class Facts:
     """
 
     n_pairs: int
+    n_new: int | None = None
     base: Base | None = None
     tokenizer: TokenizerConfig | None = None
     joint: bool = True
@@ -158,10 +161,11 @@ def _settled(training: TrainingConfig, model: ModelConfig, size: Size, facts: Fa
     suited = "adamw" if model.norm == "post" or training.lora else "muon"
     optimizer = suited if training.optimizer == "auto" else training.optimizer
     is_tuned = facts.base is not None and facts.base.is_tuned and not training.lora  # an adapter starts from zeros
+    n_new = facts.n_pairs if facts.n_new is None else facts.n_new
     chosen: dict[str, object] = {
         "max_tokens": size.max_tokens,
         "warmup_steps": _warmup_steps(model, size),
-        "learning_rate": _peak_learning_rate(model, optimizer, is_tuned=is_tuned),
+        "learning_rate": _peak_learning_rate(model, optimizer, fine_tuning_share(n_new) if is_tuned else 1),
     }
     if training.max_steps is None and training.max_minutes is None:
         chosen["max_epochs"] = size.max_epochs
@@ -183,11 +187,17 @@ def _warmup_steps(model: ModelConfig, size: Size) -> int:
     return max(size.warmup_steps, _POST_NORM_WARMUP) if model.norm == "post" else size.warmup_steps
 
 
-def _peak_learning_rate(model: ModelConfig, optimizer: str, *, is_tuned: bool) -> float:
-    """Return the peak of the paper's schedule (equation 3, 4,000 warm-up steps); pre-norm learns faster with more.
+def fine_tuning_share(n_new: int) -> float:
+    """Return the default peak of fine-tuning, as a share of that of training from scratch, for a number of new pairs.
 
-    A model that translates already and is adapted to other text forgets the less, the smaller the peak is.
+    The smaller it is, the less a model forgets; but many pairs have more to teach than a small one can learn.
     """
+    least, most = _FINE_TUNING_SHARES
+    return float(min(most, max(least, least * (n_new / _FINE_TUNED_PAIRS) ** (1 / 3))))
+
+
+def _peak_learning_rate(model: ModelConfig, optimizer: str, share: float) -> float:
+    """Return a share of the peak of the paper's schedule (equation 3, 4,000 warm-up steps), or of more with pre-norm."""
     paper = (4_000 * model.d_model) ** -0.5
     factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
-    return round(factor * paper * (_FINE_TUNING_SHARE if is_tuned else 1.0), 7)
+    return round(factor * paper * share, 7)

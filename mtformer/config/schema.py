@@ -172,8 +172,8 @@ class TrainingConfig(Section):
     is `muon` for pre-norm, and `adamw` for post-norm and `lora`."""
     learning_rate: PositiveFloat | None = None
     """The peak. Default: the paper's, (4000 · `d_model`)^-½, for post-norm; for pre-norm, 3 times that with Muon and
-    1.5 times that without. With `init_from`, a fifth of it, unless the direction is new to that model or `lora` is
-    set."""
+    1.5 times that without. With `init_from`, from a fifth of it for up to 2,000 pairs that are not `general` to a third
+    for 10,000 or more, unless the direction is new to that model or `lora` is set."""
     schedule: Literal["linear", "cosine", "wsd", "constant", "inverse_sqrt"] = "linear"
     """How the learning rate decays after the warm-up: to zero at the first limit, throughout (`linear`, `cosine`) or in
     the last fifth (`wsd`: warm-up–stable–decay, Hu et al. 2024); not at all (`constant`); or as in the paper."""

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
-from operator import mul
 
 import numpy as np
 
@@ -64,7 +63,7 @@ def collect_facts(
 
 def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     """Collect the facts of the text and the other inputs, and all that the result depends on."""
-    text, base, given = inputs.text, inputs.base, inputs.tokenizer
+    text, base, given, sizes = inputs.text, inputs.base, inputs.tokenizer, _sizes(config, inputs.text)
     valid_text = fingerprint(chain.from_iterable([*inputs.valid_pairs.values(), *inputs.general_pairs.values()]))
     fingerprints = {"train": text.digest, "valid": valid_text.digest}
     if inputs.glossary is not None:
@@ -77,7 +76,8 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     device = pick_device(config.training.device)
     hardware = {"device": device.type, "processes": str(n_processes)}
     return Facts(
-        n_pairs=_n_pairs(config, text),
+        n_pairs=sum(sizes),
+        n_new=sum(n for n, source in zip(sizes, config.data.train, strict=True) if not source.general),
         base=inherit(config, base) if base else None,
         tokenizer=given.settings if given else None,
         joint=base.tokenizer.joint if base else _share_tokens(config),
@@ -86,12 +86,12 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
     )
 
 
-def _n_pairs(config: Config, text: StoredText) -> int:
-    """Return the pairs by whose number settings are chosen: all, or those in an epoch where some text is general."""
-    if not any(source.general for source in config.data.train):
-        return len(text)
+def _sizes(config: Config, text: StoredText) -> list[int]:
+    """Return the pairs of each source by whose number settings are chosen: all, or those in an epoch of general text."""
     sizes = np.bincount(text.sources, minlength=len(config.data.train)).tolist()
-    return round(sum(map(mul, sizes, mixing_weights(config.data, sizes))))
+    if not any(source.general for source in config.data.train):
+        return sizes
+    return [round(size * weight) for size, weight in zip(sizes, mixing_weights(config.data, sizes), strict=True)]
 
 
 def _facts_of_resumed(config: Config, facts: Facts, folder: RunFolder, saved: SavedRun) -> Facts:

@@ -43,7 +43,7 @@ def describe_start(given: Config, resolved: ResolvedConfig, bundle: Bundle) -> N
         log.warning("%s translates %s, not %s, which it has to learn", name, bundle.header.title, wanted)
     elif not any(source.general for source in given.data.train):
         log.warning("no source of data.train is general: the model will forget other text than this")
-    share = "a fifth of that" if is_known and not resolved.training.lora else "as"
+    share = "as" if resolved.training.lora or not is_known else "less than"
     by_default = f" by default, {share} from scratch (training.learning_rate)"
     log.info(
         "fine-tuning %s: the learning rate peaks at %g%s",
