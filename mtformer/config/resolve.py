@@ -197,7 +197,7 @@ def fine_tuning_share(n_new: int) -> float:
 
 
 def _peak_learning_rate(model: ModelConfig, optimizer: str, share: float) -> float:
-    """Return a share of the peak of the paper's schedule (equation 3, 4,000 warm-up steps), or of more with pre-norm."""
+    """Return a share of the peak of the paper's schedule (equation 3, 4,000 warm-up steps), and more for pre-norm."""
     paper = (4_000 * model.d_model) ** -0.5
     factor = 1.0 if model.norm == "post" else 3.0 if optimizer == "muon" else 1.5
     return round(factor * paper * share, 7)

@@ -87,7 +87,7 @@ def _facts_of(config: Config, inputs: Inputs, n_processes: int) -> Facts:
 
 
 def _sizes(config: Config, text: StoredText) -> list[int]:
-    """Return the pairs of each source by whose number settings are chosen: all, or those in an epoch of general text."""
+    """Return the pairs of each source by which settings are chosen: all, or those in an epoch if some are general."""
     sizes = np.bincount(text.sources, minlength=len(config.data.train)).tolist()
     if not any(source.general for source in config.data.train):
         return sizes
