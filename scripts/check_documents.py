@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from xml.etree import ElementTree
 
 import polib
 from markup_placement import cases
-from sample_documents import BUILDERS, HEADER, bold_texts, plain, shipped
+from sample_documents import BUILDERS, HEADER, bold_texts, long_document, plain, shipped
 
 from mtformer.phrasebook.splits import LANGUAGES
 from mtformer.translate.documents.formats import format_of, translate_document
@@ -36,6 +37,7 @@ from mtformer.translate.markup.scanner import scan
 from mtformer.translate.translator import Translator
 
 TEXTS = 8  # in each document
+LONG = 4_000  # paragraphs of the longest document
 VARIANTS = 5  # of each format that is made here
 OFFICE = (".docx", ".pptx", ".xlsx", ".odt", ".odp", ".ods", ".html")
 WRITTEN_BY_LIBREOFFICE = {".docx": ("odt", "docx"), ".pptx": ("odp",), ".xlsx": ("ods",), ".html": ("odt",)}
@@ -198,6 +200,19 @@ def check_tags(made: Sequence[Sample], translator: Translator, languages: tuple[
     return n_right, n_all
 
 
+def memory(languages: tuple[str, str]) -> str:
+    """Return how much memory a long document of Word takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "long.docx"
+        path.write_bytes(long_document(LONG))
+        [pdf] = convert([path], "pdf", Path(folder) / "pdf")
+        n_pages = rendered(pdf).n_pages
+        tracemalloc.start()
+        translated(path, capitals, languages)
+        _, peak = tracemalloc.get_traced_memory()
+    return f"a document of Word with {LONG:,} paragraphs on {n_pages} pages took {peak / 2**20:.0f} MiB of memory"
+
+
 def _tidy(text: str) -> str:
     text = re.sub(r"(\s*)</b>", r"</b>\1", re.sub(r"<b>(\s*)", r"\1<b>", text.replace("</b><b>", "")))
     return " ".join(text.split())
@@ -239,6 +254,7 @@ def main() -> None:
     suffixes = Counter(sample.path.suffix for sample in made)
     print(f"{len(made)} documents: {', '.join(f'{n} {suffix}' for suffix, n in suffixes.items())}")
     print(f"{len(made) - len(set(problems))} of {len(made)} as they have to be, {n_rendered} rendered by LibreOffice")
+    print(memory(languages))
     print(f"tags around exactly the right words: {n_right} of {n_all} ({n_right / n_all:.1%})")
     sys.exit(1 if problems else 0)
 

@@ -17,6 +17,7 @@ import docx
 import openpyxl
 import pptx
 from docx.shared import Pt
+from openpyxl.worksheet.properties import PageSetupProperties
 from PIL import Image
 
 Build = Callable[[Sequence[str], int], bytes]
@@ -63,6 +64,21 @@ def word(texts: Sequence[str], variant: int) -> bytes:
     return _saved(document)
 
 
+def long_document(n_paragraphs: int) -> bytes:
+    """Build a document of Word with paragraphs of four sentences."""
+    file = io.BytesIO()
+    paragraph = (
+        f"<w:p><w:r><w:t>{'The old man likes the small dog and his house near the river. ' * 4}</w:t></w:r></w:p>"
+    )
+    with zipfile.ZipFile(io.BytesIO(word(["a <b>dog</b>"], 1))) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            if name == "word/document.xml":
+                part = part.replace(b"<w:body>", b"<w:body>" + paragraph.encode() * n_paragraphs)
+            new.writestr(name, part)
+    return file.getvalue()
+
+
 def slides(texts: Sequence[str], variant: int) -> bytes:
     """Build a presentation with a slide for each text, notes and a table."""
     deck = pptx.Presentation()
@@ -85,6 +101,7 @@ def sheet(texts: Sequence[str], variant: int) -> bytes:
         book.active.append([plain(text), row, f"=B{row}*2"])
     book.active["E1"] = "\n".join(map(plain, texts[:2]))
     book.active.column_dimensions["A"].width = book.active.column_dimensions["E"].width = 120  # nothing is cut off
+    book.active.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     return _saved(book)
 
 

@@ -92,3 +92,9 @@ def test_untidy_pages_are_read() -> None:
     page = "<p>One <b>two <i>three</b> four</i> 1 < 2 &copy; AT&T </p></div><p>five <"
     assert translated(page, "a.html", identity).decode() == page
     assert "FOUR" in translated(page, "a.html").decode()
+
+
+@pytest.mark.parametrize("part", ["<", "<a ", "<!--", "&", '<a b="', "<b>x", "</b>", "<!", "<script>", "a<br>"])
+def test_hostile_pages_stay_as_they_are(part: str) -> None:
+    page = part * 300 + "a"
+    assert translated(page, "a.html", identity).decode() == page

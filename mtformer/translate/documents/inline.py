@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
+from itertools import accumulate
 from typing import Protocol
 
 from mtformer.text.tokenizer.vocabulary import on_one_line
@@ -167,6 +168,7 @@ class Segment:
 _SENTENCE_END = re.compile(r"[.!?:;…。！？：；]['\"”’»)\]]*$")
 _FINAL_PUNCTUATION = re.compile(r"[^\w\s]+(?=\s*$)")
 _TAG = re.compile(r"(</?\d+>|<\d+/>)")
+_MOST_TOKENS, _MOST_PUNCTUATION = 5, 50  # of punctuation with a mark of its own, and of a unit
 _SINGLE = (Kind.POINT, Kind.LINE)
 _NO_BREAK_SPACE = "\u00a0"
 
@@ -215,7 +217,7 @@ def segments(tokens: Sequence[Token]) -> Iterator[Segment]:
     Spaces at the start and at the end of a stretch of text are tokens of their own; see :func:`texts`.
     """
     start = 0
-    for stop in [*(place for place in range(len(tokens)) if _is_break(tokens, place)), len(tokens)]:
+    for stop in [*_breaks(tokens), len(tokens)]:
         if _has_letters(tokens[start:stop]):
             yield _segment(tokens, *_trimmed(tokens, start, stop))
         start = stop + 1
@@ -229,13 +231,24 @@ def texts(text: str, raw: Callable[[int, int], Raw] = lambda start, end: ()) -> 
             yield Text(text[slice(*part)], raw(*part))
 
 
-def _is_break(tokens: Sequence[Token], place: int) -> bool:
-    token = tokens[place]
-    if not isinstance(token, Mark) or token.kind is not Kind.LINE:
-        return isinstance(token, Mark) and token.kind is Kind.BREAK
-    before = next((t.text for t in reversed(tokens[:place]) if isinstance(t, Text) and t.text.strip()), "")
-    after = next((t.text for t in tokens[place + 1 :] if isinstance(t, Text) and t.text.strip()), "")
-    return ends_sentence(before, after)
+def _breaks(tokens: Sequence[Token]) -> list[int]:
+    """Return the places of the marks that separate sentences."""
+    lines, after = [], ""
+    for place in range(len(tokens) - 1, -1, -1):
+        token = tokens[place]
+        if isinstance(token, Text) and token.text.strip():
+            after = token.text
+        elif isinstance(token, Mark) and token.kind in (Kind.LINE, Kind.BREAK):
+            lines.append((place, after))
+    breaks, before = [], ""
+    for place, token in enumerate(tokens):
+        if isinstance(token, Text) and token.text.strip():
+            before = token.text
+        elif lines and lines[-1][0] == place:
+            _, after = lines.pop()
+            if isinstance(token, Mark) and (token.kind is Kind.BREAK or ends_sentence(before, after)):
+                breaks.append(place)
+    return breaks
 
 
 def ends_sentence(line: str, following: str) -> bool:
@@ -253,21 +266,22 @@ def _has_letters(tokens: Sequence[Token]) -> bool:
 def _trimmed(tokens: Sequence[Token], start: int, stop: int) -> Span:
     """Leave out what is at the ends of a stretch and no part of its sentences."""
     mates = _mates(tokens, start, stop)
+    n_texts = [0, *accumulate(map(_has_text, tokens[start:stop]))]  # before each token
+    first, last = start, stop - 1
     while True:
-        first, last = start, stop - 1
-        if mates.get(first) == last:
-            start, stop = start + 1, stop - 1
-        elif _is_outside(tokens[first : mates.get(first, first) + 1]):
-            start = mates.get(first, first) + 1
-        elif _is_outside(tokens[mates.get(last, last) : stop]):
-            stop = mates.get(last, last)
+        after, before = mates.get(first, first), mates.get(last, last)
+        if after == last and first < last:
+            first, last = first + 1, last - 1
+        elif n_texts[max(after, first) + 1 - start] == n_texts[first - start]:
+            first = max(after, first) + 1
+        elif n_texts[last + 1 - start] == n_texts[min(before, last) - start]:
+            last = min(before, last) - 1
         else:
-            return start, stop
+            return first, last + 1
 
 
-def _is_outside(tokens: Sequence[Token]) -> bool:
-    """Tell whether tokens have no text."""
-    return not any(token.text.strip() if isinstance(token, Text) else token.has_text for token in tokens)
+def _has_text(token: Token) -> bool:
+    return bool(token.text.strip()) if isinstance(token, Text) else token.has_text
 
 
 def _mates(tokens: Sequence[Token], start: int, stop: int) -> dict[int, int]:
@@ -297,8 +311,9 @@ def _segment(tokens: Sequence[Token], start: int, stop: int) -> Segment:
             place += 1
             continue
         mate = mates.get(place, place)
-        inside = "".join(each.text if isinstance(each, Text) else "\0a" for each in tokens[place + 1 : mate])
-        if inside.strip() and not any(map(str.isalnum, inside)):
+        nearby = tokens[place + 1 : min(mate, place + _MOST_TOKENS)] if len(punctuation) < _MOST_PUNCTUATION else ()
+        inside = "".join(each.text if isinstance(each, Text) else "a" for each in nearby)
+        if mate - place < _MOST_TOKENS and inside.strip() and not any(map(str.isalnum, inside)):
             marked = inside.strip()
             number_before = text.count(tagged(marked))
             pair = (tokens[place : place + 1], tokens[mate : mate + 1])

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from html.parser import HTMLParser
-from itertools import islice, pairwise
+from itertools import islice
 from typing import NamedTuple
 from xml.parsers import expat
 
@@ -113,6 +112,13 @@ _XML = re.compile(
     r"""|<(?P<slash>/?)(?P<name>[^\s/>!?]+)(?:[^>"'/]|"[^"]*"|'[^']*'|/(?!>))*(?P<empty>/?)>""",
     re.DOTALL,
 )
+# A quoted value ends at a "<" or is short, so that no text is searched again and again for a quote that is missing.
+_HTML = re.compile(
+    r"(?P<text>[^<]++)"
+    r"|<(?P<slash>/?)(?P<name>[A-Za-z][^\s/<>]*+)"
+    r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+'|"[^"]{0,2000}"|'[^']{0,2000}')*+>"""
+)
+_RAW = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style", "xmp", "plaintext", "iframe")}
 # The prefixes that namespaces have here, whatever a document calls them.
 _PREFIXES = {
     "http://schemas.openxmlformats.org/wordprocessingml/2006/main": "w:",
@@ -224,58 +230,47 @@ def read_html(text: str, name: str) -> MarkupSource:
     Raises:
         UserError: it is too large; the message names it.
     """
-    return MarkupSource(text, _few(_HTMLTokens(text).tokens(), name))
+    return MarkupSource(text, _few(_html_tokens(text), name))
 
 
-class _HTMLTokens(HTMLParser):
-    """Collects tokens, of which each ends where the next one starts."""
+def _html_tokens(text: str) -> Iterator[MarkupToken]:
+    """Yield tokens in time that grows with the text, whatever it is: it may come from anyone."""
+    position, text_start = 0, 0
+    while position < len(text):
+        match = _HTML.match(text, position)
+        if match is not None and match["name"] is None:
+            position = match.end()  # text
+            continue
+        end = match.end() if match is not None else _end_of_other(text, position)
+        if end is None:
+            position += 1  # a "<" that begins nothing
+            continue
+        if text_start < position:
+            yield MarkupToken(TokenKind.TEXT, "", text_start, position)
+        if match is None:
+            yield MarkupToken(TokenKind.OTHER, "", position, end)
+        else:
+            name = match["name"].lower()
+            is_empty = text[end - 2] == "/" or name in VOID
+            kind = TokenKind.END if match["slash"] else TokenKind.EMPTY if is_empty else TokenKind.START
+            yield MarkupToken(kind, name, position, end)
+            if kind is TokenKind.START and name in _RAW:
+                closing = _RAW[name].search(text, end)
+                stop = closing.start() if closing else len(text)
+                if end < stop:
+                    yield MarkupToken(TokenKind.OTHER, "", end, stop)
+                end = stop
+        position = text_start = end
+    if text_start < len(text):
+        yield MarkupToken(TokenKind.TEXT, "", text_start, len(text))
 
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._found: list[tuple[TokenKind, str, int]] = []
-        self._size = len(text)
-        self.feed(text)
-        self.close()
 
-    def tokens(self) -> Iterator[MarkupToken]:
-        for (kind, name, start), (_, _, end) in pairwise([*self._found, (TokenKind.OTHER, "", self._size)]):
-            if start < end:
-                yield MarkupToken(kind, name, start, end)
-
-    def _add(self, kind: TokenKind, name: str = "") -> None:
-        line, column = self.getpos()
-        start = self._lines[line - 1] + column
-        is_more_text = kind is TokenKind.TEXT and self._found and self._found[-1][0] is TokenKind.TEXT
-        if not is_more_text:
-            self._found.append((kind, name, start))
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._add(TokenKind.EMPTY if tag in VOID else TokenKind.START, tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self._add(TokenKind.EMPTY, tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._add(TokenKind.END, tag)
-
-    def handle_data(self, data: str) -> None:
-        self._add(TokenKind.TEXT)
-
-    def handle_charref(self, name: str) -> None:
-        self._add(TokenKind.TEXT)
-
-    def handle_entityref(self, name: str) -> None:
-        self._add(TokenKind.TEXT)
-
-    def handle_comment(self, data: str) -> None:
-        self._add(TokenKind.OTHER)
-
-    def handle_decl(self, decl: str) -> None:
-        self._add(TokenKind.OTHER)
-
-    def unknown_decl(self, data: str) -> None:
-        self._add(TokenKind.OTHER)
-
-    def handle_pi(self, data: str) -> None:
-        self._add(TokenKind.OTHER)
+def _end_of_other(text: str, start: int) -> int | None:
+    """Return where a comment, a declaration or the like ends; None if there is none."""
+    if text.startswith("<!--", start):
+        end = text.find("-->", start + 4)
+        return end + 3 if end >= 0 else len(text)
+    if text.startswith(("<!", "<?"), start):
+        end = text.find(">", start)
+        return end + 1 if end >= 0 else len(text)
+    return None

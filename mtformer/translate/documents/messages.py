@@ -18,6 +18,8 @@ from mtformer.translate.documents.source import Block, Source
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MESSAGE_KEYS = ("message", "defaultMessage")  # of WebExtensions and FormatJS; what is beside is for translators
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_DEPTH = 5  # of choices inside of choices
 _SPECIAL = "\n,[]{}#:&*!|>'\"%@`"  # characters that may mean something in YAML
 _YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
 _PROPERTY = re.compile(
@@ -46,16 +48,16 @@ def message_block(span: Span, text: str, escape: Callable[[str], str]) -> Block 
     return Block(span, tokens, found, PlainWriter(), escape) if found else None
 
 
-def _choice(text: str) -> list[tuple[str, bool]] | None:
+def _choice(text: str, depth: int = 0) -> list[tuple[str, bool]] | None:
     """Return the parts of a message that is one choice, and whether each is a message; None if it is another."""
     start = _CHOICE.match(text)
-    if start is None:
+    if start is None or depth == _MAX_DEPTH:
         return None
     parts, position = [(start[0], False)], start.end()
     while branch := _BRANCH.match(text, position):
         end = _closing(text, branch.end())
         inside = text[branch.end() : end]
-        parts += [(branch[0], False), *(_choice(inside) or [(inside, True)]), (text[end : end + 1], False)]
+        parts += [(branch[0], False), *(_choice(inside, depth + 1) or [(inside, True)]), (text[end : end + 1], False)]
         position = end + 1
     return [*parts, (text[position:], False)] if _CHOICE_END.fullmatch(text, position) else None
 
@@ -143,10 +145,10 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
     ]
     blocks = []
     for event, _, is_key in values:
-        if not is_key and (event.style is not None or _is_plain_text(event.value)):
+        if not is_key and (event.style or _is_plain_text(event.value)):
             span = _span(text, event)
             written = text[slice(*span)]
-            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style))
+            block = message_block(span, event.value, partial(_yaml_scalar, written, event.style or None))
             blocks += [block] if block else []
     return TextDocument(Source(text, blocks, edits), encoding, settings, "strict")
 
@@ -162,7 +164,7 @@ def _span(text: str, event: yaml.ScalarEvent) -> Span:
 def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
     """Yield each scalar with its depth and whether it is a key; aliases are not followed."""
     expected: list[bool | None] = []  # for each mapping whether a key comes next; None for a sequence
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionEndEvent):
             expected.pop()
         elif isinstance(event, yaml.ScalarEvent):
@@ -177,10 +179,8 @@ def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
 
 def _is_plain_text(value: str) -> bool:
     """Tell whether a scalar without quotes is text, and no number, date or truth value."""
-    try:
-        return isinstance(yaml.safe_load(value), str)
-    except (yaml.YAMLError, ValueError):
-        return True
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers
+    return not any(pattern.match(value) for _, pattern in [*resolvers.get(value[:1], ()), *resolvers.get(None, ())])
 
 
 def _yaml_scalar(written: str, style: str | None, text: str) -> str:
@@ -193,12 +193,9 @@ def _yaml_scalar(written: str, style: str | None, text: str) -> str:
         return f"{header}\n{body}{written[len(written.rstrip()) :]}"
     if style == "'" and len(lines) == 1:
         return "'" + text.replace("'", "''") + "'"
-    if style is None and not set(text) & set(_SPECIAL) and text == text.strip():
-        try:
-            if yaml.safe_load(f"- {text}") == [text]:
-                return text
-        except yaml.YAMLError:
-            pass
+    is_simple = text[:1].isalnum() and not set(text) & set(_SPECIAL) and text == text.strip()
+    if style is None and is_simple and _is_plain_text(text):
+        return text
     return json.dumps(text, ensure_ascii=False)
 
 

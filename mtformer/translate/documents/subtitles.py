@@ -145,12 +145,15 @@ def _divided(text: str, cues: Sequence[_Cue]) -> list[str]:
     """Divide a translation among cues, in the proportions of their texts, best at punctuation."""
     total = sum(len(cue.text) for cue in cues) or 1
     shares = [sum(len(cue.text) for cue in cues[:number]) / total for number in range(1, len(cues))]
-    starts = [start for start, _ in word_spans(text)[1:] if text.count("<", 0, start) == text.count(">", 0, start)]
+    masked = re.sub(r"<[^<>]*>", lambda tag: "\0" * len(tag[0]), text)
+    starts = [start for start, _ in word_spans(text)[1:] if masked[start] != "\0"] if shares else []
     cuts = [0]
     for share in shares:
         places = [start for start in starts if start > cuts[-1]]
         wanted = share * len(text)
-        bonus = {place: _PUNCTUATION_BONUS * bool(_CLAUSE_END.search(text[:place])) for place in places}
+        bonus = {
+            place: _PUNCTUATION_BONUS * bool(_CLAUSE_END.search(text[max(0, place - 5) : place])) for place in places
+        }
         cuts.append(min(places, key=lambda place: abs(place - wanted) - bonus[place], default=len(text)))
     parts = [text[start:end].strip() for start, end in pairwise([*cuts, len(text)])]
     return _with_whole_tags(parts)
