@@ -1,6 +1,7 @@
 """What the model in a lesson computes, in a headless browser, against what torch computes."""
 
 import base64
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from mtformer.model.attention import MultiHeadAttention, attention_weights
 from mtformer.model.positions import NoPositions
 from mtformer.model.transformer import Transformer
 from mtformer.support.page import assemble
+from mtformer.text.tokenizer.tokenizer import Prefixes
 
 SENTENCES = ["the red house sees a small dog.", "my old friend € needs her new garden 你"]
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -77,6 +79,8 @@ def bundles(trained: Project) -> dict[str, Bundle]:
             search = trained_bundle.header.search.model_copy(update={"max_length_factor": 1.0, "max_length_offset": 1})
             header = trained_bundle.header.model_copy(update={"architecture": architecture, "search": search})
             made[name] = replace(trained_bundle, model=model, header=header)
+    tagged = trained_bundle.tokenizer.with_prefixes(Prefixes((5,), (6, 7)))
+    made["tags"] = replace(made["rotary, gated"], tokenizer=tagged)
     return made
 
 
@@ -140,7 +144,7 @@ def assert_same(ours: Any, theirs: Any, place: str = "trace") -> None:
 
 
 @needs_browser
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", [*VARIANTS, "tags"])
 @pytest.mark.parametrize(("beam_size", "text"), [(1, SENTENCES[0]), (3, SENTENCES[1])], ids=("greedy", "beam"))
 def test_a_page_records_the_trace_that_torch_records(
     bundles: dict[str, Bundle], page: Page, name: str, beam_size: int, text: str
@@ -432,6 +436,22 @@ def test_a_chinese_lesson_fits_a_phone_and_says_everything_in_chinese(
         for part in ("main", "aside"):
             assert set(page.locator(part).evaluate(LATIN)) - KEPT - model == set()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@needs_browser
+def test_answers_of_the_command_are_shown_with_its_own_sentence(
+    trained: Project, tmp_path: Path, opener: Opener
+) -> None:
+    path = tmp_path / "lesson.html"
+    options = ["--why-not", "Garten", "--checkpoints"]
+    result = trained.mtformer("explain", SENTENCES[0], *options, "--output", path, "--format", "json")
+    answer = json.loads(result.stdout)["traces"][0]["why_not"][0]["message"]
+    with opener(path) as page:
+        settled(page)
+        assert answer in page.locator("#what-if").inner_text()
+        assert page.locator("#what-if .checkpoints tbody tr").count() > 1
+        type_sentence(page, SENTENCES[1])
+        assert page.locator("#what-if").count() == 0
 
 
 def test_a_model_too_large_for_a_lesson_gets_a_page_about_the_sentence(

@@ -23,6 +23,7 @@ function facts(trace) {
       d_model: model.d_model,
       norm: model.norm,
     }),
+    lesson && [" · ", say("weights rounded to 8 bits")],
     ` · ${how} · `,
     say("log probability {log_prob}, score {score}", {
       log_prob: number(trace.target.log_prob),
