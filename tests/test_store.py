@@ -3,6 +3,7 @@
 import gzip
 import logging
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -179,12 +180,24 @@ def test_compressed_and_plain_files_are_texts_of_their_own_with_equal_fingerprin
     assert one.key != other.key and one.digest == other.digest
 
 
-def test_built_in_text_is_identified_by_its_settings() -> None:
+def test_built_in_text_is_identified_by_its_settings_and_its_grammar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def identity(size: int, seed: int) -> JsonValue:
         return identity_of(text_of(parse_source(f"builtin:phrasebook,size:{size},seed:{seed}", "en", "de")))[0]
 
     assert identity(50, 1) == identity(50, 1)
     assert identity(50, 1) != identity(51, 1) != identity(51, 2)
+    before = identity(50, 1)
+    grammar = shutil.copytree(Path(store.__file__).parents[1] / "phrasebook", tmp_path / "phrasebook")
+    monkeypatch.setattr("mtformer.phrasebook.__file__", str(grammar / "__init__.py"))
+    store._grammar_digest.cache_clear()
+    assert identity(50, 1) == before
+    with (grammar / "tables/names.tsv").open("a", encoding="utf-8") as names:
+        names.write("Bruno\tBruno\t布鲁诺\tman\n")
+    store._grammar_digest.cache_clear()
+    assert identity(50, 1) != before
+    store._grammar_digest.cache_clear()
 
 
 def test_a_source_without_pairs_is_stored_as_such(tmp_path: Path, tokenizer: Tokenizer) -> None:

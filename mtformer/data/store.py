@@ -16,7 +16,8 @@ from typing import NamedTuple, overload
 import numpy as np
 from pydantic import BaseModel, Field, JsonValue
 
-from mtformer.config import HubDataset, LanguagePair, Source
+from mtformer import phrasebook
+from mtformer.config import BuiltinText, HubDataset, LanguagePair, Source
 from mtformer.data.arrays import Arrays, ArrayWriter, read_arrays
 from mtformer.data.clean.filters import Filters
 from mtformer.data.sources.hub import commit_of
@@ -65,9 +66,20 @@ def identity_of(text: ParallelText) -> tuple[JsonValue, Versions]:
     parts: list[JsonValue] = [__version__]
     for part in text.parts():
         [source] = part.sources
-        commit = commit_of(source) if isinstance(source, HubDataset) else None
-        parts.append([*part.languages, _settings(source), commit, list(map(digest, part.files))])
+        version: str | None = None
+        if isinstance(source, HubDataset):
+            version = commit_of(source)
+        elif isinstance(source, BuiltinText):
+            version = _grammar_digest()
+        parts.append([*part.languages, _settings(source), version, list(map(digest, part.files))])
     return parts, versions
+
+
+@cache
+def _grammar_digest() -> str:
+    """Return a digest of the phrasebook's code and tables, which change between two releases too."""
+    folder = Path(phrasebook.__file__).parent
+    return digest_of([file_digest(path) for path in sorted([*folder.glob("*.py"), *folder.glob("tables/*.tsv")])])
 
 
 def _settings(source: Source) -> dict[str, JsonValue]:
