@@ -154,9 +154,9 @@ async def open_loop(url: str, pair: Sequence[str], texts: Sequence[str], per_sec
 
 
 @contextmanager
-def serving(model: Path) -> Iterator[tuple[str, psutil.Process]]:
+def serving(model: Path, precision: str) -> Iterator[tuple[str, psutil.Process]]:
     """Start the server, and yield its address and its process."""
-    command = [*MTFORMER, "serve", str(model), "--port", "0"]
+    command = [*MTFORMER, "serve", str(model), "--port", "0", "--precision", precision]
     with tempfile.TemporaryFile("w+") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             found = None
@@ -216,6 +216,12 @@ async def measure(
     return found
 
 
+def _listening(port: int | None) -> psutil.Process | None:
+    """Return the process that listens on a port of this machine, if it can be told."""
+    listeners = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN and each.pid]
+    return next((psutil.Process(each.pid) for each in listeners if each.laddr.port == port), None)
+
+
 def _cpu(process: psutil.Process | None) -> float:
     """Return the seconds of the processor that a process has used."""
     return 0.0 if process is None else sum(process.cpu_times()[:2])
@@ -237,6 +243,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a bundle or the folder of a run")
     parser.add_argument("input", type=Path, help="sentences, one a line")
     parser.add_argument("--pair", default="en-de", help="the direction")
+    parser.add_argument("--precision", default="fp32", help="of mtformer; LibreTranslate takes int8 on a CPU")
     parser.add_argument("--lines", type=int, default=1_000, help="sentences of each turn")
     parser.add_argument("--lone", type=int, default=100, help="sentences over one connection")
     parser.add_argument("--list", type=int, default=32, help="sentences of a list")
@@ -246,16 +253,16 @@ def main() -> None:
     parser.add_argument("--soak", type=int, default=0, help="requests that are sent while memory is watched")
     args = parser.parse_args()
     texts = args.input.read_text(encoding="utf-8").splitlines()[: args.lines]
-    translator = Translator.load(args.model, engine="auto")
+    translator = Translator.load(args.model, engine="auto", precision=args.precision)
     translator.translate(texts[:64])
     offline = [at_once(translator, texts)]
     measured: list[Measured] = []
-    with serving(args.model) as (url, process):
+    with serving(args.model, args.precision) as (url, process):
         measured += asyncio.run(measure("mtformer serve", url, texts, args, process))
         if args.soak:
             asyncio.run(soak(url, texts, args, process))
     for other in args.url:
-        measured += asyncio.run(measure(other, other, texts, args))
+        measured += asyncio.run(measure(other, other, texts, args, _listening(urlsplit(other).port)))
     offline.append(at_once(translator, texts))
     speed = sum(turn.n_sentences / turn.seconds for turn in offline) / len(offline)
     measured.append(("translate, one by one", "", one_by_one(translator, texts[: args.lone])))

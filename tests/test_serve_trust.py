@@ -176,7 +176,8 @@ def test_keys_are_compared_in_constant_time(key_file: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("text", "mode", "problem"),
     [
-        ("{}", 0o644, "other users can read .*: run chmod 600"),
+        ("{}", 0o644, "other users can read or change .*: run chmod 600"),
+        ("{}", 0o660, "other users can read or change .*: run chmod 600"),
         ('{"ada": {"sha256": "short"}}', 0o600, "is no file of keys"),
         ('{"ada": {"sha256": "' + "0" * 64 + '", "limit": 5}}', 0o600, "is no file of keys"),
         ("[", 0o600, "is no file of keys"),
@@ -558,6 +559,13 @@ def test_models_are_loaded_on_demand_within_a_limit(bundle: Path, tmp_path: Path
     assert models.ready(Wanted(LanguagePair("en", "de"))) is None
     with pytest.raises(UserError, match="more than --max-memory allows"):
         Models([bundle], device="cpu", max_bytes=1_000)
+
+
+def test_models_compute_in_another_precision(bundle: Path) -> None:
+    models = Models([bundle], device="cpu", precision="int8")
+    translator = models.translator(Wanted(models.pairs[0]))
+    assert translator.options.precision == "int8"
+    assert translator.translate([TEXT])[0][0].text
 
 
 def test_languages_may_be_written_in_any_way(bundle: Path) -> None:

@@ -67,6 +67,9 @@ def serve(
     ),
     engine: Literal["auto", "torch", "ctranslate2"] = option("The engine.", default="auto", panel=options.SEARCH),
     device: options.Device = options.DEVICE,
+    precision: Literal["fp32", "bf16", "int8"] | None = option(
+        "The format of matrix products; int8 is faster on a CPU. Default: fp32.", panel=options.SEARCH
+    ),
     database: Path | None = option(
         "A SQLite file for glossaries and usage; else they end with the server.", panel=options.IN_OUT
     ),
@@ -92,7 +95,7 @@ def serve(
     place.check()
     paths = _demo(model) if demo else _find_models(model)
     max_bytes = None if limits.max_memory is None else int(limits.max_memory * _GIB)
-    models = Models(paths, engine=engine, device=device, max_bytes=max_bytes)
+    models = Models(paths, engine=engine, device=device, precision=precision, max_bytes=max_bytes)
     keep_freed_memory()
     if log_format == "json":
         log_as_json()

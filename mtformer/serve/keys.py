@@ -74,7 +74,7 @@ class Keys:
 
     @classmethod
     def read(cls, path: Path) -> "Keys":
-        """Read a file of keys, which only its owner may read.
+        """Read a file of keys, which only its owner and, without changing it, a group may read.
 
         Raises:
             UserError: it cannot be read, others can read it, or it is no such file.
@@ -121,8 +121,8 @@ def _hash(key: str) -> str:
 def _read(path: Path) -> dict[str, _StoredKey]:
     try:
         mode = path.stat().st_mode
-        if os.name != "nt" and mode & (stat.S_IRWXG | stat.S_IRWXO):  # Windows has no such bits
-            raise UserError(f"other users can read {path}, the file of keys: run chmod 600 {path}")
+        if os.name != "nt" and mode & (stat.S_IWGRP | stat.S_IRWXO):  # Windows has no such bits
+            raise UserError(f"other users can read or change {path}, the file of keys: run chmod 600 {path}")
         return _FILE.validate_json(path.read_bytes() or b"{}")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; make it with --new-key NAME") from error

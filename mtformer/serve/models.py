@@ -113,7 +113,13 @@ class Models:
     """The models of a server. Threads may share it."""
 
     def __init__(
-        self, paths: Sequence[Path], *, engine: str = "auto", device: Device = "auto", max_bytes: int | None = None
+        self,
+        paths: Sequence[Path],
+        *,
+        engine: str = "auto",
+        device: Device = "auto",
+        precision: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         """Read which directions some models have; the first that has one translates it.
 
@@ -121,12 +127,13 @@ class Models:
             paths: bundles, and folders of exported models.
             engine: what computes, as for :func:`.load_model`.
             device: where.
+            precision: the format of matrix products, as in :class:`.SearchOptions`; None for fp32.
             max_bytes: how much memory the weights of loaded models may take; None for any.
 
         Raises:
             UserError: a model cannot be read, or is larger than ``max_bytes``.
         """
-        self._engine, self._device, self._max_bytes = engine, device, max_bytes
+        self._engine, self._device, self._precision, self._max_bytes = engine, device, precision, max_bytes
         self._versions = [_Version.read(path) for path in dict.fromkeys(paths)]
         self._directions: dict[tuple[str, str], LanguagePair | None] = {}  # by what requests call their languages
         self._refused: dict[Path, Stamp | None] = {}
@@ -284,7 +291,7 @@ class Models:
         with version.loading:
             if needs_torch not in version.engines:
                 engine = "torch" if needs_torch else None if is_exported(version.path) else self._engine
-                model = load_model([version.path], engine, self._device, n_threads=1)
+                model = load_model([version.path], engine, self._device, n_threads=1, precision=self._precision)
                 if model.engine_name == "torch":
                     import torch
 

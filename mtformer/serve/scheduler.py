@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _WINDOW = 0.005  # seconds that a thread waits for as many requests as its last batch had
 _MOST_TOKENS = 2_048  # of the sources of a batch: a larger one is no faster
-_FEWEST_TOKENS = 32
+_FEWEST_TOKENS = 512  # smaller ones take a third more of the processor's time (scripts/bench_serve.py)
 _SECONDS = 0.5  # that a batch should take at most, so that newcomers need not wait long for a thread
 _FORGET = 1.05  # by which a speed that was measured counts less with each batch
 _CHARACTERS = 4  # about as many make a token
