@@ -218,8 +218,10 @@ async def measure(
 
 def _listening(port: int | None) -> psutil.Process | None:
     """Return the process that listens on a port of this machine, if it can be told."""
-    listeners = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN and each.pid]
-    return next((psutil.Process(each.pid) for each in listeners if each.laddr.port == port), None)
+    for each in psutil.net_connections("tcp"):
+        if each.status == psutil.CONN_LISTEN and each.pid and each.laddr and each.laddr.port == port:
+            return psutil.Process(each.pid)
+    return None
 
 
 def _cpu(process: psutil.Process | None) -> float:
