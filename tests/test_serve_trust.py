@@ -248,7 +248,7 @@ def test_the_demo_is_the_phrasebook_and_is_trained_once(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = yaml.safe_load((Path(__file__).parent.parent / "configs/phrasebook_en_zh.yaml").read_text("utf-8"))
-    assert {**config, "run": None} == {**serving._DEMO, "run": None}
+    assert {**config, "run": None} == {**serving._DEMO, "run": None}, "mtformer/cli/serve.py has a copy of this config"
     monkeypatch.chdir(tmp_path)
     trained: list[Any] = []
     monkeypatch.setattr(training, "train", trained.append)

@@ -20,7 +20,12 @@ _DEMO: dict[str, Any] = {
         "valid": [{"builtin": "phrasebook", "split": "valid", "size": 200}],
         "test": [{"builtin": "phrasebook", "split": "test"}],
     },
-    "tokenizer": {"type": "bpe", "vocab_size": 2_000},
+    "tokenizer": {
+        "type": "bpe",
+        "user_symbols": list("0123456789"),
+        "vocab_size": 3_000,
+        "character_coverage": 1,
+    },
     "model": {"preset": "tiny", "dropout": 0},
     "training": {
         "learning_rate": 0.004,
