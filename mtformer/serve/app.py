@@ -27,7 +27,8 @@ def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False)
         cors: the origins of pages that may use it from browsers.
         watch: whether to look for changed models every two seconds. SIGHUP makes it look once, where there is one.
     """
-    middleware = [Middleware(Gate, service=service)]
+    routes = [*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES]
+    middleware = [Middleware(Gate, service=service, routes=routes)]
     if cors:
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["*"], allow_headers=["*"])
@@ -49,7 +50,7 @@ def make_app(service: Service, *, cors: Sequence[str] = (), watch: bool = False)
         await asyncio.to_thread(service.close)
 
     app = Starlette(
-        routes=[*libretranslate.ROUTES, *deepl.ROUTES, *own.ROUTES, *page.ROUTES],
+        routes=routes,
         middleware=middleware,
         exception_handlers=HANDLERS,
         lifespan=lifespan,

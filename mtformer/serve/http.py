@@ -4,14 +4,16 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
+from python_multipart.exceptions import FormParserError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mtformer.serve.errors import ClientGoneError, ServiceError
@@ -76,6 +78,8 @@ async def _form(request: Request) -> dict[str, Any]:
         form = await request.form(max_files=1, max_fields=_MOST_FIELDS, max_part_size=MOST_BYTES)
     except HTTPException as error:
         raise ServiceError(400, f"Invalid request: {error.detail}") from None
+    except FormParserError as error:
+        raise ServiceError(400, f"Invalid request: {error}") from None
     read: dict[str, list[Any]] = {}
     for name, value in form.multi_items():
         file = File(value.filename or "", await value.read()) if isinstance(value, UploadFile) else value
@@ -193,8 +197,9 @@ HANDLERS: dict[Any, Any] = {MtformerError: on_error, HTTPException: on_http_erro
 class Gate:
     """Limits the size of requests and the time in which they arrive, and logs and counts responses."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    def __init__(self, app: ASGIApp, service: Service, routes: Sequence[Route]) -> None:
         self._app, self._service = app, service
+        self._paths: dict[Any, str] = {route.endpoint: route.path for route in routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
@@ -219,7 +224,7 @@ class Gate:
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         """Log and count a response. Nothing of the texts is logged, nor are keys and queries."""
-        route = getattr(scope.get("route"), "path", "other")
+        route = self._paths.get(scope.get("endpoint"), "other")
         metrics = self._service.metrics
         metrics.requests.add(route=route, status=str(status))
         metrics.seconds.observe(seconds)
