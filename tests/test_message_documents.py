@@ -222,6 +222,7 @@ def test_the_second_xliff_and_translation_memories_get_the_target_language() -> 
     [
         ("a.json", '{"a": 1', "a.json is not JSON: "),
         ("a.json", "[" * 100_000, "a.json is nested too deeply"),
+        ("a.yml", "a: " + "[" * 100_000, "a.yml is nested too deeply"),
         ("a.yml", "a: [b", "a.yml is not YAML: "),
         ("a.csv", TABLE, "a.csv has 3 columns, id, text, n: name those to translate with --column"),
         ("a.xlf", "<tmx/>", "a.xlf is not XLIFF"),

@@ -19,6 +19,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 _MESSAGE_KEYS = ("message", "defaultMessage")  # of WebExtensions and FormatJS; what is beside is for translators
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_LEVELS = 200  # of collections in YAML
 _MAX_DEPTH = 5  # of choices inside of choices
 _SPECIAL = "\n,[]{}#:&*!|>'\"%@`"  # characters that may mean something in YAML
 _YAML_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)+")
@@ -137,7 +138,9 @@ def read_yaml(content: bytes, settings: Settings) -> TextDocument:
     text, encoding = decoded(content, settings.name)
     try:
         values = list(_yaml_values(text))
-    except (yaml.YAMLError, RecursionError) as error:
+    except RecursionError:
+        raise UserError(f"{settings.name} is nested too deeply to be a file of messages") from None
+    except yaml.YAMLError as error:
         raise UserError(f"{settings.name} is not YAML: {' '.join(str(error).split())}") from None
     roots = [event for event, depth, is_key in values if is_key and depth == 1]
     edits = [
@@ -173,6 +176,8 @@ def _yaml_values(text: str) -> Iterator[tuple[yaml.ScalarEvent, int, bool]]:
             is_start = isinstance(event, yaml.CollectionStartEvent)
             if expected and expected[-1] is not None and not is_start:
                 expected[-1] = not expected[-1]
+            if len(expected) == _MAX_LEVELS:
+                raise RecursionError
             if is_start:
                 expected.append(True if isinstance(event, yaml.MappingStartEvent) else None)
 
