@@ -38,7 +38,7 @@ PAGES = sorted(DOCS.glob("tour*.md"))
 _PROMPT = re.compile(r"    (>>>|\$) (.*)")
 _CONTINUATION = re.compile(r"    \.\.\.(?: (.*))?")
 _RUN = re.compile(r"\bruns/\w+")
-_MADE_BY_READERS = {"runs/demo", "runs/recurrent", "runs/tour"}  # which no example uses
+_MADE_BY_READERS = {"runs/demo", "runs/recurrent", "runs/recurrent2", "runs/tour"}  # which no example uses
 _PART = re.compile(r"(?P<number>-?\d+(?:\.\d+)?(?:e-?\d+)?)|(?P<word>[\w.]*[^\W\d][\w.]*)|(?P<mark>[][(){}<>=←→])")
 FAILED = "Traceback (most recent call last):"
 
