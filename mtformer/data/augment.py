@@ -16,15 +16,19 @@ from pydantic import JsonValue
 from mtformer.config import AugmentConfig, LanguagePair
 from mtformer.data.variations import NAMES, are_dotted, join_pairs, kinds_for
 from mtformer.text.glossary import Glossary, Match, Term
+from mtformer.text.languages import UNDETERMINED
 from mtformer.text.pairs import SentencePair
+from mtformer.text.slots import pair_with_slots
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.tokenizer import Annotator, Tokenizer
 from mtformer.text.tokenizer.vocabulary import normalize
 from mtformer.text.words import claim, find_words, word_rule
 
 _VERSION = 2  # of the variations, which are cached: raise it when a seed gives others
+NO_VARIATION = AugmentConfig.model_validate(dict.fromkeys(AugmentConfig.model_fields, 0))
 _CHUNK = 10_000  # pairs varied at once
 _INVENTED = 0.5  # the share of terms with invented translations
+_SLOTS_SHARE = 0.5  # of the pairs: the others have the digits, which a translation may need too
 
 
 class Augmenter:
@@ -34,16 +38,24 @@ class Augmenter:
     with it, on the next pair: not on how the text is divided or on the epochs before.
     """
 
-    def __init__(self, shares: AugmentConfig, *, seed: int, languages: Sequence[LanguagePair] = ()) -> None:
-        """Take the share of each kind of variation, and the directions of the text."""
-        self._shares, self._seed = shares, seed
+    def __init__(
+        self,
+        shares: AugmentConfig | None,
+        *,
+        seed: int,
+        languages: Sequence[LanguagePair] = (),
+        slots: bool = False,
+    ) -> None:
+        """Take the share of each kind of variation, the directions of the text, and whether some pairs get slots."""
+        self._shares, self._seed, self._slots = shares or NO_VARIATION, seed, slots
+        self._languages = tuple(languages[0]) if len(languages) == 1 else (UNDETERMINED, UNDETERMINED)
         self._dotted = [are_dotted(codes) for codes in zip(*languages, strict=True)] or [False, False]
         self._kinds = kinds_for(self._dotted)
 
     @property
     def identity(self) -> JsonValue:
         """All that the variations depend on besides the text and the epoch."""
-        return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted]
+        return [_VERSION, self._seed, self._shares.model_dump(mode="json"), *self._dotted, self._slots]
 
     def vary(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
         """Draw variations.
@@ -66,7 +78,21 @@ class Augmenter:
             pair = self._varied(pairs[index], following, names, generator)
             if pair != pairs[index]:
                 varied[index] = pair
-        return varied
+        return varied | self._slotted([varied.get(index, pair) for index, pair in enumerate(pairs)], first, epoch)
+
+    def _slotted(self, pairs: Sequence[SentencePair], first: int, epoch: int) -> dict[int, SentencePair]:
+        """Put slots into some pairs; return those that change, by their indices."""
+        if not self._slots:
+            return {}
+        generator = np.random.PCG64([self._seed, epoch, 1])
+        generator.advance(2 * first)
+        draws = np.random.Generator(generator).random((len(pairs), 2))
+        slotted = {}
+        for index in np.flatnonzero(draws[:, 0] < _SLOTS_SHARE).tolist():
+            pair = pair_with_slots(pairs[index], self._languages, Random(draws[index, 1]))
+            if pair is not None:
+                slotted[index] = pair
+        return slotted
 
     def _draws(self, n: int, first: int, epoch: int) -> np.ndarray:
         """Draw from [0, 1): (n, 1 + kinds), where the first column is the seed of the rest."""

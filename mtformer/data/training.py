@@ -54,9 +54,11 @@ class TrainingData:
         self._encoder = Encoder(tokenizer, max_length, config.data.max_ratio)
         self._terms_digest = glossary.digest if glossary is not None else None
         self._terms = self._term_sampler(glossary, tokenizer) if glossary is not None else None
-        shares = config.data.augment
+        shares, slots = config.data.augment, tokenizer.has_slots
         self._augmenter = (
-            Augmenter(shares, seed=config.training.seed, languages=config.data.language_pairs) if shares else None
+            Augmenter(shares, seed=config.training.seed, languages=config.data.language_pairs, slots=slots)
+            if shares or slots
+            else None
         )
         self._tokens = TokenStore(text, self._encoder)
         self.corpus = self._tagged(self._tokens.corpus)

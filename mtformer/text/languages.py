@@ -9,6 +9,7 @@ _MANY_CHARACTERS = ("zh", "yue", "ja", "ko")
 _CHINESE = ("zh", "yue")
 # CLDR
 _DECIMAL_POINTS = "am bn cy en ga gu he hi ja kn ko ml mn mr ms mt my ne pa si so sw ta te th ti ur yue zh".split()
+_SPACED_GROUPS = "be bg cs et fi fr hu lt lv nb nn no pl ru sk sv uk".split()
 _ORDINALS = ("de", "da", "nb", "nn", "no", "fi", "cs", "sk", "pl", "hu", "hr", "sl", "et", "lv", "tr")
 
 
@@ -79,6 +80,19 @@ def share_separators(first: str, second: str) -> bool:
     """Return whether two languages write 1,250.50 alike, or both 1.250,50, as far as is known."""
     languages = {base_language(first), base_language(second)}
     return UNDETERMINED not in languages and len({language in _DECIMAL_POINTS for language in languages}) == 1
+
+
+def decimal_and_group(code: str) -> tuple[str, str]:
+    """Return the characters before the decimals and between the thousands of a number, as in 1,250.5 and 1.250,5."""
+    language = base_language(code)
+    if language in _DECIMAL_POINTS:
+        return ".", ","
+    return ",", "\u202f" if language in _SPACED_GROUPS else "."
+
+
+def has_spaced_groups(code: str) -> bool:
+    """Return whether a language separates thousands by spaces, as in 12 500."""
+    return base_language(code) in _SPACED_GROUPS
 
 
 def is_written_with_spaces(code: str) -> bool:

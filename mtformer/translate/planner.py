@@ -14,6 +14,7 @@ from mtformer.search.hypothesis import Hypothesis, rank
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Term
 from mtformer.text.languages import UNDETERMINED, is_written_with_spaces
+from mtformer.text.slots import Slotted, with_slots
 from mtformer.text.tokenizer.tokenizer import Tokenizer
 from mtformer.text.words import cut
 from mtformer.translate.guard import ADDED, REPEATED_SOURCE, Guard, may_keep_numbers, stricter
@@ -58,6 +59,7 @@ class Planner:
         markup: whether tags, placeholders and the like are taken out before and put back afterwards.
         alignments: whether translations come with their alignments.
         guard: finds problems of translations; None if they are not checked.
+        slots: whether numbers, codes and names are taken out and put back, as the model has learned.
     """
 
     engine: Engine
@@ -74,6 +76,7 @@ class Planner:
     markup: bool = False
     alignments: bool = False
     guard: Guard | None = None
+    slots: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a model that takes no text, and search options that cannot be combined with the terms."""
@@ -207,6 +210,19 @@ class Planner:
         return Translation(tgt, 0.0, 0.0, terms=terms, notes=notes, memory=(Recalled(text, tgt),))
 
     def _plan_leaf(self, text: str) -> Plan[list[Translation]]:
+        """Translate a text that needs no more preparation, with slots for its numbers, or without if one gets lost."""
+        slotted = self._with_slots(text) if self.slots else None
+        if slotted is not None:
+            translations = yield from self._plan_checked(slotted.text)
+            if slotted.fits(translations[0].text):
+                return [_filled(slotted, each) for each in translations if slotted.fits(each.text)]
+        return (yield from self._plan_checked(text))
+
+    def _with_slots(self, text: str) -> Slotted | None:
+        terms = [] if self.terms is None else self.terms.find(text)
+        return with_slots(text, self.src_lang, self.tgt_lang, [(match.start, match.end) for match in terms])
+
+    def _plan_checked(self, text: str) -> Plan[list[Translation]]:
         first = yield from self._plan_search(text, self.options, self.terms)
         return first if self.guard is None else (yield from self._plan_guarded(self.guard, text, first))
 
@@ -350,6 +366,13 @@ class Planner:
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return tgt_vocabulary(self.tokenizer, self.tgt_lang)
+
+
+def _filled(slotted: Slotted, translation: Translation) -> Translation:
+    """Return a translation with what its slots stand for, in its notes and tokens, too."""
+    tokens = tuple(map(slotted.filled, translation.tokens))
+    notes = tuple(map(slotted.filled, translation.notes))
+    return replace(translation, text=slotted.filled(translation.text), tokens=tokens, notes=notes)
 
 
 def _with_ends(lines: Sequence[Translation], ends: Sequence[str]) -> Translation:

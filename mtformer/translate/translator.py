@@ -131,6 +131,7 @@ class Translator(Planner):
             markup=not raw,
             alignments=alignments,
             guard=None if raw else Guard(tokenizer, src_lang, tgt_lang),
+            slots=not raw and tokenizer.has_slots,
             computation=f"{model.engine_name} {version(model.engine_name)}, {model.precision}",
         )
         if terms is None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from mtformer.support.errors import UserError
 from mtformer.text.glossary import Match, Term
 from mtformer.text.languages import is_written_with_spaces
+from mtformer.text.slots import SLOTS
 from mtformer.text.tokenizer.sampling import Sampling
 from mtformer.text.tokenizer.vocabulary import Vocabulary
 
@@ -84,6 +85,14 @@ class Tokenizer:
     def control_symbols(self) -> list[str]:
         """The control tokens of the source vocabulary, special tokens and :data:`MARKERS` excluded."""
         return [token for token in self.src.control_symbols if token not in MARKERS]
+
+    @cached_property
+    def has_slots(self) -> bool:
+        """Whether both vocabularies have tokens for what is kept in a translation; see :mod:`mtformer.text.slots`."""
+        return all(
+            unk not in side.ids(SLOTS)
+            for side, unk in ((self.src, self.src.special_ids.unk), (self.tgt, self.tgt.special_ids.unk))
+        )
 
     @property
     def joint(self) -> bool:

@@ -1,0 +1,253 @@
+"""Slots: characters of private use that stand in a text for a number, a code or a name, which a translation keeps.
+
+A model that has only seen a few numbers garbles the others. One that was trained with slots sees a token that says
+"several", as in "⟨4711⟩ dogs", and learns to write the same token beside the translation of *dogs*. What stands for
+what is remembered outside of the model, so that no digit can change.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from mtformer.text.languages import base_language, decimal_and_group, has_spaced_groups
+from mtformer.text.pairs import SentencePair
+from mtformer.text.words import Span
+
+# The slots of each kind, which are one token each. Numbers of two to four decline otherwise in Slavic languages.
+MANY = tuple(map(chr, range(0xE000, 0xE008)))
+FEW = tuple(map(chr, range(0xE008, 0xE00C)))
+NAMES = tuple(map(chr, range(0xE00C, 0xE010)))
+SLOTS = (*MANY, *FEW, *NAMES)
+_SLOT = re.compile(f"[{SLOTS[0]}-{SLOTS[-1]}]")
+
+_CODE = (  # mp3, v2.0, COVID-19, 3D
+    r"(?<![\w.-])(?:[A-Za-z]+\d[A-Za-z0-9]*|[A-Z][A-Za-z]*[-_]\d+[A-Za-z0-9]*|\d+[A-Z][A-Za-z0-9]*)"
+    r"(?:[-_.][A-Za-z0-9]+)*(?![\w-])"
+)
+_DATE = r"\d{4}(?P<dash>[-/.])\d{1,2}(?P=dash)\d{1,2}|\d{1,2}(?P<stroke>[-/.])\d{1,2}(?P=stroke)(?:\d{4}|\d{2})"
+_TIME = r"\d{1,2}:\d{2}(?::\d{2})?"
+_GROUPS = r"\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:,\d+)?"  # of thousands, with spaces
+_NUMBER = r"\d+(?:[.,'’]\d+)*"
+_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_FOUND = re.compile(
+    rf"(?P<slot>{_SLOT.pattern})|(?P<code>{_CODE})|(?<![\d.,:/-])(?:(?P<date>{_DATE})|(?P<time>{_TIME}))(?![\d:/])"
+    rf"|(?<![\d.,])(?P<groups>{_GROUPS})(?![\d.,]?\d)|(?<![A-Za-z_])(?P<number>{_NUMBER}(?P<myriads>[万萬亿億])?)"
+)
+_KINDS = ("slot", "code", "date", "time", "groups", "number")
+_FEWEST_FEW, _MOST_FEW = 2, 4
+_WORD = re.compile(r"[^\W\d_]+")
+_SPELLED_OUT_SHARE, _NAMES_SHARE = 0.2, 0.1  # of the pairs that have any
+_SPELLED_OUT = {
+    language: {word: value for value, word in enumerate(words, 2)}
+    for language, *words in map(
+        str.split,
+        (
+            "en two three four five six seven eight nine ten eleven twelve",
+            "de zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+            "fr deux trois quatre cinq six sept huit neuf dix onze douze",
+            "es dos tres cuatro cinco seis siete ocho nueve diez once doce",
+            "it due tre quattro cinque sei sette otto nove dieci undici dodici",
+            "pt dois três quatro cinco seis sete oito nove dez onze doze",
+            "nl twee drie vier vijf zes zeven acht negen tien elf twaalf",
+            "sv två tre fyra fem sex sju åtta nio tio elva tolv",
+            "cs dva tři čtyři pět šest sedm osm devět deset jedenáct dvanáct",
+            "pl dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście",
+            "ru два три четыре пять шесть семь восемь девять десять одиннадцать двенадцать",
+        ),
+    )
+}
+
+
+class Entity(NamedTuple):
+    """A number, a date, a time or a code in a text.
+
+    Attributes:
+        start: where it starts, in characters.
+        text: as it is written.
+        value: what is the same for 3,500 and 3.500, and for 3万 and 30,000.
+        slots: those that may stand for it.
+    """
+
+    start: int
+    text: str
+    value: str
+    slots: Sequence[str]
+
+    @property
+    def end(self) -> int:
+        """Where it ends, in characters."""
+        return self.start + len(self.text)
+
+
+def find_entities(text: str, language: str) -> Iterator[Entity]:
+    """Yield what a slot can stand for, in order. The number 1 is left out: it goes with a singular."""
+    for match in _FOUND.finditer(text):
+        kind = next(name for name in _KINDS if match[name] is not None)
+        if kind == "groups" and not has_spaced_groups(language):
+            for number in re.finditer(_NUMBER, match[0]):
+                yield from _number(match.start() + number.start(), number[0])
+        elif kind in ("number", "groups"):
+            yield from _number(match.start(), match[0])
+        else:
+            slots = NAMES if kind in ("code", "slot") else MANY
+            yield Entity(match.start(), match[0], match[0], slots)
+
+
+def _number(start: int, text: str) -> Iterator[Entity]:
+    value = _value(text)
+    if value != "1":
+        few = value.isdigit() and len(value) == 1 and _FEWEST_FEW <= int(value) <= _MOST_FEW
+        yield Entity(start, text, value, FEW if few else MANY)
+
+
+def _value(text: str) -> str:
+    """Return a number without separators of thousands, as far as it has any, and with a point before its decimals."""
+    factor = _MYRIADS.get(text[-1], 1)
+    whole, *parts = re.findall(r"\d+", text)
+    if factor > 1:
+        decimals = "".join(parts)
+        return str(int(whole + decimals) * factor // 10 ** len(decimals))
+    while parts and len(parts[0]) == 3:
+        whole += parts.pop(0)
+    return ".".join([whole, *parts])
+
+
+def written_for(text: str, src_lang: str, tgt_lang: str) -> str:
+    """Write a number with the separators of another language; what may be something else stays as it is.
+
+    ``1,250.5`` in English is ``1.250,5`` in German; times, dates and versions such as ``1.2.3`` are kept.
+    """
+    if text[-1] in _MYRIADS:
+        return text if base_language(tgt_lang) in ("zh", "yue", "ja") else _grouped(_value(text), tgt_lang)
+    (src_point, src_groups), (tgt_point, _) = decimal_and_group(src_lang), decimal_and_group(tgt_lang)
+    if src_point == tgt_point:
+        return text
+    grouped = rf"\d{{1,3}}(?:[{re.escape(src_groups)}]\d{{3}})+"
+    match = re.fullmatch(rf"(?P<whole>{grouped}|\d+)(?:{re.escape(src_point)}(?P<decimals>\d+))?", text)
+    if match is None or text.isdigit():
+        return text
+    whole, decimals = re.sub(r"\D", "", match["whole"]), match["decimals"]
+    written = whole if match["whole"].isdigit() else _grouped(whole, tgt_lang)
+    return written if decimals is None else f"{written}{tgt_point}{decimals}"
+
+
+def _grouped(digits: str, language: str) -> str:
+    """Write thousands with the separator of a language."""
+    return f"{int(digits):,}".replace(",", decimal_and_group(language)[1])
+
+
+@dataclass(frozen=True)
+class Slotted:
+    """A text with slots.
+
+    Attributes:
+        text: the text.
+        fillings: what each slot stands for in a translation.
+    """
+
+    text: str
+    fillings: Mapping[str, str]
+
+    def fits(self, translation: str) -> bool:
+        """Tell whether a translation has each slot once, and no others."""
+        return Counter(_SLOT.findall(translation)) == Counter(self.fillings.keys())
+
+    def filled(self, text: str) -> str:
+        """Put back what the slots in a text stand for."""
+        return _SLOT.sub(lambda slot: self.fillings.get(slot[0], ""), text)
+
+
+def with_slots(text: str, src_lang: str, tgt_lang: str, kept: Sequence[Span] = ()) -> Slotted | None:
+    """Put slots into a text that is to be translated; None if it has nothing that needs any.
+
+    Args:
+        text: the text. If it has more numbers than there are slots, the last ones stay.
+        src_lang: its language.
+        tgt_lang: that of the translation, which decides how numbers are written there.
+        kept: spans that stay as they are.
+    """
+    free = {slots: list(slots) for slots in (MANY, FEW, NAMES)}
+    parts, fillings, place = [], {}, 0
+    for entity in find_entities(text, src_lang):
+        slots = free[tuple(entity.slots)]
+        if not slots or not _is_free(entity, kept):
+            continue
+        slot = slots.pop(0)
+        is_number = entity.slots is not NAMES
+        fillings[slot] = written_for(entity.text, src_lang, tgt_lang) if is_number else entity.text
+        parts += [text[place : entity.start], slot]
+        place = entity.end
+    return Slotted("".join([*parts, text[place:]]), fillings) if fillings else None
+
+
+def pair_with_slots(pair: SentencePair, languages: Sequence[str], rng: Random) -> SentencePair | None:
+    """Put slots, drawn at random, for what both sides of a pair have; None if there is nothing.
+
+    Shared numbers and codes always get slots, and some spelled-out numbers and names: these show the model where slots
+    stand in a sentence, also in a text without digits.
+    """
+    extra = ((_spelled_out, _SPELLED_OUT_SHARE), (_names, _NAMES_SHARE))
+    finders = [find_entities, *(finder for finder, share in extra if rng.random() < share)]
+    found = [
+        [entity for find in finders for entity in find(text, language)]
+        for text, language in zip(pair, languages, strict=True)
+    ]
+    matched = _matched(*found)
+    free = {slots: rng.sample(slots, len(slots)) for slots in (MANY, FEW, NAMES)}
+    changes: tuple[list[tuple[Entity, str]], ...] = ([], [])
+    taken: tuple[list[Span], ...] = ([], [])
+    for of_sides in matched:
+        slots = free[tuple(of_sides[0].slots)]
+        is_free = all(_is_free(entity, spans) for entity, spans in zip(of_sides, taken, strict=True))
+        if slots and is_free:
+            slot = slots.pop()
+            for entity, change, spans in zip(of_sides, changes, taken, strict=True):
+                change.append((entity, slot))
+                spans.append((entity.start, entity.end))
+    if not changes[0]:
+        return None
+    return SentencePair(*map(_replaced, pair, changes))
+
+
+def _matched(src: Sequence[Entity], tgt: Sequence[Entity]) -> Iterator[tuple[Entity, Entity]]:
+    """Yield what is on both sides, in order, if it is as often on one as on the other."""
+    of_src, of_tgt = map(_by_value, (src, tgt))
+    for value, entities in of_src.items():
+        if len(entities) == len(of_tgt.get(value, ())):
+            yield from zip(entities, of_tgt[value], strict=True)
+
+
+def _by_value(entities: Iterable[Entity]) -> Mapping[str, list[Entity]]:
+    by_value: dict[str, list[Entity]] = {}
+    for entity in entities:
+        by_value.setdefault(entity.value, []).append(entity)
+    return by_value
+
+
+def _spelled_out(text: str, language: str) -> Iterator[Entity]:
+    """Yield the numbers from two to twelve that a text spells out."""
+    values = _SPELLED_OUT.get(base_language(language))
+    for word in _WORD.finditer(text) if values else ():
+        value = values.get(word[0].lower()) if values else None
+        if value is not None:
+            yield Entity(word.start(), word[0], f"word {value}", FEW if value <= _MOST_FEW else MANY)
+
+
+def _names(text: str, language: str) -> Iterator[Entity]:
+    """Yield words that begin with a capital letter: what both sides write alike is a name, or as good as one."""
+    for word in _WORD.finditer(text):
+        if len(word[0]) > 1 and word[0][0].isupper():
+            yield Entity(word.start(), word[0], word[0], NAMES)
+
+
+def _is_free(entity: Entity, spans: Sequence[Span]) -> bool:
+    return not any(entity.start < end and start < entity.end for start, end in spans)
+
+
+def _replaced(text: str, changes: Sequence[tuple[Entity, str]]) -> str:
+    for entity, slot in sorted(changes, reverse=True):  # places to the left stay
+        text = text[: entity.start] + slot + text[entity.end :]
+    return text
